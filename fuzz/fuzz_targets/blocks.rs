@@ -24,7 +24,9 @@ fuzz_target!(|bytes: &[u8]| {
         let (body, next) = more.split_at(usize::from(*length).min(more.len()));
         rest = next;
         now.0 += 1_000_000;
-        let Ok(message) = Message::read(*kind, body) else { continue };
+        let Ok(message) = Message::read(*kind, body) else {
+            continue;
+        };
         assert_eq!(&message.bytes()[5..], body);
         if bounded(&message).is_err() {
             continue;
@@ -43,7 +45,9 @@ fuzz_target!(|bytes: &[u8]| {
             // What the transport takes, what it has no room for, and what is cut off.
             for at in 0..u64::from(*connection) {
                 match server.next_write(now, 1, &mut woken) {
-                    Some(Write::Block(head, ())) if at % 3 == 0 => server.write_done(now, 1, head.unit),
+                    Some(Write::Block(head, ())) if at % 3 == 0 => {
+                        server.write_done(now, 1, head.unit)
+                    }
                     Some(Write::Block(head, ())) if at % 3 == 1 => under_way = Some(head.unit),
                     Some(_) => {}
                     None => break,

@@ -20,6 +20,9 @@ fuzz_target!(|bytes: &[u8]| {
     while let Ok(Some(message)) = read::<FromAgent>(&mut input) {
         let mut said = Vec::new();
         write(&mut said, &message).unwrap();
-        assert!(matches!(read::<FromAgent>(&mut said.as_slice()), Ok(Some(_))));
+        assert!(matches!(
+            read::<FromAgent>(&mut said.as_slice()),
+            Ok(Some(_))
+        ));
     }
 });

@@ -15,7 +15,10 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(Some(whole)) = event_log::whole(bytes) {
         assert!(whole <= bytes.len() as u64);
     }
-    for record in read.records().filter(|record| !record.keyword.is_empty() && !record.host.is_empty()) {
+    for record in read
+        .records()
+        .filter(|record| !record.keyword.is_empty() && !record.host.is_empty())
+    {
         let text = line(record.keyword, record.host, record.at_ns, &record.values);
         let event: stackline_events::Event = text.parse().expect("a line that was written is read");
         assert_eq!((event.to_string(), event.at_ns), (text, record.at_ns));
@@ -23,7 +26,16 @@ fuzz_target!(|bytes: &[u8]| {
     for event in Events::new(bytes, "fuzz").flatten() {
         assert_eq!(event.to_string().parse(), Ok(event));
     }
-    if let Some(parent) = std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<Traceparent>().ok()) {
-        assert_eq!(parent.to_string().parse::<Traceparent>().map(|again| again.unit()), Ok(parent.unit()));
+    if let Some(parent) = std::str::from_utf8(bytes)
+        .ok()
+        .and_then(|text| text.parse::<Traceparent>().ok())
+    {
+        assert_eq!(
+            parent
+                .to_string()
+                .parse::<Traceparent>()
+                .map(|again| again.unit()),
+            Ok(parent.unit())
+        );
     }
 });

@@ -19,7 +19,11 @@ fn whole(table: &Table) {
 
 fuzz_target!(|bytes: &[u8]| {
     for contents in [false, true] {
-        let all = [otlp::read(bytes, contents), jaeger::read(bytes, contents), qlog::read(bytes, None, contents)];
+        let all = [
+            otlp::read(bytes, contents),
+            jaeger::read(bytes, contents),
+            qlog::read(bytes, None, contents),
+        ];
         for read in all.into_iter().flatten() {
             whole(&read.table);
             assert!(read.mistakes.1.len() as u64 <= read.mistakes.0);
@@ -33,7 +37,9 @@ fuzz_target!(|bytes: &[u8]| {
     if let Ok(survey) = Survey::of(bytes, "a", None) {
         let plan = Plan::of(&[survey], &BTreeMap::new());
         let known = Known::new(BTreeMap::new(), 0);
-        if let Ok(mut reader) = Reader::open(vec![Box::new(bytes)], &plan, known, Options::default()) {
+        if let Ok(mut reader) =
+            Reader::open(vec![Box::new(bytes)], &plan, known, Options::default())
+        {
             while let Some(tables) = reader.next_batch() {
                 tables.for_each(whole);
             }

@@ -8,28 +8,85 @@ use stackline_core::plan::{Plan, World};
 use stackline_spec::{Available, Checked, Context, Overrides, Severity, check, format, repair};
 
 const fn option(name: &'static str, kind: OptionKind) -> OptionTable {
-    OptionTable { name, kind, default: "", help: "" }
+    OptionTable {
+        name,
+        kind,
+        default: "",
+        help: "",
+    }
 }
 
 const fn stack(name: &'static str, one_host: bool, options: &'static [OptionTable]) -> StackTable {
-    StackTable { name, one_host, least_bulk_unit: 8, options, ..StackTable::RELIABLE }
+    StackTable {
+        name,
+        one_host,
+        least_bulk_unit: 8,
+        options,
+        ..StackTable::RELIABLE
+    }
 }
 
 const STACKS: &[StackTable] = &[
-    stack("tcp", false, &[option("nodelay", OptionKind::Flag), option("window", OptionKind::BUFFER)]),
-    stack("unix", true, &[option("streams", OptionKind::Number(1, 64)), option("linger", OptionKind::Time)]),
-    stack("blast", false, &[option("selective", OptionKind::Word(&["on", "off"])), option("name", OptionKind::Name)]),
+    stack(
+        "tcp",
+        false,
+        &[
+            option("nodelay", OptionKind::Flag),
+            option("window", OptionKind::BUFFER),
+        ],
+    ),
+    stack(
+        "unix",
+        true,
+        &[
+            option("streams", OptionKind::Number(1, 64)),
+            option("linger", OptionKind::Time),
+        ],
+    ),
+    stack(
+        "blast",
+        false,
+        &[
+            option("selective", OptionKind::Word(&["on", "off"])),
+            option("name", OptionKind::Name),
+        ],
+    ),
 ];
 
 fn checked(text: &str) -> Checked {
-    let read_file = |path: &str| if path.len() < 8 { Ok("1\n2 # two\n".into()) } else { Err("no such file".into()) };
-    let simulated = Capabilities { world: World::Simulated, ..stackline_emu::CAPABILITIES };
-    let worlds = [stackline_live::CAPABILITIES, stackline_emu::CAPABILITIES, simulated];
-    let worlds = worlds.map(|can| Available { can, stacks: STACKS });
-    let (context, overrides) = (Context { worlds: &worlds, read_file: &read_file, cores: &[] }, Overrides::default());
+    let read_file = |path: &str| {
+        if path.len() < 8 {
+            Ok("1\n2 # two\n".into())
+        } else {
+            Err("no such file".into())
+        }
+    };
+    let simulated = Capabilities {
+        world: World::Simulated,
+        ..stackline_emu::CAPABILITIES
+    };
+    let worlds = [
+        stackline_live::CAPABILITIES,
+        stackline_emu::CAPABILITIES,
+        simulated,
+    ];
+    let worlds = worlds.map(|can| Available {
+        can,
+        stacks: STACKS,
+    });
+    let (context, overrides) = (
+        Context {
+            worlds: &worlds,
+            read_file: &read_file,
+            cores: &[],
+        },
+        Overrides::default(),
+    );
     let mut checked = check(text, &context, &overrides);
     if checked.plan.is_none() {
-        repair(text, &context, &overrides, &mut checked, &|| text.len() > 200);
+        repair(text, &context, &overrides, &mut checked, &|| {
+            text.len() > 200
+        });
         let right = checked.right.as_deref();
         assert!(right.is_none_or(|right| check(right, &context, &overrides).plan.is_some()));
     }
@@ -47,12 +104,18 @@ fn without_lines(plan: Option<Plan>) -> Option<Plan> {
 
 fuzz_target!(|text: &str| {
     let before = checked(text);
-    let errors = before.diagnostics.iter().any(|d| d.severity == Severity::Error);
+    let errors = before
+        .diagnostics
+        .iter()
+        .any(|d| d.severity == Severity::Error);
     assert_eq!(before.plan.is_none(), errors);
     for diagnostic in &before.diagnostics {
         assert!(text.get(diagnostic.span.clone()).is_some());
     }
     let Ok(once) = format(text) else { return };
     assert_eq!(format(&once).as_deref(), Ok(once.as_str()));
-    assert_eq!(without_lines(before.plan), without_lines(checked(&once).plan));
+    assert_eq!(
+        without_lines(before.plan),
+        without_lines(checked(&once).plan)
+    );
 });

@@ -12,7 +12,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     DIRECTORY.with(|directory| {
         let events = directory.path().join("events");
         fs::create_dir_all(&events).expect("a directory");
-        for (path, read) in [(events.join("a.parquet"), 0), (directory.path().join("results.parquet"), 1), (events.join("index.json"), 2)] {
+        for (path, read) in [
+            (events.join("a.parquet"), 0),
+            (directory.path().join("results.parquet"), 1),
+            (events.join("index.json"), 2),
+        ] {
             fs::write(&path, bytes).expect("a file");
             match read {
                 0 => drop(stackline_runs::events::read_table(&path)),

@@ -7,8 +7,21 @@ use stackline_proto::pup::{Connection, Options, Packet, Port, Received};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let _ = Packet::read(bytes);
-    let options = Options { receive_buffer: 4096, tries: 3, ..Options::default() };
-    let (own, to) = (Port { socket: 1, ..Port::default() }, Port { socket: 2, ..Port::default() });
+    let options = Options {
+        receive_buffer: 4096,
+        tries: 3,
+        ..Options::default()
+    };
+    let (own, to) = (
+        Port {
+            socket: 1,
+            ..Port::default()
+        },
+        Port {
+            socket: 2,
+            ..Port::default()
+        },
+    );
     let mut now = Instant(0);
     let mut end = Connection::connect(now, options, 7, own, to);
     end.send(&[0; 3000]);
@@ -18,11 +31,20 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut read = 0;
     for piece in bytes.chunks(24) {
         let (head, data) = piece.split_at(piece.len().min(6));
-        let mut packet = Packet { kind: stackline_proto::pup::Kind::Data, id: 7, to: own, from: to, data }.bytes(false);
+        let mut packet = Packet {
+            kind: stackline_proto::pup::Kind::Data,
+            id: 7,
+            to: own,
+            from: to,
+            data,
+        }
+        .bytes(false);
         if let [kind, steps, id @ ..] = head {
             packet[3] = *kind;
             now = now + Duration(u64::from(*steps) * 40_000_000);
-            let near = id.iter().fold(0_u32, |all, byte| all << 3 ^ u32::from(*byte));
+            let near = id
+                .iter()
+                .fold(0_u32, |all, byte| all << 3 ^ u32::from(*byte));
             packet[4..8].copy_from_slice(&near.to_be_bytes());
         }
         if let Ok(packet) = Packet::read(&packet) {

@@ -22,7 +22,11 @@ fuzz_target!(|bytes: &[u8]| {
         Dialect::MySql(Backslash::Escapes),
         Dialect::MySql(Backslash::Unknown),
     ];
-    let words: Vec<Vec<u8>> = bytes.split(|byte| *byte == b' ').take(10).map(<[u8]>::to_vec).collect();
+    let words: Vec<Vec<u8>> = bytes
+        .split(|byte| *byte == b' ')
+        .take(10)
+        .map(<[u8]>::to_vec)
+        .collect();
     bounded(&redis::command(&words));
     bounded(&redis::message(&words));
     bounded(&redis::status(bytes));
@@ -31,15 +35,27 @@ fuzz_target!(|bytes: &[u8]| {
     bounded(&http::call(bytes));
     let text = String::from_utf8_lossy(bytes);
     let (key, value) = text.split_once('=').unwrap_or(("", &text));
-    let _ = (attribute::text(key, value, "mysql"), foreign::name(&text), qlog::text(key, value), http::query(bytes));
+    let _ = (
+        attribute::text(key, value, "mysql"),
+        foreign::name(&text),
+        qlog::text(key, value),
+        http::query(bytes),
+    );
     for dialect in dialects {
         bounded(&sql::statement(dialect, bytes));
         // Both meanings of a back-slash end such a string at the same quote.
-        let inner = text.replace('\\', "\\\\").replace('\'', "''").replace('\0', "");
-        let statement = format!("SELECT a FROM t WHERE b = '{inner}{SECRET}' AND c = '{SECRET}{inner}'");
+        let inner = text
+            .replace('\\', "\\\\")
+            .replace('\'', "''")
+            .replace('\0', "");
+        let statement =
+            format!("SELECT a FROM t WHERE b = '{inner}{SECRET}' AND c = '{SECRET}{inner}'");
         assert!(!sql::masked(dialect, statement.as_bytes()).contains(SECRET));
     }
     if !bytes.contains(&b'/') {
-        assert!(!http::target(&[b"http://", bytes, SECRET.as_bytes(), b"@host/a"].concat()).contains(SECRET));
+        assert!(
+            !http::target(&[b"http://", bytes, SECRET.as_bytes(), b"@host/a"].concat())
+                .contains(SECRET)
+        );
     }
 });

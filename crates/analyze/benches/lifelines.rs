@@ -29,7 +29,10 @@ type Fallible<T> = Result<T, Box<dyn std::error::Error>>;
 const STALL: i64 = 1_000_000_000;
 
 fn main() -> Fallible<()> {
-    let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let arguments: Vec<String> = env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         // Each question in a process of its own, so that its CPU seconds and memory are its own.
         ["percentiles", run] => percentiles(Path::new(run)),
@@ -40,7 +43,9 @@ fn main() -> Fallible<()> {
 
 fn assembled(run: &Path, options: &Options) -> Fallible<Lifelines> {
     let mut assembler = Assembler::new(None, options);
-    read_batches(run, &Wanted::fields(&fields(options)), |batch| assembler.add(batch, None))?;
+    read_batches(run, &Wanted::fields(&fields(options)), |batch| {
+        assembler.add(batch, None)
+    })?;
     Ok(assembler.finish())
 }
 
@@ -61,18 +66,33 @@ fn percentiles(run: &Path) -> Fallible<()> {
 /// Makes one point of each keyword's hosts.
 fn pool_hosts(made: &mut Lifelines) {
     let mut first: BTreeMap<String, u32> = BTreeMap::new();
-    let keywords = made.points.iter().zip(0..).map(|(point, at)| *first.entry(point.keyword.clone()).or_insert(at));
+    let keywords = made
+        .points
+        .iter()
+        .zip(0..)
+        .map(|(point, at)| *first.entry(point.keyword.clone()).or_insert(at));
     let pooled: Vec<u32> = keywords.collect();
-    made.passages.iter_mut().for_each(|passage| passage.point = pooled[passage.point as usize]);
+    made.passages
+        .iter_mut()
+        .for_each(|passage| passage.point = pooled[passage.point as usize]);
 }
 
 /// Stalls before the last point, and those of them in which something of the block's own bytes was sent again.
 fn stalls(run: &Path) -> Fallible<()> {
-    let made = assembled(run, &Options { ranges: true, ..Options::default() })?;
+    let made = assembled(
+        run,
+        &Options {
+            ranges: true,
+            ..Options::default()
+        },
+    )?;
     let (mut all, mut explained) = (0, 0);
     for line in &made.lines {
-        let [.., before, last] = made.passages_of(line) else { continue };
-        if last.at_ns as i64 - before.at_ns as i64 > STALL && made.points[last.point as usize].keyword == "APP_RECEIVE"
+        let [.., before, last] = made.passages_of(line) else {
+            continue;
+        };
+        if last.at_ns as i64 - before.at_ns as i64 > STALL
+            && made.points[last.point as usize].keyword == "APP_RECEIVE"
         {
             all += 1;
             let within = |at_ns: u64| (before.at_ns..=last.at_ns).contains(&at_ns);
@@ -89,13 +109,21 @@ fn written(run: &Path, blocks: u64) -> Fallible<u64> {
     let lines = blocks::write(blocks, 1, &mut BufWriter::new(File::create(&log)?))?;
     let mut hosts: BTreeMap<String, (Writer<File>, Table)> = BTreeMap::new();
     fs::create_dir_all(run.join("events"))?;
-    for event in Events::new(&mut BufReader::new(File::open(&log)?) as &mut dyn BufRead, "log") {
+    for event in Events::new(
+        &mut BufReader::new(File::open(&log)?) as &mut dyn BufRead,
+        "log",
+    ) {
         let event = event?;
         if !hosts.contains_key(&event.host) {
             let path = events_path(run, &event.host)?;
-            hosts.insert(event.host.clone(), (Writer::new(File::create(&path)?, &path)?, Table::default()));
+            hosts.insert(
+                event.host.clone(),
+                (Writer::new(File::create(&path)?, &path)?, Table::default()),
+            );
         }
-        let Some((writer, table)) = hosts.get_mut(&event.host) else { continue };
+        let Some((writer, table)) = hosts.get_mut(&event.host) else {
+            continue;
+        };
         table.push_event(&event);
         if table.len() == 1 << 20 {
             push(writer, table)?;
@@ -117,7 +145,12 @@ fn push(writer: &mut Writer<File>, table: &mut Table) -> Fallible<()> {
 }
 
 fn compare() -> Fallible<()> {
-    let number = |name: &str, usual: u64| env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
+    let number = |name: &str, usual: u64| {
+        env::var(name)
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(usual)
+    };
     let (blocks, rounds) = (number("BLOCKS", 1_250_000), number("ROUNDS", 5) as usize);
     let directory = tempfile::tempdir()?;
     let run = directory.path().join("run");
@@ -147,7 +180,11 @@ fn compare() -> Fallible<()> {
     }
     for ((name, _), costs) in sides.iter().zip(&costs) {
         let of = |of: fn(&Cost) -> f64| middle(costs, of);
-        let (cpu, wall, memory) = (of(|cost| cost.cpu_s), of(|cost| cost.wall_s), of(|cost| cost.memory_mb));
+        let (cpu, wall, memory) = (
+            of(|cost| cost.cpu_s),
+            of(|cost| cost.wall_s),
+            of(|cost| cost.memory_mb),
+        );
         println!(
             "{name:<24} CPU {:>5.2} s ({:.2} to {:.2}), wall {:>5.2} s, {:>5.0} MB",
             cpu.1, cpu.0, cpu.2, wall.1, memory.1

@@ -151,13 +151,25 @@ impl<'i> Assembler<'i> {
         self.rows &= first_row.is_some();
         self.points.forget_table();
         let names = table.names.len();
-        let mut here = Here { roles: vec![None; names], clocks: vec![None; names], texts: vec![NO_ID; names] };
+        let mut here = Here {
+            roles: vec![None; names],
+            clocks: vec![None; names],
+            texts: vec![NO_ID; names],
+        };
         for row in 0..table.len() {
-            let role = *here.roles[table.keyword[row] as usize].get_or_insert_with(|| Role::of(table.keyword(row)));
+            let role = *here.roles[table.keyword[row] as usize]
+                .get_or_insert_with(|| Role::of(table.keyword(row)));
             let at_ns = self.reference_ns(table, row, &mut here);
             self.until_ns = self.until_ns.max(at_ns);
             if role.class != Class::Elsewhere {
-                self.event(table, row, role, at_ns, first_row.unwrap_or(0).saturating_add(row as u32), &mut here);
+                self.event(
+                    table,
+                    row,
+                    role,
+                    at_ns,
+                    first_row.unwrap_or(0).saturating_add(row as u32),
+                    &mut here,
+                );
             }
         }
     }
@@ -165,30 +177,59 @@ impl<'i> Assembler<'i> {
     #[inline]
     fn reference_ns(&self, table: &Table, row: usize, here: &mut Here<'i>) -> u64 {
         let known = || {
-            let trace = self.index.and_then(|index| index.hosts.get(table.host(row)));
-            trace.map(|trace| &trace.clock).filter(|clock| clock.offset_ns != 0 || clock.drift_ppm != 0.0)
+            let trace = self
+                .index
+                .and_then(|index| index.hosts.get(table.host(row)));
+            trace
+                .map(|trace| &trace.clock)
+                .filter(|clock| clock.offset_ns != 0 || clock.drift_ppm != 0.0)
         };
         let clock = *here.clocks[table.host[row] as usize].get_or_insert_with(known);
-        clock.map_or(table.at_ns[row], |clock| clock.reference_ns(table.at_ns[row]))
+        clock.map_or(table.at_ns[row], |clock| {
+            clock.reference_ns(table.at_ns[row])
+        })
     }
 
     #[inline]
-    fn event(&mut self, table: &Table, row: usize, role: Role, at_ns: u64, number: u32, here: &mut Here<'i>) {
-        let field = if role.is_own() { UNIT } else { self.options.unit_field };
+    fn event(
+        &mut self,
+        table: &Table,
+        row: usize,
+        role: Role,
+        at_ns: u64,
+        number: u32,
+        here: &mut Here<'i>,
+    ) {
+        let field = if role.is_own() {
+            UNIT
+        } else {
+            self.options.unit_field
+        };
         let id = self.id(table, row, field, here);
         let has_ranges = role.is_own() || self.options.ranges;
-        let stream = if has_ranges { table.number(row, STREAM).filter(|stream| *stream >= 0) } else { None };
+        let stream = if has_ranges {
+            table.number(row, STREAM).filter(|stream| *stream >= 0)
+        } else {
+            None
+        };
         let range = stream.and_then(|stream| range(table, row, stream, at_ns));
         if id == NO_ID && range.is_none() {
             return;
         }
-        let point = self.points.number(table, row, role, place(table, row, role, stream));
+        let point = self
+            .points
+            .number(table, row, role, place(table, row, role, stream));
         // Of what carries bytes it is not known yet whether they are a unit's.
         if let Some(stream) = stream.filter(|_| role.layer == Some(Layer::Network) && id != NO_ID) {
             self.points.lean(point, stream);
         }
         match range {
-            Some(range) if role.carries_bytes() => self.carriers.push(Carrier { range, point, row: number, id }),
+            Some(range) if role.carries_bytes() => self.carriers.push(Carrier {
+                range,
+                point,
+                row: number,
+                id,
+            }),
             Some(range) if id != NO_ID => self.owns(role, range, id),
             _ => {}
         }
@@ -215,7 +256,11 @@ impl<'i> Assembler<'i> {
         let bit = 1 << ((range.stream & 1) as u8 | u8::from(sent) << 1);
         if self.owned[id as usize] & bit == 0 {
             self.owned[id as usize] |= bit;
-            if sent { self.sent.push((range, id)) } else { self.received.push((range, id)) }
+            if sent {
+                self.sent.push((range, id))
+            } else {
+                self.received.push((range, id))
+            }
         }
     }
 
@@ -227,7 +272,9 @@ impl<'i> Assembler<'i> {
 
     #[inline]
     fn id(&mut self, table: &Table, row: usize, field: usize, here: &mut Here<'i>) -> u32 {
-        let Some(column) = table.data.get(field) else { return NO_ID };
+        let Some(column) = table.data.get(field) else {
+            return NO_ID;
+        };
         match column.texts.get(row).copied() {
             Some(Column::NUMBER) => self.ids.number(column.numbers[row]),
             None | Some(Column::ABSENT) => NO_ID,
@@ -257,7 +304,12 @@ impl Met {
 fn range(table: &Table, row: usize, stream: i64, at_ns: u64) -> Option<Range> {
     let (start, bytes) = (table.number(row, OFFSET)?, table.number(row, BYTES)?);
     let end = start.checked_add(bytes)?;
-    (start >= 0 && bytes > 0).then_some(Range { stream, start, end, at_ns })
+    (start >= 0 && bytes > 0).then_some(Range {
+        stream,
+        start,
+        end,
+        at_ns,
+    })
 }
 
 /// Which of several points of one keyword and host a row is at.

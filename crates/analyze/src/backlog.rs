@@ -30,11 +30,14 @@ pub(crate) fn backlog_s(group: &Group<'_>, summary: &Summary) -> Option<f64> {
 
 /// Whether a side has a `Pace` whose timing was written.
 fn paces(part: &Part, side: Side) -> bool {
-    part.procedure.calls(side).into_iter().any(|call| match call {
-        Call::Pace(DelayArgument::Timing(index)) => part.data.timings.get(*index).is_some(),
-        Call::Pace(_) => true,
-        _ => false,
-    })
+    part.procedure
+        .calls(side)
+        .into_iter()
+        .any(|call| match call {
+            Call::Pace(DelayArgument::Timing(index)) => part.data.timings.get(*index).is_some(),
+            Call::Pace(_) => true,
+            _ => false,
+        })
 }
 
 #[cfg(test)]
@@ -62,8 +65,20 @@ mod tests {
         let paced = "1 rr 64*10 exponential(900 ms) over tcp;";
         let wait = backlog(paced, SECOND, 4 * SECOND).unwrap();
         assert!((wait - 4.0).abs() < 0.04, "{wait}");
-        assert_eq!(backlog(paced, SECOND / 10_000, SECOND / 5000), None, "an idle caller whose thread wakes up late");
-        assert_eq!(backlog(paced, SECOND, SECOND / 20), None, "a twentieth of the time");
-        assert_eq!(backlog("1 rr 64*10 over tcp;", SECOND, 4 * SECOND), None, "nobody said when");
+        assert_eq!(
+            backlog(paced, SECOND / 10_000, SECOND / 5000),
+            None,
+            "an idle caller whose thread wakes up late"
+        );
+        assert_eq!(
+            backlog(paced, SECOND, SECOND / 20),
+            None,
+            "a twentieth of the time"
+        );
+        assert_eq!(
+            backlog("1 rr 64*10 over tcp;", SECOND, 4 * SECOND),
+            None,
+            "nobody said when"
+        );
     }
 }

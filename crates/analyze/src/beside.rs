@@ -20,13 +20,22 @@ pub fn beside(events: &Table, index: &Index, lifelines: &Lifelines) -> Vec<(u64,
     }
     let at_ns = |row: usize| {
         let clock = index.hosts.get(events.host(row)).map(|host| &host.clock);
-        clock.map_or(events.at_ns[row], |clock| clock.reference_ns(events.at_ns[row]))
+        clock.map_or(events.at_ns[row], |clock| {
+            clock.reference_ns(events.at_ns[row])
+        })
     };
-    let fates: Vec<Option<Fate>> = (0..events.names.len() as u32).map(|name| fate(events.names.text(name))).collect();
+    let fates: Vec<Option<Fate>> = (0..events.names.len() as u32)
+        .map(|name| fate(events.names.text(name)))
+        .collect();
     let loose = (0..events.len()).filter(|row| !on_lines[*row]);
-    let mut found: Vec<(u64, Fate)> =
-        loose.filter_map(|row| Some((at_ns(row), fates[events.keyword[row] as usize]?))).collect();
-    found.extend(counted(events).into_iter().map(|row| (at_ns(row), Fate::SentAgain)));
+    let mut found: Vec<(u64, Fate)> = loose
+        .filter_map(|row| Some((at_ns(row), fates[events.keyword[row] as usize]?)))
+        .collect();
+    found.extend(
+        counted(events)
+            .into_iter()
+            .map(|row| (at_ns(row), Fate::SentAgain)),
+    );
     found.sort_by_key(|(at_ns, _)| *at_ns);
     found
 }
@@ -37,18 +46,29 @@ fn counted(events: &Table) -> Vec<usize> {
     let mut hosts: BTreeMap<u32, Vec<(usize, i64)>> = BTreeMap::new();
     for row in (0..events.len()).filter(|row| Some(events.keyword[*row]) == keyword) {
         if let Some(count) = events.number(row, 0) {
-            hosts.entry(events.host[row]).or_default().push((row, count));
+            hosts
+                .entry(events.host[row])
+                .or_default()
+                .push((row, count));
         }
     }
     let mut rows = Vec::new();
     for mut series in hosts.into_values() {
         series.sort_by_key(|(row, _)| events.at_ns[*row]);
         let is_counter = series.is_sorted_by_key(|(_, count)| *count);
-        let rises = series.windows(2).filter(|pair| pair[1].1 > pair[0].1).map(|pair| pair[1].0);
+        let rises = series
+            .windows(2)
+            .filter(|pair| pair[1].1 > pair[0].1)
+            .map(|pair| pair[1].0);
         match is_counter {
             true => rows.extend(rises),
             // Each is what came since the one before.
-            false => rows.extend(series.iter().filter(|(_, count)| *count > 0).map(|(row, _)| *row)),
+            false => rows.extend(
+                series
+                    .iter()
+                    .filter(|(_, count)| *count > 0)
+                    .map(|(row, _)| *row),
+            ),
         }
     }
     rows
@@ -62,12 +82,19 @@ mod tests {
 
     fn times(events: &Table) -> Vec<u64> {
         let lines = lifelines(events, None, &Options::default());
-        beside(events, &Index::default(), &lines).into_iter().map(|(at, _)| at).collect()
+        beside(events, &Index::default(), &lines)
+            .into_iter()
+            .map(|(at, _)| at)
+            .collect()
     }
 
     #[test]
     fn a_count_that_rises_and_counts_since_the_last_are_both_read() {
-        for (counts, expected) in [([7, 7, 9, 12], vec![2, 3]), ([0, 3, 0, 2], vec![1, 3]), ([5, 5, 5, 5], vec![])] {
+        for (counts, expected) in [
+            ([7, 7, 9, 12], vec![2, 3]),
+            ([0, 3, 0, 2], vec![1, 3]),
+            ([5, 5, 5, 5], vec![]),
+        ] {
             let mut events = Table::default();
             for (at, count) in counts.into_iter().enumerate() {
                 events.push(COUNTED, "khons", at as u64, &[Value::Number(count)]);

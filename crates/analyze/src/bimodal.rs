@@ -18,8 +18,11 @@ const LEAST_D: f64 = 4.5;
 /// Whether the values fall into two groups.
 #[must_use]
 pub fn is_bimodal(histogram: &Histogram) -> bool {
-    let weights: Vec<(f64, f64)> =
-        histogram.counts.iter().map(|(value, n)| (real((*value).max(1)).ln(), real(*n))).collect();
+    let weights: Vec<(f64, f64)> = histogram
+        .counts
+        .iter()
+        .map(|(value, n)| (real((*value).max(1)).ln(), real(*n)))
+        .collect();
     histogram.n() >= LEAST_VALUES && split(&weights).is_some_and(|(low, high)| apart(&low, &high))
 }
 
@@ -33,11 +36,19 @@ struct Group {
 
 impl Group {
     fn plus(self, (value, n): (f64, f64)) -> Self {
-        Self { n: self.n + n, sum: self.sum + n * value, squares: self.squares + n * value * value }
+        Self {
+            n: self.n + n,
+            sum: self.sum + n * value,
+            squares: self.squares + n * value * value,
+        }
     }
 
     fn without(self, part: Self) -> Self {
-        Self { n: self.n - part.n, sum: self.sum - part.sum, squares: self.squares - part.squares }
+        Self {
+            n: self.n - part.n,
+            sum: self.sum - part.sum,
+            squares: self.squares - part.squares,
+        }
     }
 
     fn mean(&self) -> f64 {
@@ -51,7 +62,9 @@ impl Group {
 
 /// Otsu's split: the two groups with the largest variance between them.
 fn split(weights: &[(f64, f64)]) -> Option<(Group, Group)> {
-    let all = weights.iter().fold(Group::default(), |group, weight| group.plus(*weight));
+    let all = weights
+        .iter()
+        .fold(Group::default(), |group, weight| group.plus(*weight));
     let mut low = Group::default();
     let mut best: Option<(f64, Group)> = None;
     for weight in &weights[..weights.len().saturating_sub(1)] {
@@ -69,7 +82,9 @@ fn apart(low: &Group, high: &Group) -> bool {
     let shares = low.n.min(high.n) / (low.n + high.n);
     let distance = high.mean() - low.mean();
     let spread = (low.variance() + high.variance()).sqrt();
-    shares >= LEAST_SHARE && distance >= LEAST_FACTOR.ln() && distance * 2.0_f64.sqrt() > LEAST_D * spread
+    shares >= LEAST_SHARE
+        && distance >= LEAST_FACTOR.ln()
+        && distance * 2.0_f64.sqrt() > LEAST_D * spread
 }
 
 #[cfg(test)]
@@ -91,7 +106,10 @@ mod tests {
                 *counts.entry(ns / step * step).or_default() += 1;
             }
         }
-        Histogram { counts: counts.into_iter().collect(), ..Histogram::default() }
+        Histogram {
+            counts: counts.into_iter().collect(),
+            ..Histogram::default()
+        }
     }
 
     fn flagged(distribution: Distribution, n: usize, seed: u64) -> bool {
@@ -119,8 +137,17 @@ mod tests {
     #[test]
     fn few_values_and_rare_outliers_are_not_two_groups() {
         assert!(!is_bimodal(&Histogram::default()));
-        assert!(!is_bimodal(&Histogram { counts: vec![(10, 90), (1000, 90)], ..Histogram::default() }));
-        assert!(!is_bimodal(&Histogram { counts: vec![(10, 990), (1000, 10)], ..Histogram::default() }));
-        assert!(is_bimodal(&Histogram { counts: vec![(10, 160), (1000, 40)], ..Histogram::default() }));
+        assert!(!is_bimodal(&Histogram {
+            counts: vec![(10, 90), (1000, 90)],
+            ..Histogram::default()
+        }));
+        assert!(!is_bimodal(&Histogram {
+            counts: vec![(10, 990), (1000, 10)],
+            ..Histogram::default()
+        }));
+        assert!(is_bimodal(&Histogram {
+            counts: vec![(10, 160), (1000, 40)],
+            ..Histogram::default()
+        }));
     }
 }

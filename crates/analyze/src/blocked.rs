@@ -72,14 +72,28 @@ pub struct Together {
 /// How often several were blocked at once; `None` where fewer than two were blocked at all.
 #[must_use]
 pub fn together(blocked: &[Blocked]) -> Option<Together> {
-    let some: Vec<&Blocked> = blocked.iter().filter(|blocked| !blocked.intervals.is_empty()).collect();
-    let from = some.iter().filter_map(|blocked| blocked.intervals.first()).map(|(from, _)| *from).min()?;
-    let to = some.iter().filter_map(|blocked| blocked.intervals.last()).map(|(_, to)| *to).max()?;
+    let some: Vec<&Blocked> = blocked
+        .iter()
+        .filter(|blocked| !blocked.intervals.is_empty())
+        .collect();
+    let from = some
+        .iter()
+        .filter_map(|blocked| blocked.intervals.first())
+        .map(|(from, _)| *from)
+        .min()?;
+    let to = some
+        .iter()
+        .filter_map(|blocked| blocked.intervals.last())
+        .map(|(_, to)| *to)
+        .max()?;
     if some.len() < 2 || to <= from {
         return None;
     }
-    let mut changes: Vec<(u64, i32)> =
-        some.iter().flat_map(|one| &one.intervals).flat_map(|(from, to)| [(*from, 1), (*to, -1)]).collect();
+    let mut changes: Vec<(u64, i32)> = some
+        .iter()
+        .flat_map(|one| &one.intervals)
+        .flat_map(|(from, to)| [(*from, 1), (*to, -1)])
+        .collect();
     changes.sort_unstable();
     let (mut at_once, mut since, mut several) = (0, from, 0);
     for (at, change) in changes {
@@ -92,7 +106,11 @@ pub fn together(blocked: &[Blocked]) -> Option<Together> {
         let share = (blocked.blocked_ns as f64 / span).min(1.0);
         (none * (1.0 - share), one * (1.0 - share) + none * share)
     });
-    Some(Together { groups: some.len(), share: several as f64 / span, expected: (1.0 - none - one).max(0.0) })
+    Some(Together {
+        groups: some.len(),
+        share: several as f64 / span,
+        expected: (1.0 - none - one).max(0.0),
+    })
 }
 
 /// The blocked intervals of every group that has enough gaps.
@@ -101,14 +119,19 @@ pub fn blocked(lifelines: &Lifelines) -> Vec<Blocked> {
     let senders = Senders::of(lifelines);
     let mut transits: Vec<Vec<(u64, u64)>> = vec![Vec::new(); lifelines.groups.len()];
     for line in &lifelines.lines {
-        let (Some(sent), Some(received)) = (senders.moment(lifelines, line), received(lifelines, line)) else {
+        let (Some(sent), Some(received)) =
+            (senders.moment(lifelines, line), received(lifelines, line))
+        else {
             continue;
         };
         if sent.at_ns <= received.at_ns {
             transits[line.group as usize].push((received.at_ns, sent.at_ns));
         }
     }
-    (0_u32..).zip(transits).filter_map(|(group, transits)| of_server(group, transits)).collect()
+    (0_u32..)
+        .zip(transits)
+        .filter_map(|(group, transits)| of_server(group, transits))
+        .collect()
 }
 
 /// `transits`: when each unit was there, and when it was sent.
@@ -122,28 +145,56 @@ fn of_server(group: u32, mut transits: Vec<(u64, u64)>) -> Option<Blocked> {
         gaps.push((transits[at - 1].0.max(earliest), transits[at].0));
     }
     gaps.reverse();
-    let mut lengths: Vec<i64> = gaps.iter().map(|(from, to)| (to - from) as i64).filter(|length| *length > 0).collect();
+    let mut lengths: Vec<i64> = gaps
+        .iter()
+        .map(|(from, to)| (to - from) as i64)
+        .filter(|length| *length > 0)
+        .collect();
     if lengths.len() < LEAST_GAPS {
         return None;
     }
     let busy_ns = lengths.iter().map(|length| *length as u64).sum();
     let threshold_ns = (continuous(&mut lengths, 0.5)? * GAPS) as u64;
-    let intervals: Vec<(u64, u64)> = gaps.into_iter().filter(|(from, to)| to - from > threshold_ns).collect();
+    let intervals: Vec<(u64, u64)> = gaps
+        .into_iter()
+        .filter(|(from, to)| to - from > threshold_ns)
+        .collect();
     let blocked_ns = total(&intervals);
-    Some(Blocked { group, intervals, threshold_ns, busy_ns, blocked_ns })
+    Some(Blocked {
+        group,
+        intervals,
+        threshold_ns,
+        busy_ns,
+        blocked_ns,
+    })
 }
 
 /// Each two groups that were blocked at all, held against each other.
 #[must_use]
 pub fn synchrony(blocked: &[Blocked]) -> Vec<Synchrony> {
-    let mut some: Vec<&Blocked> = blocked.iter().filter(|blocked| !blocked.intervals.is_empty()).collect();
+    let mut some: Vec<&Blocked> = blocked
+        .iter()
+        .filter(|blocked| !blocked.intervals.is_empty())
+        .collect();
     some.sort_by_key(|blocked| (std::cmp::Reverse(blocked.blocked_ns), blocked.group));
     some.truncate(SERVERS);
     some.sort_by_key(|blocked| blocked.group);
-    let from = some.iter().filter_map(|blocked| blocked.intervals.first()).map(|(from, _)| *from).min().unwrap_or(0);
-    let to = some.iter().filter_map(|blocked| blocked.intervals.last()).map(|(_, to)| *to).max().unwrap_or(0);
+    let from = some
+        .iter()
+        .filter_map(|blocked| blocked.intervals.first())
+        .map(|(from, _)| *from)
+        .min()
+        .unwrap_or(0);
+    let to = some
+        .iter()
+        .filter_map(|blocked| blocked.intervals.last())
+        .map(|(_, to)| *to)
+        .max()
+        .unwrap_or(0);
     let pairs = (0..some.len()).flat_map(|a| (a + 1..some.len()).map(move |b| (a, b)));
-    pairs.map(|(a, b)| held(some[a], some[b], from, to)).collect()
+    pairs
+        .map(|(a, b)| held(some[a], some[b], from, to))
+        .collect()
 }
 
 fn held(a: &Blocked, b: &Blocked, from: u64, to: u64) -> Synchrony {
@@ -161,11 +212,20 @@ fn held(a: &Blocked, b: &Blocked, from: u64, to: u64) -> Synchrony {
     }
     let share = |ns: f64| ns / span as f64;
     let p = as_much as f64 / (shifts + 1) as f64;
-    Synchrony { a: a.group, b: b.group, share: share(observed as f64), expected: share(sum / shifts as f64), p }
+    Synchrony {
+        a: a.group,
+        b: b.group,
+        share: share(observed as f64),
+        expected: share(sum / shifts as f64),
+        p,
+    }
 }
 
 fn relative(intervals: &[(u64, u64)], from: u64) -> Vec<(u64, u64)> {
-    intervals.iter().map(|(begin, end)| (begin - from, end - from)).collect()
+    intervals
+        .iter()
+        .map(|(begin, end)| (begin - from, end - from))
+        .collect()
 }
 
 /// Intervals moved round in a span.
@@ -191,7 +251,9 @@ fn overlap(a: &[(u64, u64)], b: &[(u64, u64)]) -> u64 {
             at += 1;
         }
         let within = b[at..].iter().take_while(|other| other.0 < *to);
-        sum += within.map(|other| other.1.min(*to).saturating_sub(other.0.max(*from))).sum::<u64>();
+        sum += within
+            .map(|other| other.1.min(*to).saturating_sub(other.0.max(*from)))
+            .sum::<u64>();
     }
     sum
 }
@@ -213,11 +275,29 @@ mod tests {
         for (server, pauses) in pauses_ms.iter().enumerate() {
             let host = format!("s{server}");
             for ms in 1..until_ms {
-                let late = pauses.iter().find(|(from, to)| (*from..*to).contains(&ms)).map_or(ms, |(_, to)| *to);
+                let late = pauses
+                    .iter()
+                    .find(|(from, to)| (*from..*to).contains(&ms))
+                    .map_or(ms, |(_, to)| *to);
                 block += 1;
-                table.push("app_send", "app", ms * 1_000_000 - 900_000, &[Value::Number(block)]);
-                table.push("start_write", &host, ms * 1_000_000 - 500_000, &[Value::Number(block)]);
-                table.push("app_receive", "app", late * 1_000_000 + ms, &[Value::Number(block)]);
+                table.push(
+                    "app_send",
+                    "app",
+                    ms * 1_000_000 - 900_000,
+                    &[Value::Number(block)],
+                );
+                table.push(
+                    "start_write",
+                    &host,
+                    ms * 1_000_000 - 500_000,
+                    &[Value::Number(block)],
+                );
+                table.push(
+                    "app_receive",
+                    "app",
+                    late * 1_000_000 + ms,
+                    &[Value::Number(block)],
+                );
             }
         }
         lifelines(&table, None, &Options::default())
@@ -227,28 +307,46 @@ mod tests {
     fn a_pause_with_something_under_way_is_blocked() {
         let found = blocked(&servers(&[&[(20, 40), (60, 61)]], 100));
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].intervals, [(19_500_000, 40_000_020)], "a gap that is a little longer is no block");
+        assert_eq!(
+            found[0].intervals,
+            [(19_500_000, 40_000_020)],
+            "a gap that is a little longer is no block"
+        );
     }
 
     #[test]
     fn a_server_that_has_nothing_to_do_is_not_blocked() {
         let mut lifelines = servers(&[&[]], 100);
-        lifelines.lines.retain(|line| !(40..70).contains(&line.unit.number().unwrap()));
+        lifelines
+            .lines
+            .retain(|line| !(40..70).contains(&line.unit.number().unwrap()));
         assert_eq!(blocked(&lifelines)[0].intervals, []);
     }
 
     #[test]
     fn only_servers_that_stop_together_are_synchronous() {
-        let pauses: Vec<(u64, u64)> = (0..12).map(|n| (50 + n * n * 13, 50 + n * n * 13 + 20)).collect();
+        let pauses: Vec<(u64, u64)> = (0..12)
+            .map(|n| (50 + n * n * 13, 50 + n * n * 13 + 20))
+            .collect();
         let others: Vec<(u64, u64)> = (0..12).map(|n| (90 + n * 157, 90 + n * 157 + 20)).collect();
         let found = blocked(&servers(&[&pauses, &pauses, &others], 2000));
         let held = synchrony(&found);
-        let observed: Vec<(u32, u32, bool)> = held.iter().map(|held| (held.a, held.b, held.is_significant())).collect();
-        assert_eq!(observed, [(0, 1, true), (0, 2, false), (1, 2, false)], "{held:?}");
+        let observed: Vec<(u32, u32, bool)> = held
+            .iter()
+            .map(|held| (held.a, held.b, held.is_significant()))
+            .collect();
+        assert_eq!(
+            observed,
+            [(0, 1, true), (0, 2, false), (1, 2, false)],
+            "{held:?}"
+        );
         assert!(held[0].share > 5.0 * held[0].expected);
         // Two of three stop together for 12 times 20 ms or a little more of some 2 s; by chance for little of it.
         let of_all = together(&found).unwrap();
-        assert!((0.10..0.16).contains(&of_all.share) && of_all.share > 2.5 * of_all.expected, "{of_all:?}");
+        assert!(
+            (0.10..0.16).contains(&of_all.share) && of_all.share > 2.5 * of_all.expected,
+            "{of_all:?}"
+        );
         assert_eq!(together(&found[2..]), None, "one alone is with no other");
     }
 }

@@ -50,14 +50,33 @@ pub fn captured(events: &Table) -> Vec<CapturedConnection> {
 
 /// Puts the one with most data first.
 pub fn sort(connections: &mut [CapturedConnection]) {
-    connections.sort_by_key(|one| (std::cmp::Reverse(one.bytes.iter().sum::<u64>()), one.began_ns, one.flow));
+    connections.sort_by_key(|one| {
+        (
+            std::cmp::Reverse(one.bytes.iter().sum::<u64>()),
+            one.began_ns,
+            one.flow,
+        )
+    });
 }
 
 pub(crate) fn connection(events: &Table, row: usize) -> CapturedConnection {
     let entry = catalogue::find("TCP_CONNECTION");
-    let value = |name: &str| entry.and_then(|entry| entry.field(name)).map(|field| events.value(row, field));
-    let number = |name: &str| value(name)?.number().and_then(|number| u64::try_from(number).ok());
-    let text = |name: &str| value(name).and_then(|value| value.text()).unwrap_or_default().to_owned();
+    let value = |name: &str| {
+        entry
+            .and_then(|entry| entry.field(name))
+            .map(|field| events.value(row, field))
+    };
+    let number = |name: &str| {
+        value(name)?
+            .number()
+            .and_then(|number| u64::try_from(number).ok())
+    };
+    let text = |name: &str| {
+        value(name)
+            .and_then(|value| value.text())
+            .unwrap_or_default()
+            .to_owned()
+    };
     let pair = |there: &str, back: &str| [number(there).unwrap_or(0), number(back).unwrap_or(0)];
     CapturedConnection {
         host: events.host(row).to_owned(),

@@ -11,7 +11,11 @@ pub(crate) fn clock_error(index: Option<&Index>, a: &str, b: &str) -> Option<u64
     let error = |host: &str| {
         // All zeroes is the reference's own clock.
         let clock = &index.hosts.get(host)?.clock;
-        if host == index.reference || *clock == Clock::default() { Some(0) } else { clock.error_ns }
+        if host == index.reference || *clock == Clock::default() {
+            Some(0)
+        } else {
+            clock.error_ns
+        }
     };
     Some(error(a)?.saturating_add(error(b)?))
 }

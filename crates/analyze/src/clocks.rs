@@ -52,7 +52,10 @@ impl<'i> Causality<'i> {
     /// With nothing in it; what the index knows of clocks is taken off the times.
     #[must_use]
     pub fn new(index: &'i Index) -> Self {
-        Self { index, seen: Seen::default() }
+        Self {
+            index,
+            seen: Seen::default(),
+        }
     }
 
     /// Which data fields of events are read.
@@ -76,25 +79,34 @@ impl<'i> Causality<'i> {
         for pair in &pairs {
             match verdict(pair) {
                 Verdict::Wrong(clock) if self.is_free(&pair.inner) => wrong.push((pair, clock)),
-                Verdict::Wrong(clock) => drop(clocks.doubts.insert(pair.inner.clone(), contradicts(pair, &clock))),
+                Verdict::Wrong(clock) => drop(
+                    clocks
+                        .doubts
+                        .insert(pair.inner.clone(), contradicts(pair, &clock)),
+                ),
                 Verdict::Doubtful(doubt) => drop(clocks.doubts.insert(pair.inner.clone(), doubt)),
                 Verdict::Fits => fitting.push(pair),
             }
         }
         let inner: BTreeSet<&str> = wrong.iter().map(|(pair, _)| pair.inner.as_str()).collect();
-        let root = wrong.iter().map(|(pair, _)| pair.outer.as_str()).find(|outer| !inner.contains(outer));
+        let root = wrong
+            .iter()
+            .map(|(pair, _)| pair.outer.as_str())
+            .find(|outer| !inner.contains(outer));
         let Some(root) = root else { return clocks };
         clocks.reference = Some(root.to_owned());
         let mut known: BTreeMap<&str, Clock> = BTreeMap::from([(root, Clock::default())]);
         let fits = fitting.iter().map(|pair| (*pair, Clock::default()));
         let steps: Vec<(&Pair, Clock)> = wrong.into_iter().chain(fits).collect();
-        while let Some((pair, clock)) =
-            steps.iter().find(|(pair, _)| known.contains_key(&pair.outer[..]) && !known.contains_key(&pair.inner[..]))
-        {
+        while let Some((pair, clock)) = steps.iter().find(|(pair, _)| {
+            known.contains_key(&pair.outer[..]) && !known.contains_key(&pair.inner[..])
+        }) {
             let clock = known[&pair.outer[..]].clone().beyond(clock);
             if clock != Clock::default() {
                 clocks.doubts.remove(&pair.inner);
-                clocks.corrected.insert(pair.inner.clone(), (clock.clone(), corrected(pair, &clock)));
+                clocks
+                    .corrected
+                    .insert(pair.inner.clone(), (clock.clone(), corrected(pair, &clock)));
             }
             known.insert(&pair.inner, clock);
         }
@@ -103,7 +115,10 @@ impl<'i> Causality<'i> {
 
     /// Whether nothing is known of a host's clock but its own times.
     fn is_free(&self, host: &str) -> bool {
-        self.index.hosts.get(host).is_none_or(|trace| trace.clock == Clock::default())
+        self.index
+            .hosts
+            .get(host)
+            .is_none_or(|trace| trace.clock == Clock::default())
     }
 }
 
@@ -119,7 +134,12 @@ impl Beyond for Clock {
             (Some(a), Some(b)) => Some(a.saturating_add(b)),
         };
         let offset_ns = self.offset_ns.saturating_add(own.offset_ns);
-        Self { offset_ns, drift_ppm: self.drift_ppm + own.drift_ppm, error_ns, ..own.clone() }
+        Self {
+            offset_ns,
+            drift_ppm: self.drift_ppm + own.drift_ppm,
+            error_ns,
+            ..own.clone()
+        }
     }
 }
 
@@ -150,7 +170,11 @@ fn time(ns: u64) -> String {
 
 fn corrected(pair: &Pair, clock: &Clock) -> String {
     let Pair { outer, inner, .. } = pair;
-    let side = if clock.offset_ns < 0 { "behind" } else { "ahead of" };
+    let side = if clock.offset_ns < 0 {
+        "behind"
+    } else {
+        "ahead of"
+    };
     format!(
         "the clock of {inner} is {} {side} that of {outer}, to within {}: found from {} units that {inner} would have answered before they were sent, or after their answer; times are corrected by it",
         time(clock.offset_ns.unsigned_abs()),
@@ -161,7 +185,11 @@ fn corrected(pair: &Pair, clock: &Clock) -> String {
 
 fn contradicts(pair: &Pair, clock: &Clock) -> String {
     let Pair { outer, inner, .. } = pair;
-    let side = if clock.offset_ns < 0 { "behind" } else { "ahead of" };
+    let side = if clock.offset_ns < 0 {
+        "behind"
+    } else {
+        "ahead of"
+    };
     let by = time(clock.offset_ns.unsigned_abs());
     format!(
         "the clock of {inner}, as it was given or found before, is still {by} {side} that of {outer}: units would be answered before they were sent"
@@ -170,9 +198,16 @@ fn contradicts(pair: &Pair, clock: &Clock) -> String {
 
 fn doubtful(pair: &Pair, apart_ns: u64) -> String {
     let Pair { outer, inner, .. } = pair;
-    let (side, sign) = if pair.is_earlier() { ("before", '-') } else { ("after", '+') };
+    let (side, sign) = if pair.is_earlier() {
+        ("before", '-')
+    } else {
+        ("after", '+')
+    };
     let by = time(apart_ns);
-    let option = format!("--clock {inner}={sign}{}us", pair.middle_ns().unsigned_abs() / 1000);
+    let option = format!(
+        "--clock {inner}={sign}{}us",
+        pair.middle_ns().unsigned_abs() / 1000
+    );
     format!(
         "every unit's events of {inner} lie {by} {side} those of {outer}, nearly always as long: perhaps one of the clocks is wrong, which cannot be decided from these events (`import {option}` would correct it)"
     )

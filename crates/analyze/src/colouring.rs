@@ -25,67 +25,126 @@ pub struct Colouring {
 type Way = (&'static str, fn(&Lifelines, &Index, &Line) -> String);
 
 /// The first that tells any two apart is taken.
-const WAYS: [Way; 4] = [("server", server), ("host", host), ("stack", stack), ("stream", stream)];
+const WAYS: [Way; 4] = [
+    ("server", server),
+    ("host", host),
+    ("stack", stack),
+    ("stream", stream),
+];
 
 impl Colouring {
     /// The colouring of these lines.
     #[must_use]
     pub fn of(lifelines: &Lifelines, index: &Index) -> Self {
         let named = |(by, name): &Way| {
-            let names = lifelines.lines.iter().map(|line| name(lifelines, index, line)).collect();
+            let names = lifelines
+                .lines
+                .iter()
+                .map(|line| name(lifelines, index, line))
+                .collect();
             let made = numbered(by, names);
             (made.names.len() > 1).then_some(made)
         };
-        let first = || numbered(WAYS[0].0, lifelines.lines.iter().map(|line| server(lifelines, index, line)).collect());
+        let first = || {
+            numbered(
+                WAYS[0].0,
+                lifelines
+                    .lines
+                    .iter()
+                    .map(|line| server(lifelines, index, line))
+                    .collect(),
+            )
+        };
         let made = WAYS.iter().find_map(named).unwrap_or_else(first);
-        if made.names.len() <= MOST_COLOURS { made } else { made.quarters(lifelines) }
+        if made.names.len() <= MOST_COLOURS {
+            made
+        } else {
+            made.quarters(lifelines)
+        }
     }
 
     /// The same with one kind for each quarter of the names, by the median time of their lines.
     fn quarters(self, lifelines: &Lifelines) -> Self {
         let mut times: Vec<Vec<i64>> = vec![Vec::new(); self.names.len()];
-        for (line, kind) in lifelines.lines.iter().zip(&self.of).filter(|(line, _)| !lifelines.is_connection(line)) {
+        for (line, kind) in lifelines
+            .lines
+            .iter()
+            .zip(&self.of)
+            .filter(|(line, _)| !lifelines.is_connection(line))
+        {
             times[*kind as usize].push(took(lifelines, line));
         }
-        let medians: Vec<f64> = times.iter_mut().map(|times| continuous(times, 0.5).unwrap_or(0.0)).collect();
+        let medians: Vec<f64> = times
+            .iter_mut()
+            .map(|times| continuous(times, 0.5).unwrap_or(0.0))
+            .collect();
         let mut order: Vec<usize> = (0..medians.len()).collect();
         order.sort_by(|a, b| medians[*a].total_cmp(&medians[*b]));
         let mut quarter = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(rank, kind)| quarter[*kind] = (rank * 4 / order.len()) as u32);
+        order
+            .iter()
+            .enumerate()
+            .for_each(|(rank, kind)| quarter[*kind] = (rank * 4 / order.len()) as u32);
         let all = self.names.len();
-        let names =
-            ["fastest", "second", "third", "slowest"].map(|which| format!("{which} quarter of {all} {}s", self.by));
-        Self { by: self.by, names: names.into(), of: self.of.iter().map(|kind| quarter[*kind as usize]).collect() }
+        let names = ["fastest", "second", "third", "slowest"]
+            .map(|which| format!("{which} quarter of {all} {}s", self.by));
+        Self {
+            by: self.by,
+            names: names.into(),
+            of: self.of.iter().map(|kind| quarter[*kind as usize]).collect(),
+        }
     }
 }
 
 /// Kinds in the order of their names.
 fn numbered(by: &'static str, lines: Vec<String>) -> Colouring {
     let mut numbers: BTreeMap<&str, u32> = lines.iter().map(|name| (name.as_str(), 0)).collect();
-    numbers.values_mut().enumerate().for_each(|(at, number)| *number = at as u32);
+    numbers
+        .values_mut()
+        .enumerate()
+        .for_each(|(at, number)| *number = at as u32);
     let of = lines.iter().map(|name| numbers[name.as_str()]).collect();
-    Colouring { by, names: numbers.into_keys().map(str::to_owned).collect(), of }
+    Colouring {
+        by,
+        names: numbers.into_keys().map(str::to_owned).collect(),
+        of,
+    }
 }
 
 fn server(lifelines: &Lifelines, _: &Index, line: &Line) -> String {
-    lifelines.groups.get(line.group as usize).cloned().unwrap_or_default()
+    lifelines
+        .groups
+        .get(line.group as usize)
+        .cloned()
+        .unwrap_or_default()
 }
 
 /// Where it begins.
 fn host(lifelines: &Lifelines, _: &Index, line: &Line) -> String {
     let first = lifelines.passages_of(line).first();
-    first.map(|first| lifelines.points[first.point as usize].host.clone()).unwrap_or_default()
+    first
+        .map(|first| lifelines.points[first.point as usize].host.clone())
+        .unwrap_or_default()
 }
 
 fn stack(_: &Lifelines, index: &Index, line: &Line) -> String {
-    line.flow.and_then(|flow| index.flow(flow)).map(|flow| flow.stack.clone()).unwrap_or_default()
+    line.flow
+        .and_then(|flow| index.flow(flow))
+        .map(|flow| flow.stack.clone())
+        .unwrap_or_default()
 }
 
 /// One pair of one part, in every run.
 fn stream(_: &Lifelines, index: &Index, line: &Line) -> String {
     let flow = line.flow.and_then(|flow| index.flow(flow));
-    flow.map(|flow| format!("stream {}.{}", flow.part.saturating_add(1), flow.replica.saturating_add(1)))
-        .unwrap_or_default()
+    flow.map(|flow| {
+        format!(
+            "stream {}.{}",
+            flow.part.saturating_add(1),
+            flow.replica.saturating_add(1)
+        )
+    })
+    .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -100,15 +159,26 @@ mod tests {
         for host in 0..hosts {
             let unit = [Value::Number(host as i64)];
             table.push("SEND", &format!("c{host:03}"), host * 1_000_000, &unit);
-            table.push("RECEIVED", "srv", host * 1_000_000 + 1_000 * (host + 1), &unit);
+            table.push(
+                "RECEIVED",
+                "srv",
+                host * 1_000_000 + 1_000 * (host + 1),
+                &unit,
+            );
         }
-        Colouring::of(&lifelines(&table, None, &Options::default()), &Index::default())
+        Colouring::of(
+            &lifelines(&table, None, &Options::default()),
+            &Index::default(),
+        )
     }
 
     #[test]
     fn lines_to_one_server_have_the_colours_of_their_hosts() {
         let three = from(3);
-        assert_eq!((three.by, three.names.join(" ")), ("host", "c000 c001 c002".into()));
+        assert_eq!(
+            (three.by, three.names.join(" ")),
+            ("host", "c000 c001 c002".into())
+        );
         assert_eq!(three.of, [0, 1, 2]);
     }
 

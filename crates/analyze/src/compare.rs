@@ -68,7 +68,11 @@ impl MetricComparison {
 
 impl Label {
     fn of(summary: &Summary) -> Self {
-        Self { text: summary.text.clone(), part: summary.part.clone(), stack: summary.stack.clone() }
+        Self {
+            text: summary.text.clone(),
+            part: summary.part.clone(),
+            stack: summary.stack.clone(),
+        }
     }
 }
 
@@ -120,7 +124,10 @@ pub fn compare(a: &[Summary], b: &[Summary]) -> Vec<Comparison> {
     for (a, same) in first.into_iter().zip(same) {
         out.push(match same {
             Some(b) => pair(a, b, Pairing::Same),
-            None => match left.iter().position(|b| b.application == a.application && b.part_index == a.part_index) {
+            None => match left
+                .iter()
+                .position(|b| b.application == a.application && b.part_index == a.part_index)
+            {
                 Some(at) => pair(a, left.remove(at), Pairing::Position),
                 None => alone(Some(a), None),
             },
@@ -136,7 +143,12 @@ pub fn compare_stacks(summaries: &[Summary]) -> Vec<Comparison> {
     let mut firsts: BTreeMap<(String, Option<usize>), &Summary> = BTreeMap::new();
     let measured = summaries.iter().filter(|summary| !summary.background);
     let others = measured.filter_map(|summary| {
-        let apart = (summary.text.replacen(&format!("over {}", summary.stack), "", 1), summary.part_index);
+        let apart = (
+            summary
+                .text
+                .replacen(&format!("over {}", summary.stack), "", 1),
+            summary.part_index,
+        );
         let first = *firsts.entry(apart).or_insert(summary);
         (first.stack != summary.stack).then(|| pair(first, summary, Pairing::Position))
     });
@@ -150,39 +162,77 @@ fn take<'s>(from: &mut [Option<&'s Summary>], like: &Summary) -> Option<&'s Summ
 }
 
 fn alone(a: Option<&Summary>, b: Option<&Summary>) -> Comparison {
-    Comparison { a: a.map(Label::of), b: b.map(Label::of), pairing: Pairing::Alone, metrics: vec![], caveats: vec![] }
+    Comparison {
+        a: a.map(Label::of),
+        b: b.map(Label::of),
+        pairing: Pairing::Alone,
+        metrics: vec![],
+        caveats: vec![],
+    }
 }
 
 fn pair(a: &Summary, b: &Summary, pairing: Pairing) -> Comparison {
     let metric = |metric: Metric| compare_values(metric, a.values(metric), b.values(metric));
     let metrics = Metric::ALL.into_iter().filter_map(metric).collect();
-    Comparison { a: Some(Label::of(a)), b: Some(Label::of(b)), pairing, metrics, caveats: caveats(a, b) }
+    Comparison {
+        a: Some(Label::of(a)),
+        b: Some(Label::of(b)),
+        pairing,
+        metrics,
+        caveats: caveats(a, b),
+    }
 }
 
 /// The interval holds what varied between the runs of each, not what changed from one set of runs to the other.
 fn caveats(a: &Summary, b: &Summary) -> Vec<String> {
-    let mut out: Vec<String> = overloaded("first", a).into_iter().chain(overloaded("second", b)).collect();
-    let placements = [&a.initiator, &a.responder, &b.initiator, &b.responder].map(|side| side.placement);
-    if placements.iter().flatten().any(|placement| !placement.pinned) {
+    let mut out: Vec<String> = overloaded("first", a)
+        .into_iter()
+        .chain(overloaded("second", b))
+        .collect();
+    let placements =
+        [&a.initiator, &a.responder, &b.initiator, &b.responder].map(|side| side.placement);
+    if placements
+        .iter()
+        .flatten()
+        .any(|placement| !placement.pinned)
+    {
         out.push("threads were not pinned, so their cores may differ".to_owned());
     }
-    out.extend(different("initiator", &a.initiator.settings, &b.initiator.settings));
-    out.extend(different("responder", &a.responder.settings, &b.responder.settings));
+    out.extend(different(
+        "initiator",
+        &a.initiator.settings,
+        &b.initiator.settings,
+    ));
+    out.extend(different(
+        "responder",
+        &a.responder.settings,
+        &b.responder.settings,
+    ));
     out
 }
 
 /// Overloaded runs of an emulated network measure the machine, whatever the interval.
 fn overloaded(which: &str, summary: &Summary) -> Option<String> {
     let (n, runs) = (summary.overloaded(), summary.runs);
-    let text = format!("the {which}'s emulator was overloaded in {n} of {runs} runs, so its figures are the machine's");
+    let text = format!(
+        "the {which}'s emulator was overloaded in {n} of {runs} runs, so its figures are the machine's"
+    );
     (n > 0).then_some(text)
 }
 
 /// Settings that are in both and differ in more than a size, which the kernel may tune.
-fn different(side: &str, a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Vec<String> {
-    let both = a.iter().filter_map(|(name, before)| Some((name, before, b.get(name)?)));
+fn different(
+    side: &str,
+    a: &BTreeMap<String, String>,
+    b: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let both = a
+        .iter()
+        .filter_map(|(name, before)| Some((name, before, b.get(name)?)));
     let changed = both.filter(|(_, before, after)| before != after && !after.ends_with(" B"));
-    changed.map(|(name, before, after)| format!("{side}: {name} {before} -> {after}")).collect()
+    changed
+        .map(|(name, before, after)| format!("{side}: {name} {before} -> {after}"))
+        .collect()
 }
 
 /// Compares one value a run of each; none when one of them has no runs.
@@ -194,14 +244,25 @@ fn compare_values(metric: Metric, a: &[f64], b: &[f64]) -> Option<MetricComparis
         Err(reason) => (None, Some(reason)),
     };
     let verdict = ci95.map_or(Verdict::CannotTell, |ci95| judge(metric, ci95));
-    Some(MetricComparison { metric, a, b, ratio, ci95, verdict, reason })
+    Some(MetricComparison {
+        metric,
+        a,
+        b,
+        ratio,
+        ci95,
+        verdict,
+        reason,
+    })
 }
 
 /// Welch's interval of the difference of the means' logarithms, by the delta method: the variance of a mean's
 /// logarithm is the variance of the mean over its square.
 fn interval(a: &Statistics, b: &Statistics) -> Result<(f64, f64), String> {
     let (Some(sd_a), Some(sd_b)) = (a.sd, b.sd) else {
-        return Err(format!("{} and {} counted runs, two of each are needed", a.n, b.n));
+        return Err(format!(
+            "{} and {} counted runs, two of each are needed",
+            a.n, b.n
+        ));
     };
     if a.mean <= 0.0 || b.mean <= 0.0 {
         return Err("a mean is zero, so there is no ratio".to_owned());
@@ -244,15 +305,30 @@ mod tests {
     #[test]
     fn clear_differences_have_a_direction() {
         let (slow, fast) = ([10.0, 10.1, 9.9], [20.0, 20.2, 19.8]);
-        assert_eq!(judged(Metric::Throughput, &slow, &fast).verdict, Verdict::Faster);
-        assert_eq!(judged(Metric::Throughput, &fast, &slow).verdict, Verdict::Slower);
-        assert_eq!(judged(Metric::Response, &slow, &fast).verdict, Verdict::Slower);
-        assert_eq!(judged(Metric::Connect, &fast, &slow).verdict, Verdict::Faster);
+        assert_eq!(
+            judged(Metric::Throughput, &slow, &fast).verdict,
+            Verdict::Faster
+        );
+        assert_eq!(
+            judged(Metric::Throughput, &fast, &slow).verdict,
+            Verdict::Slower
+        );
+        assert_eq!(
+            judged(Metric::Response, &slow, &fast).verdict,
+            Verdict::Slower
+        );
+        assert_eq!(
+            judged(Metric::Connect, &fast, &slow).verdict,
+            Verdict::Faster
+        );
         let c = judged(Metric::Throughput, &slow, &fast);
         assert!((c.ratio - 2.0).abs() < 1e-12);
         // By hand: sqrt(0.01^2/3 + 0.01^2/3) = 0.008165, 4 degrees of freedom, t = 2.776.
         let (low, high) = c.ci95.unwrap();
-        assert!((low - 2.0 * (-0.022_67_f64).exp()).abs() < 1e-4 && (high - 2.0 * 0.022_67_f64.exp()).abs() < 1e-4);
+        assert!(
+            (low - 2.0 * (-0.022_67_f64).exp()).abs() < 1e-4
+                && (high - 2.0 * 0.022_67_f64.exp()).abs() < 1e-4
+        );
     }
 
     #[test]
@@ -269,10 +345,17 @@ mod tests {
     #[test]
     fn costs_are_less_or_more() {
         let (cheap, dear) = ([0.10, 0.11, 0.10], [0.20, 0.21, 0.20]);
-        for metric in [Metric::CpuPerGb, Metric::CpuPerCall, Metric::CpuPerConnection] {
+        for metric in [
+            Metric::CpuPerGb,
+            Metric::CpuPerCall,
+            Metric::CpuPerConnection,
+        ] {
             assert_eq!(judged(metric, &cheap, &dear).verdict, Verdict::More);
             assert_eq!(judged(metric, &dear, &cheap).verdict, Verdict::Less);
-            assert_eq!(judged(metric, &cheap, &cheap).verdict, Verdict::NoDifferenceSeen);
+            assert_eq!(
+                judged(metric, &cheap, &cheap).verdict,
+                Verdict::NoDifferenceSeen
+            );
         }
     }
 
@@ -280,71 +363,137 @@ mod tests {
     fn costs_are_compared_of_the_same_work_only() {
         let costing = |rate_of| {
             let cpu_us_per_call = vec![1.0, 1.1];
-            let run_values = crate::RunValues { cpu_us_per_call, ..crate::RunValues::default() };
-            Summary { rate_of: Some(rate_of), run_values, ..summary("x", "tcp") }
+            let run_values = crate::RunValues {
+                cpu_us_per_call,
+                ..crate::RunValues::default()
+            };
+            Summary {
+                rate_of: Some(rate_of),
+                run_values,
+                ..summary("x", "tcp")
+            }
         };
         let metrics = |a, b| -> Vec<Metric> {
-            compare(&[costing(a)], &[costing(b)]).remove(0).metrics.iter().map(|m| m.metric).collect()
+            compare(&[costing(a)], &[costing(b)])
+                .remove(0)
+                .metrics
+                .iter()
+                .map(|m| m.metric)
+                .collect()
         };
         assert_eq!(metrics(Work::Call, Work::Call), [Metric::CpuPerCall]);
-        assert_eq!(metrics(Work::Connection, Work::Connection), [Metric::CpuPerConnection]);
+        assert_eq!(
+            metrics(Work::Connection, Work::Connection),
+            [Metric::CpuPerConnection]
+        );
         assert_eq!(metrics(Work::Call, Work::Connection), []);
     }
 
     #[test]
     fn noise_is_no_difference() {
-        assert_eq!(judged(Metric::Throughput, &[10.0, 12.0], &[11.0, 10.5]).verdict, Verdict::NoDifferenceSeen);
-        assert_eq!(judged(Metric::Throughput, &[10.0, 10.0], &[10.0, 10.0]).verdict, Verdict::NoDifferenceSeen);
+        assert_eq!(
+            judged(Metric::Throughput, &[10.0, 12.0], &[11.0, 10.5]).verdict,
+            Verdict::NoDifferenceSeen
+        );
+        assert_eq!(
+            judged(Metric::Throughput, &[10.0, 10.0], &[10.0, 10.0]).verdict,
+            Verdict::NoDifferenceSeen
+        );
     }
 
     #[test]
     fn one_run_gives_no_verdict() {
         let c = judged(Metric::Response, &[1.0], &[2.0, 2.1]);
         assert_eq!((c.verdict, c.ci95), (Verdict::CannotTell, None));
-        assert_eq!(c.reason.unwrap(), "1 and 2 counted runs, two of each are needed");
+        assert_eq!(
+            c.reason.unwrap(),
+            "1 and 2 counted runs, two of each are needed"
+        );
         assert_eq!(compare_values(Metric::Response, &[], &[1.0]), None);
     }
 
     fn summary(text: &str, stack: &str) -> Summary {
-        Summary { text: text.into(), part: text.into(), stack: stack.into(), ..Summary::default() }
+        Summary {
+            text: text.into(),
+            part: text.into(),
+            stack: stack.into(),
+            ..Summary::default()
+        }
     }
 
     #[test]
     fn pairs_by_label_then_by_position() {
-        let a = [summary("x", "tcp"), summary("y", "tcp"), summary("z", "tcp")];
+        let a = [
+            summary("x", "tcp"),
+            summary("y", "tcp"),
+            summary("z", "tcp"),
+        ];
         let b = [summary("y", "tcp"), summary("x", "quic")];
         let pairs: Vec<Pairing> = compare(&a, &b).iter().map(|c| c.pairing).collect();
         assert_eq!(pairs, [Pairing::Position, Pairing::Same, Pairing::Alone]);
         assert_eq!(compare(&[], &b).len(), 2);
-        let other = Summary { application: "bulk_get".into(), ..summary("x", "quic") };
-        assert_eq!(compare(&a[..1], &[other]).len(), 2, "different applications are not compared");
+        let other = Summary {
+            application: "bulk_get".into(),
+            ..summary("x", "quic")
+        };
+        assert_eq!(
+            compare(&a[..1], &[other]).len(),
+            2,
+            "different applications are not compared"
+        );
     }
 
     #[test]
     fn other_differences_are_caveats() {
         let with = |congestion: &str, pinned| {
             let mut s = summary("x", "tcp");
-            let settings = [("congestion", congestion), ("receive_buffer", if pinned { "1 B" } else { "2 B" })];
-            s.initiator.settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-            s.initiator.placement = Some(crate::Placement { start: 0, end: 0, pinned });
+            let settings = [
+                ("congestion", congestion),
+                ("receive_buffer", if pinned { "1 B" } else { "2 B" }),
+            ];
+            s.initiator.settings = settings
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into();
+            s.initiator.placement = Some(crate::Placement {
+                start: 0,
+                end: 0,
+                pinned,
+            });
             s
         };
         let caveats = |a, b| compare(&[a], &[b]).remove(0).caveats;
         assert!(caveats(with("bbr", true), with("bbr", true)).is_empty());
         let found = caveats(with("cubic", true), with("bbr", false));
-        assert_eq!(found, ["threads were not pinned, so their cores may differ", "initiator: congestion cubic -> bbr"]);
+        assert_eq!(
+            found,
+            [
+                "threads were not pinned, so their cores may differ",
+                "initiator: congestion cubic -> bbr"
+            ]
+        );
     }
 
     #[test]
     fn overload_of_either_is_a_caveat() {
         let with = |overloaded| {
-            let emulation = Some(crate::EmulationSummary { overloaded, ..Default::default() });
-            let network = Some(crate::NetworkSummary { emulation, ..Default::default() });
-            Summary { network, runs: 3, ..summary("x", "tcp") }
+            let emulation = Some(crate::EmulationSummary {
+                overloaded,
+                ..Default::default()
+            });
+            let network = Some(crate::NetworkSummary {
+                emulation,
+                ..Default::default()
+            });
+            Summary {
+                network,
+                runs: 3,
+                ..summary("x", "tcp")
+            }
         };
         let caveats = |a, b| compare(&[a], &[b]).remove(0).caveats;
         assert!(caveats(with(0), summary("x", "tcp")).is_empty());
-        let expected = "the second's emulator was overloaded in 2 of 3 runs, so its figures are the machine's";
+        let expected =
+            "the second's emulator was overloaded in 2 of 3 runs, so its figures are the machine's";
         assert_eq!(caveats(with(0), with(2)), [expected]);
     }
 

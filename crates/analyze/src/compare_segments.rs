@@ -48,16 +48,28 @@ pub struct SegmentComparison {
 #[must_use]
 pub fn compare_segments(a: &Lifelines, b: &Lifelines) -> Vec<SegmentComparison> {
     let (first, second) = (named(a), named(b));
-    let with_hosts = first.iter().any(|one| second.iter().any(|other| is_same(one, other, true)));
+    let with_hosts = first
+        .iter()
+        .any(|one| second.iter().any(|other| is_same(one, other, true)));
     let mut left: Vec<Option<&Named>> = second.iter().map(Some).collect();
     let whole = pair(whole(a), whole(b));
-    let mut found = if whole.a.is_none() && whole.b.is_none() { Vec::new() } else { vec![whole] };
+    let mut found = if whole.a.is_none() && whole.b.is_none() {
+        Vec::new()
+    } else {
+        vec![whole]
+    };
     for one in &first {
-        let same = left.iter_mut().find(|other| other.is_some_and(|other| is_same(one, other, with_hosts)));
+        let same = left
+            .iter_mut()
+            .find(|other| other.is_some_and(|other| is_same(one, other, with_hosts)));
         let other = same.and_then(Option::take);
         found.push(one.beside(pair(one.median, other.and_then(|other| other.median))));
     }
-    found.extend(left.into_iter().flatten().map(|one| one.beside(pair(None, one.median))));
+    found.extend(
+        left.into_iter()
+            .flatten()
+            .map(|one| one.beside(pair(None, one.median))),
+    );
     found
 }
 
@@ -74,7 +86,13 @@ impl Named {
     fn beside(&self, compared: SegmentComparison) -> SegmentComparison {
         let name = segment_name(&self.from, &self.to);
         let (from, to) = (Some(self.from.clone()), Some(self.to.clone()));
-        SegmentComparison { name, from, to, connections: self.connections, ..compared }
+        SegmentComparison {
+            name,
+            from,
+            to,
+            connections: self.connections,
+            ..compared
+        }
     }
 }
 
@@ -92,7 +110,12 @@ fn named(lifelines: &Lifelines) -> Vec<Named> {
     let point = |at: u32| lifelines.points[at as usize].clone();
     let name = |stretch: Stretch| {
         let (from, to, connections) = (point(stretch.from), point(stretch.to), stretch.connections);
-        Named { from, to, connections, median: median(stretch.into_times()) }
+        Named {
+            from,
+            to,
+            connections,
+            median: median(stretch.into_times()),
+        }
     };
     all.into_iter().map(name).collect()
 }
@@ -100,7 +123,14 @@ fn named(lifelines: &Lifelines) -> Vec<Named> {
 /// From the first to the last point of units that arrived.
 fn whole(lifelines: &Lifelines) -> Option<Median> {
     let of = |line: &&Line| line.has_arrived() && !lifelines.is_connection(line) && line.count > 1;
-    median(lifelines.lines.iter().filter(of).map(|line| took(lifelines, line)).collect())
+    median(
+        lifelines
+            .lines
+            .iter()
+            .filter(of)
+            .map(|line| took(lifelines, line))
+            .collect(),
+    )
 }
 
 /// The median and its interval: the order statistics around it between which it lies with at least 95 %.
@@ -115,11 +145,17 @@ fn median(mut times: Vec<i64>) -> Option<Median> {
     let low = ((n as f64 + 1.0) / 2.0 - half - 0.5).floor();
     let place = (low >= 1.0).then_some(low as usize);
     let ci95_ns = place.map(|rank| (times[rank - 1] as f64, times[n - rank] as f64));
-    Some(Median { n, median_ns, ci95_ns })
+    Some(Median {
+        n,
+        median_ns,
+        ci95_ns,
+    })
 }
 
 fn pair(a: Option<Median>, b: Option<Median>) -> SegmentComparison {
-    let both = a.zip(b).filter(|(a, b)| a.median_ns > 0.0 && b.median_ns > 0.0);
+    let both = a
+        .zip(b)
+        .filter(|(a, b)| a.median_ns > 0.0 && b.median_ns > 0.0);
     let ratio = both.map(|(a, b)| b.median_ns / a.median_ns);
     let ci95 = both.and_then(|(a, b)| interval(&a, &b));
     let verdict = match ci95 {
@@ -129,7 +165,17 @@ fn pair(a: Option<Median>, b: Option<Median>) -> SegmentComparison {
         Some(_) => Verdict::NoDifferenceSeen,
     };
     let name = "first to last".to_owned();
-    SegmentComparison { name, from: None, to: None, connections: false, a, b, ratio, ci95, verdict }
+    SegmentComparison {
+        name,
+        from: None,
+        to: None,
+        connections: false,
+        a,
+        b,
+        ratio,
+        ci95,
+        verdict,
+    }
 }
 
 fn interval(a: &Median, b: &Median) -> Option<(f64, f64)> {
@@ -138,8 +184,12 @@ fn interval(a: &Median, b: &Median) -> Option<(f64, f64)> {
         return None;
     }
     let centre = (b.median_ns / a.median_ns).ln();
-    let below = (b.median_ns / b_low).ln().hypot((a_high / a.median_ns).ln());
-    let above = (b_high / b.median_ns).ln().hypot((a.median_ns / a_low).ln());
+    let below = (b.median_ns / b_low)
+        .ln()
+        .hypot((a_high / a.median_ns).ln());
+    let above = (b_high / b.median_ns)
+        .ln()
+        .hypot((a.median_ns / a_low).ln());
     Some(((centre - below).exp(), (centre + above).exp()))
 }
 
@@ -155,9 +205,11 @@ mod tests {
         for unit in 0..units {
             let begun = 1_000_000_000 + unit * 10_000_000;
             let there = begun + (100 + unit % 20 + more_us) * 1000;
-            for (keyword, host, at) in
-                [("GO", "client", begun), ("COME", server, there), ("BACK", "client", there + 50_000 + unit % 7 * 1000)]
-            {
+            for (keyword, host, at) in [
+                ("GO", "client", begun),
+                ("COME", server, there),
+                ("BACK", "client", there + 50_000 + unit % 7 * 1000),
+            ] {
                 table.push(keyword, host, at as u64, &[Value::Number(unit)]);
             }
         }
@@ -171,9 +223,15 @@ mod tests {
     #[test]
     fn the_segment_that_became_slower_is_named_with_its_ratio() {
         let found = compare_segments(&trace(200, 0, "server"), &trace(200, 110, "server"));
-        assert_eq!(verdicts(&found), [Verdict::Slower, Verdict::Slower, Verdict::NoDifferenceSeen]);
+        assert_eq!(
+            verdicts(&found),
+            [Verdict::Slower, Verdict::Slower, Verdict::NoDifferenceSeen]
+        );
         let (ratio, (low, high)) = (found[1].ratio.unwrap(), found[1].ci95.unwrap());
-        assert!((ratio - 219.5 / 109.5).abs() < 0.02 && low < ratio && ratio < high && high - low < 0.1, "{found:?}");
+        assert!(
+            (ratio - 219.5 / 109.5).abs() < 0.02 && low < ratio && ratio < high && high - low < 0.1,
+            "{found:?}"
+        );
         assert_eq!(found[1].to.as_ref().unwrap().keyword, "COME");
         let faster = compare_segments(&trace(200, 110, "server"), &trace(200, 0, "server"));
         assert_eq!(faster[1].verdict, Verdict::Faster);
@@ -182,9 +240,18 @@ mod tests {
     #[test]
     fn the_same_trace_shows_no_difference_and_a_few_units_none_at_all() {
         let same = compare_segments(&trace(200, 0, "server"), &trace(200, 0, "server"));
-        assert!(verdicts(&same).iter().all(|verdict| *verdict == Verdict::NoDifferenceSeen));
+        assert!(
+            verdicts(&same)
+                .iter()
+                .all(|verdict| *verdict == Verdict::NoDifferenceSeen)
+        );
         let few = compare_segments(&trace(5, 0, "server"), &trace(200, 50, "server"));
-        assert!(verdicts(&few).iter().all(|verdict| *verdict == Verdict::CannotTell), "{few:?}");
+        assert!(
+            verdicts(&few)
+                .iter()
+                .all(|verdict| *verdict == Verdict::CannotTell),
+            "{few:?}"
+        );
         assert!(few.iter().all(|one| one.ratio.is_some()));
     }
 
@@ -200,7 +267,10 @@ mod tests {
         // Of 25 values the 8th and the 18th are around the median with 95.7 % (binomial); the 7th with more.
         let times: Vec<i64> = (1..=25).map(|n| n * 10).collect();
         let found = median(times).unwrap();
-        assert_eq!((found.median_ns, found.ci95_ns), (130.0, Some((70.0, 190.0))));
+        assert_eq!(
+            (found.median_ns, found.ci95_ns),
+            (130.0, Some((70.0, 190.0)))
+        );
         assert_eq!(median((1..=5).collect()).unwrap().ci95_ns, None);
         assert_eq!(median(Vec::new()), None);
     }

@@ -24,16 +24,27 @@ impl Done {
     fn of(runs: &[GroupRun<'_>], work: Option<Work>) -> Self {
         let gb = real(runs.iter().map(GroupRun::bytes).sum()) / 1e9;
         let times = work.map_or(0, |work| runs.iter().map(|run| run.times(work)).sum());
-        Self { gb, millions: real(times) / 1e6 }
+        Self {
+            gb,
+            millions: real(times) / 1e6,
+        }
     }
 }
 
 /// Fills in all costs of a summary whose sides are there; absent where no CPU time or no work was recorded.
 pub(crate) fn costs(plan: &Plan, group: &Group<'_>, summary: &mut Summary, runs: &[GroupRun<'_>]) {
     let done = Done::of(runs, summary.rate_of);
-    let (initiator, responder) = (summary.initiator.usage.cpu_s(), summary.responder.usage.cpu_s());
-    let sides = Cost { both: initiator + responder, initiator, responder };
-    (summary.cpu_s_per_gb, summary.cpu_us_per_call) = (per(&sides, done.gb), per(&sides, done.millions));
+    let (initiator, responder) = (
+        summary.initiator.usage.cpu_s(),
+        summary.responder.usage.cpu_s(),
+    );
+    let sides = Cost {
+        both: initiator + responder,
+        initiator,
+        responder,
+    };
+    (summary.cpu_s_per_gb, summary.cpu_us_per_call) =
+        (per(&sides, done.gb), per(&sides, done.millions));
     if done.gb <= 0.0 && done.millions <= 0.0 {
         return;
     }
@@ -55,9 +66,18 @@ fn per(cpu: &Cost, work: f64) -> Option<Cost> {
 }
 
 /// CPU seconds of the hosts in all runs; one machine counts once. Else why that is not known.
-fn of_hosts(plan: &Plan, group: &Group<'_>, summary: &Summary, runs: &[GroupRun<'_>]) -> Result<Cost, String> {
+fn of_hosts(
+    plan: &Plan,
+    group: &Group<'_>,
+    summary: &Summary,
+    runs: &[GroupRun<'_>],
+) -> Result<Cost, String> {
     let several = |of: fn(&Part) -> Option<&str>| {
-        let machines: Vec<Machine<'_>> = group.parts.iter().map(|part| machine(plan, of(part))).collect();
+        let machines: Vec<Machine<'_>> = group
+            .parts
+            .iter()
+            .map(|part| machine(plan, of(part)))
+            .collect();
         machines.windows(2).any(|pair| pair[0] != pair[1])
     };
     if several(|part| part.from.as_deref()) || several(|part| part.to.as_deref()) {
@@ -65,22 +85,41 @@ fn of_hosts(plan: &Plan, group: &Group<'_>, summary: &Summary, runs: &[GroupRun<
     }
     let known = |run: &GroupRun<'_>| {
         let records = || run.records.iter();
-        records().any(|r| r.initiator.host.is_some()) && records().any(|r| r.responder.host.is_some())
+        records().any(|r| r.initiator.host.is_some())
+            && records().any(|r| r.responder.host.is_some())
     };
-    let hosts = summary.initiator.host.as_ref().zip(summary.responder.host.as_ref());
+    let hosts = summary
+        .initiator
+        .host
+        .as_ref()
+        .zip(summary.responder.host.as_ref());
     let (initiator, responder) = hosts
         .filter(|_| runs.iter().all(known))
         .ok_or_else(|| "the CPU time of a host is not known of every run".to_owned())?;
     let period = initiator.elapsed_s.min(responder.elapsed_s) / real(runs.len().max(1) as u64);
     if period < LEAST_S {
         let units = stackline_core::units::time(period);
-        return Err(format!("a run lasted {units}, and a host counts the time of a core in steps of 10 ms"));
+        return Err(format!(
+            "a run lasted {units}, and a host counts the time of a core in steps of 10 ms"
+        ));
     }
     let (of_initiator, of_responder) = (busy_s(initiator), busy_s(responder));
     let one = group.parts.first().is_some_and(|part| on_one(plan, part));
-    let longer = if initiator.elapsed_s >= responder.elapsed_s { of_initiator } else { of_responder };
-    let both = if one { longer } else { of_initiator + of_responder };
-    Ok(Cost { both, initiator: of_initiator, responder: of_responder })
+    let longer = if initiator.elapsed_s >= responder.elapsed_s {
+        of_initiator
+    } else {
+        of_responder
+    };
+    let both = if one {
+        longer
+    } else {
+        of_initiator + of_responder
+    };
+    Ok(Cost {
+        both,
+        initiator: of_initiator,
+        responder: of_responder,
+    })
 }
 
 fn busy_s(host: &HostUsage) -> f64 {

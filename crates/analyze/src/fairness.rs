@@ -10,11 +10,23 @@ pub(crate) fn fairness(group: &Group<'_>, runs: &[GroupRun<'_>]) -> Option<Stati
     if !group.aggregate {
         return None;
     }
-    let alone = |(index, part)| Group { indices: vec![index], parts: vec![part], aggregate: false };
-    let parts = group.indices.iter().copied().zip(group.parts.iter().copied()).map(alone);
+    let alone = |(index, part)| Group {
+        indices: vec![index],
+        parts: vec![part],
+        aggregate: false,
+    };
+    let parts = group
+        .indices
+        .iter()
+        .copied()
+        .zip(group.parts.iter().copied())
+        .map(alone);
     let parts: Vec<Group<'_>> = parts.filter(Group::moves_data).collect();
     let of_run = |run: &GroupRun<'_>| {
-        let shares: Option<Vec<f64>> = parts.iter().map(|part| throughput_bit_s(part, run)).collect();
+        let shares: Option<Vec<f64>> = parts
+            .iter()
+            .map(|part| throughput_bit_s(part, run))
+            .collect();
         index(&shares?)
     };
     Statistics::from_values(&runs.iter().filter_map(of_run).collect::<Vec<_>>())
@@ -23,12 +35,18 @@ pub(crate) fn fairness(group: &Group<'_>, runs: &[GroupRun<'_>]) -> Option<Stati
 /// Of a part in a run; zero where nothing of it arrived.
 fn throughput_bit_s(part: &Group<'_>, run: &GroupRun<'_>) -> Option<f64> {
     let alone = part.runs(run.records.iter().copied()).pop()?;
-    if alone.bytes() == 0 { Some(0.0) } else { alone.throughput_bit_s() }
+    if alone.bytes() == 0 {
+        Some(0.0)
+    } else {
+        alone.throughput_bit_s()
+    }
 }
 
 /// `(sum x)^2 / (n sum x^2)`: 1 where all are equal, `1 / n` where one has all.
 fn index(shares: &[f64]) -> Option<f64> {
-    let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+    let (sum, squares) = shares
+        .iter()
+        .fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     (shares.len() > 1 && squares > 0.0).then(|| sum * sum / (real(shares.len() as u64) * squares))
 }
 
@@ -50,13 +68,31 @@ mod tests {
     fn it_is_over_the_parts_that_move_data_of_each_run() {
         let of = |text: &str, mb: [u64; 3]| {
             let records: Vec<_> = (0..3).map(|part| moved(part, 0, mb[part])).collect();
-            summarise(&crate::testing::plan(text), &records).into_iter().map(|s| s.fairness).collect::<Vec<_>>()
+            summarise(&crate::testing::plan(text), &records)
+                .into_iter()
+                .map(|s| s.fairness)
+                .collect::<Vec<_>>()
         };
-        let rows = of("1 parallel: bulk_get 1024*10 | bulk_get 2048*10 | rr 32*10", [300, 100, 7]);
+        let rows = of(
+            "1 parallel: bulk_get 1024*10 | bulk_get 2048*10 | rr 32*10",
+            [300, 100, 7],
+        );
         assert!(rows[..3].iter().all(Option::is_none), "{rows:?}");
         assert!((rows[3].unwrap().mean - 0.8).abs() < 1e-12, "{rows:?}");
-        let starved = of("1 parallel: bulk_get 1024*10 | bulk_get 2048*10 | rr 32*10", [300, 0, 7]);
-        assert!((starved[3].unwrap().mean - 0.5).abs() < 1e-12, "{starved:?}");
-        assert_eq!(of("1 parallel: bulk_get 1024*10 | rr 32*10 | rr 64*10", [300, 1, 7])[3], None);
+        let starved = of(
+            "1 parallel: bulk_get 1024*10 | bulk_get 2048*10 | rr 32*10",
+            [300, 0, 7],
+        );
+        assert!(
+            (starved[3].unwrap().mean - 0.5).abs() < 1e-12,
+            "{starved:?}"
+        );
+        assert_eq!(
+            of(
+                "1 parallel: bulk_get 1024*10 | rr 32*10 | rr 64*10",
+                [300, 1, 7]
+            )[3],
+            None
+        );
     }
 }

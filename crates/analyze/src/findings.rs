@@ -172,10 +172,21 @@ pub fn diagnose(input: &Input<'_>) -> Vec<Finding> {
 /// What limits what a program's events tell of, where nothing was measured and all hosts have the right time; no directory is needed.
 #[must_use]
 pub fn of_events(events: &Table) -> Vec<Finding> {
-    let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
+    let plan = Plan {
+        seed: 0,
+        hosts: BTreeMap::new(),
+        networks: Vec::new(),
+        measurements: Vec::new(),
+    };
     let index = Index::default();
     let lifelines = lifelines(events, None, &Options::default());
-    diagnose(&Input { plan: &plan, records: &[], index: &index, events, lifelines: &lifelines })
+    diagnose(&Input {
+        plan: &plan,
+        records: &[],
+        index: &index,
+        events,
+        lifelines: &lifelines,
+    })
 }
 
 /// The same of a run in several parts, such as what has events and what has records alone; what is wrong with the whole of it is looked
@@ -183,14 +194,26 @@ pub fn of_events(events: &Table) -> Vec<Finding> {
 #[must_use]
 pub fn diagnose_each(inputs: &[Input<'_>]) -> Vec<Finding> {
     let logs: Vec<Log<'_>> = inputs.iter().map(Log::of).collect();
-    let of_run = |find: &Find| if let Find::Run(find) = find { find(logs.first()?) } else { None };
+    let of_run = |find: &Find| {
+        if let Find::Run(find) = find {
+            find(logs.first()?)
+        } else {
+            None
+        }
+    };
     let mut findings: Vec<Finding> = finds().filter_map(of_run).collect();
     let whole = findings.iter().any(|finding| finding.share >= LEAST);
     let indices = |log: &Log<'_>| 0..log.input.plan.measurements.len();
-    let measurements = logs.iter().flat_map(|log| indices(log).filter_map(move |index| Measurement::of(log, index)));
+    let measurements = logs
+        .iter()
+        .flat_map(|log| indices(log).filter_map(move |index| Measurement::of(log, index)));
     for found in measurements.map(|measurement| of_measurement(&mut Context::of(measurement))) {
         // What is wrong with the whole run says more than that nothing is wrong with a part of it.
-        findings.extend(found.into_iter().filter(|finding| !whole || !finding.is_healthy()));
+        findings.extend(
+            found
+                .into_iter()
+                .filter(|finding| !whole || !finding.is_healthy()),
+        );
     }
     rank(&mut findings);
     findings
@@ -207,7 +230,10 @@ pub fn is_session(input: &Input<'_>) -> bool {
 pub fn suspects(input: &Input<'_>) -> Vec<Suspect> {
     let log = Log::of(input);
     let measurements = 0..input.plan.measurements.len();
-    measurements.filter_map(|index| Measurement::of(&log, index)).flat_map(|one| suspects::of(&one)).collect()
+    measurements
+        .filter_map(|index| Measurement::of(&log, index))
+        .flat_map(|one| suspects::of(&one))
+        .collect()
 }
 
 /// Puts the most important first.
@@ -220,11 +246,29 @@ fn finds() -> impl Iterator<Item = &'static Find> {
 }
 
 fn of_measurement(context: &mut Context<'_>) -> Vec<Finding> {
-    let of_all = |find: &Find| if let Find::Measurement(find) = find { find(context) } else { None };
+    let of_all = |find: &Find| {
+        if let Find::Measurement(find) = find {
+            find(context)
+        } else {
+            None
+        }
+    };
     let mut found: Vec<Finding> = finds().filter_map(of_all).collect();
-    let of_each = |find: &Find| if let Find::Part(find) = find { parallel_parts::find(context, *find) } else { None };
+    let of_each = |find: &Find| {
+        if let Find::Part(find) = find {
+            parallel_parts::find(context, *find)
+        } else {
+            None
+        }
+    };
     found.extend(finds().filter_map(of_each));
-    let of_rest = |find: &Find| if let Find::Rest(find) = find { find(context, &found) } else { None };
+    let of_rest = |find: &Find| {
+        if let Find::Rest(find) = find {
+            find(context, &found)
+        } else {
+            None
+        }
+    };
     let rest: Vec<Finding> = finds().filter_map(of_rest).collect();
     found.retain(|finding| finding.share >= LEAST);
     found.extend(rest);

@@ -22,33 +22,63 @@ pub const FLAGS: [(&str, &str); 15] = [
         "in a counted run or more the machine could not keep up with the network it emulated, so the figures are the machine's; `network.emulation` has the number of runs and the reasons",
     ),
     ("one run", "one counted run: no interval over runs"),
-    ("interval from calls", "with it, the interval of calls or connections is from values that are not independent"),
-    ("sd>5%", "the standard deviation over runs is more than 5 % of the mean (`normalised_sd` above 0.05)"),
+    (
+        "interval from calls",
+        "with it, the interval of calls or connections is from values that are not independent",
+    ),
+    (
+        "sd>5%",
+        "the standard deviation over runs is more than 5 % of the mean (`normalised_sd` above 0.05)",
+    ),
     (
         "bimodal",
         "response times in two groups, each 5 % of them or more, means a factor of 1.5 or more apart, Ashman's D above 4.5; from 200 calls on",
     ),
-    ("until not reached", "the interval is wider than `until` requires"),
-    ("time limit", "the time limit cut a run short that had a fixed number of units"),
+    (
+        "until not reached",
+        "the interval is wider than `until` requires",
+    ),
+    (
+        "time limit",
+        "the time limit cut a run short that had a fixed number of units",
+    ),
     ("paging", "page faults with disk, or swapping"),
-    ("throttled", "a control group above an agent was throttled in a measured period"),
-    ("steal", "the hypervisor took more than 1 % of a host's CPU time"),
-    ("core full", "a side used 98 % or more of the core of its one thread, or of each where `threads` says how many"),
+    (
+        "throttled",
+        "a control group above an agent was throttled in a measured period",
+    ),
+    (
+        "steal",
+        "the hypervisor took more than 1 % of a host's CPU time",
+    ),
+    (
+        "core full",
+        "a side used 98 % or more of the core of its one thread, or of each where `threads` says how many",
+    ),
     (
         "spin on one core",
         "in the last run a side with `receive = spin` was, at the start or at the end, on the same core of the same machine as its peer, which needs that core to send",
     ),
     ("lost data", "data units were lost"),
-    ("late", "paced operations began late: p99 above 1 ms, or above 10 % of the median interval"),
-    ("congestion NAME", "a congestion control other than cubic that the specification did not name"),
+    (
+        "late",
+        "paced operations began late: p99 above 1 ms, or above 10 % of the median interval",
+    ),
+    (
+        "congestion NAME",
+        "a congestion control other than cubic that the specification did not name",
+    ),
 ];
 
 /// What raised a flag; nothing for the notes of stacks, which are sentences.
 #[must_use]
 pub fn meaning(flag: &str) -> Option<(&'static str, &'static str)> {
-    FLAGS
-        .into_iter()
-        .find(|(name, _)| flag == *name || name.strip_suffix("NAME").is_some_and(|stem| flag.starts_with(stem)))
+    FLAGS.into_iter().find(|(name, _)| {
+        flag == *name
+            || name
+                .strip_suffix("NAME")
+                .is_some_and(|stem| flag.starts_with(stem))
+    })
 }
 
 const UNEVEN: f64 = 0.05;
@@ -77,7 +107,10 @@ pub(crate) fn flags(
         (runs.len() == 1 && calls, "interval from calls"),
         (summary.normalised_sd.is_some_and(|sd| sd > UNEVEN), "sd>5%"),
         (two_groups(runs), "bimodal"),
-        (!group.background() && until_missed(m, runs), "until not reached"),
+        (
+            !group.background() && until_missed(m, runs),
+            "until not reached",
+        ),
         (cut_short(group, runs), "time limit"),
         (any_side(runs, paging), "paging"),
         (any_side(runs, throttled), "throttled"),
@@ -92,20 +125,37 @@ pub(crate) fn flags(
         (summary.lost.is_some_and(|lost| lost > 0), "lost data"),
         (late(group, summary), "late"),
     ];
-    let raised = raised.iter().filter(|(up, _)| *up).map(|(_, flag)| (*flag).to_owned());
-    raised.chain(once_each(congestion(group, runs))).chain(once_each(notes(runs))).collect()
+    let raised = raised
+        .iter()
+        .filter(|(up, _)| *up)
+        .map(|(_, flag)| (*flag).to_owned());
+    raised
+        .chain(once_each(congestion(group, runs)))
+        .chain(once_each(notes(runs)))
+        .collect()
 }
 
 /// The notes of both sides, of the last run first: it stands for those of other runs that differ in numbers only.
 fn notes(runs: &[GroupRun<'_>]) -> Vec<String> {
-    runs.iter().rev().flat_map(GroupRun::sides).flat_map(|side| side.notes.iter().cloned()).collect()
+    runs.iter()
+        .rev()
+        .flat_map(GroupRun::sides)
+        .flat_map(|side| side.notes.iter().cloned())
+        .collect()
 }
 
 /// Texts that differ in more than their numbers, each once.
 pub(crate) fn once_each(texts: Vec<String>) -> Vec<String> {
     let mut shapes = BTreeSet::new();
-    let shape = |text: &str| text.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
-    texts.into_iter().filter(|text| shapes.insert(shape(text))).collect()
+    let shape = |text: &str| {
+        text.chars()
+            .filter(|c| !c.is_ascii_digit())
+            .collect::<String>()
+    };
+    texts
+        .into_iter()
+        .filter(|text| shapes.insert(shape(text)))
+        .collect()
 }
 
 fn any_side(runs: &[GroupRun<'_>], test: fn(&SideRecord) -> bool) -> bool {
@@ -113,38 +163,61 @@ fn any_side(runs: &[GroupRun<'_>], test: fn(&SideRecord) -> bool) -> bool {
 }
 
 fn two_groups(runs: &[GroupRun<'_>]) -> bool {
-    let calls: Vec<Histogram> = runs.iter().map(|run| run.merged(|record| &record.calls)).collect();
+    let calls: Vec<Histogram> = runs
+        .iter()
+        .map(|run| run.merged(|record| &record.calls))
+        .collect();
     is_bimodal(&Histogram::merged(&calls))
 }
 
 fn until_missed(measurement: &Measurement, runs: &[GroupRun<'_>]) -> bool {
-    measurement.until.is_some_and(|until| half_width_share(runs).is_none_or(|share| share > until.share))
+    measurement
+        .until
+        .is_some_and(|until| half_width_share(runs).is_none_or(|share| share > until.share))
 }
 
 /// A part without a number of units ends by its time limit as it should, and a load when what is measured is done.
 fn cut_short(group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
-    let counted = |index| group.part(index).is_some_and(|part| !part.background && part.data.count != Count::Unlimited);
-    runs.iter().flat_map(|run| &run.records).any(|record| record.limited && counted(record.part))
+    let counted = |index| {
+        group
+            .part(index)
+            .is_some_and(|part| !part.background && part.data.count != Count::Unlimited)
+    };
+    runs.iter()
+        .flat_map(|run| &run.records)
+        .any(|record| record.limited && counted(record.part))
 }
 
 fn paging(side: &SideRecord) -> bool {
-    side.usage.major_faults > 0 || side.host.as_ref().is_some_and(|host| host.swapped_pages > 0)
+    side.usage.major_faults > 0
+        || side
+            .host
+            .as_ref()
+            .is_some_and(|host| host.swapped_pages > 0)
 }
 
 fn throttled(side: &SideRecord) -> bool {
-    side.host.as_ref().and_then(|host| host.throttled_s).is_some_and(|s| s > 0.0)
+    side.host
+        .as_ref()
+        .and_then(|host| host.throttled_s)
+        .is_some_and(|s| s > 0.0)
 }
 
 /// A side whose threads had no time left: the one of a single pair, or those that drive all pairs.
 fn core_full(runs: &[GroupRun<'_>]) -> bool {
     let threads = |record: &RunRecord, side: &SideRecord| match side.settings.get("threads") {
-        Some(threads) => threads.parse().ok().map(|threads: u32| threads.min(record.replicas)),
+        Some(threads) => threads
+            .parse()
+            .ok()
+            .map(|threads: u32| threads.min(record.replicas)),
         None => Some(1).filter(|_| record.replicas == 1),
     };
     runs.iter().flat_map(|run| &run.records).any(|record| {
         let elapsed = elapsed_s(record);
         let full = |side: &SideRecord| {
-            threads(record, side).is_some_and(|n| elapsed > 0.0 && side.usage.cpu_s() >= FULL * elapsed * f64::from(n))
+            threads(record, side).is_some_and(|n| {
+                elapsed > 0.0 && side.usage.cpu_s() >= FULL * elapsed * f64::from(n)
+            })
         };
         full(&record.initiator) || full(&record.responder)
     })
@@ -152,25 +225,43 @@ fn core_full(runs: &[GroupRun<'_>]) -> bool {
 
 /// In the last run, which stands for where threads ran: in a part whose sides are on one machine.
 fn spins_on_one_core(plan: &Plan, group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
-    let spins = |side: &SideRecord| side.settings.get("receive").is_some_and(|how| how == "spin");
+    let spins = |side: &SideRecord| {
+        side.settings
+            .get("receive")
+            .is_some_and(|how| how == "spin")
+    };
     let together = |record: &RunRecord| {
         let cores = record.initiator.cpu.zip(record.responder.cpu);
         cores.is_some_and(|((a, b, _), (c, d, _))| a == c || b == d)
     };
-    let here = |record: &RunRecord| group.part(record.part).is_some_and(|part| on_one(plan, part));
+    let here = |record: &RunRecord| {
+        group
+            .part(record.part)
+            .is_some_and(|part| on_one(plan, part))
+    };
     let last = runs.last().into_iter().flat_map(|run| &run.records);
-    last.filter(|record| here(record)).any(|r| (spins(&r.initiator) || spins(&r.responder)) && together(r))
+    last.filter(|record| here(record))
+        .any(|r| (spins(&r.initiator) || spins(&r.responder)) && together(r))
 }
 
 fn late(group: &Group<'_>, summary: &Summary) -> bool {
-    let Some(lateness) = summary.lateness_s else { return false };
-    let shortest = group.parts.iter().flat_map(|part| intervals(part)).filter(|s| *s > 0.0).reduce(f64::min);
+    let Some(lateness) = summary.lateness_s else {
+        return false;
+    };
+    let shortest = group
+        .parts
+        .iter()
+        .flat_map(|part| intervals(part))
+        .filter(|s| *s > 0.0)
+        .reduce(f64::min);
     lateness.p99 > shortest.map_or(LATE_S, |interval| LATE_S.min(LATE_SHARE * interval))
 }
 
 /// The median intervals of the paced operations of a part, in seconds.
 fn intervals(part: &Part) -> Vec<f64> {
-    let paces = [Side::Initiator, Side::Responder].into_iter().flat_map(|side| part.procedure.calls(side));
+    let paces = [Side::Initiator, Side::Responder]
+        .into_iter()
+        .flat_map(|side| part.procedure.calls(side));
     let drawn = paces.filter_map(|call| match call {
         Call::Pace(DelayArgument::Timing(index)) => part.data.timings.get(*index),
         Call::Pace(DelayArgument::Drawn(distribution)) => Some(distribution),
@@ -181,8 +272,19 @@ fn intervals(part: &Part) -> Vec<f64> {
 
 /// `congestion NAME` of each side that used an unusual one which the specification does not name.
 fn congestion(group: &Group<'_>, runs: &[GroupRun<'_>]) -> Vec<String> {
-    let named = |index| group.part(index).is_some_and(|part| part.stack.options.contains_key("congestion"));
-    let records = runs.iter().flat_map(|run| &run.records).filter(|record| !named(record.part));
-    let used = records.flat_map(|r| [&r.initiator, &r.responder]).filter_map(|side| side.settings.get("congestion"));
-    used.filter(|name| *name != USUAL_CONGESTION).map(|name| format!("congestion {name}")).collect()
+    let named = |index| {
+        group
+            .part(index)
+            .is_some_and(|part| part.stack.options.contains_key("congestion"))
+    };
+    let records = runs
+        .iter()
+        .flat_map(|run| &run.records)
+        .filter(|record| !named(record.part));
+    let used = records
+        .flat_map(|r| [&r.initiator, &r.responder])
+        .filter_map(|side| side.settings.get("congestion"));
+    used.filter(|name| *name != USUAL_CONGESTION)
+        .map(|name| format!("congestion {name}"))
+        .collect()
 }

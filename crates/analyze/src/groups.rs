@@ -23,11 +23,20 @@ pub(crate) fn groups(measurement: &Measurement) -> Vec<Group<'_>> {
     let total = measurement.composer == Composer::Total;
     let mut groups: Vec<Group<'_>> = parts()
         .filter(|(_, part)| !total || part.background)
-        .map(|(index, part)| Group { indices: vec![index], parts: vec![part], aggregate: false })
+        .map(|(index, part)| Group {
+            indices: vec![index],
+            parts: vec![part],
+            aggregate: false,
+        })
         .collect();
-    let (indices, measured): (Vec<_>, Vec<_>) = parts().filter(|(_, part)| !part.background).unzip();
+    let (indices, measured): (Vec<_>, Vec<_>) =
+        parts().filter(|(_, part)| !part.background).unzip();
     if total || measurement.composer == Composer::Parallel && measured.len() > 1 {
-        groups.push(Group { indices, parts: measured, aggregate: true });
+        groups.push(Group {
+            indices,
+            parts: measured,
+            aggregate: true,
+        });
     }
     groups
 }
@@ -45,19 +54,30 @@ impl Group<'_> {
 
     /// Whether its procedures move data units (calls are not data units).
     pub(crate) fn moves_data(&self) -> bool {
-        let data = |call: &&Call| matches!(call, Call::DataRequest(_) | Call::AwaitDataIndication(_));
+        let data =
+            |call: &&Call| matches!(call, Call::DataRequest(_) | Call::AwaitDataIndication(_));
         let sides = [Side::Initiator, Side::Responder];
-        self.parts.iter().any(|part| sides.iter().any(|side| part.procedure.calls(*side).iter().any(data)))
+        self.parts.iter().any(|part| {
+            sides
+                .iter()
+                .any(|side| part.procedure.calls(*side).iter().any(data))
+        })
     }
 
     /// The counted runs that have a record of every part, in order. Records are those of the measurement.
-    pub(crate) fn runs<'r>(&self, records: impl Iterator<Item = &'r RunRecord>) -> Vec<GroupRun<'r>> {
+    pub(crate) fn runs<'r>(
+        &self,
+        records: impl Iterator<Item = &'r RunRecord>,
+    ) -> Vec<GroupRun<'r>> {
         let mut runs: BTreeMap<u32, Vec<&RunRecord>> = BTreeMap::new();
-        for record in records.filter(|record| !record.warmup && self.indices.contains(&record.part)) {
+        for record in records.filter(|record| !record.warmup && self.indices.contains(&record.part))
+        {
             runs.entry(record.run).or_default().push(record);
         }
         let data = self.moves_data();
-        let whole = runs.into_values().filter(|records| records.len() >= self.indices.len());
+        let whole = runs
+            .into_values()
+            .filter(|records| records.len() >= self.indices.len());
         whole.map(|records| GroupRun { records, data }).collect()
     }
 }
@@ -72,19 +92,34 @@ pub(crate) struct GroupRun<'r> {
 impl GroupRun<'_> {
     /// The longest measured period of its parts, in seconds.
     pub(crate) fn elapsed_s(&self) -> f64 {
-        self.records.iter().map(|record| elapsed_s(record)).fold(0.0, f64::max)
+        self.records
+            .iter()
+            .map(|record| elapsed_s(record))
+            .fold(0.0, f64::max)
     }
 
     /// Bytes of data units that arrived; none where only calls were made.
     pub(crate) fn bytes(&self) -> u64 {
-        if self.data { self.records.iter().map(|record| record.data_bytes()).sum() } else { 0 }
+        if self.data {
+            self.records.iter().map(|record| record.data_bytes()).sum()
+        } else {
+            0
+        }
     }
 
     /// Data units that arrived, else calls made, else connections.
     pub(crate) fn units(&self) -> u64 {
         let arrived = |r: &&RunRecord| r.initiator.received_units + r.responder.received_units;
-        let units = if self.data { self.records.iter().map(arrived).sum() } else { 0 };
-        let counts = [units, self.merged(|r| &r.calls).n(), self.merged(|r| &r.connects).n()];
+        let units = if self.data {
+            self.records.iter().map(arrived).sum()
+        } else {
+            0
+        };
+        let counts = [
+            units,
+            self.merged(|r| &r.calls).n(),
+            self.merged(|r| &r.connects).n(),
+        ];
         counts.into_iter().find(|n| *n > 0).unwrap_or(0)
     }
 
@@ -130,7 +165,10 @@ impl GroupRun<'_> {
     }
 
     fn count_and_sum(&self, get: fn(&RunRecord) -> &Histogram) -> (u64, u64) {
-        self.records.iter().map(|record| get(record)).fold((0, 0), |(n, sum), h| (n + h.n(), sum + h.sum))
+        self.records
+            .iter()
+            .map(|record| get(record))
+            .fold((0, 0), |(n, sum), h| (n + h.n(), sum + h.sum))
     }
 
     fn mean_s(&self, get: fn(&RunRecord) -> &Histogram) -> Option<f64> {
@@ -140,19 +178,27 @@ impl GroupRun<'_> {
 
     /// Both sides of all its records.
     pub(crate) fn sides(&self) -> impl Iterator<Item = &SideRecord> {
-        self.records.iter().flat_map(|record| [&record.initiator, &record.responder])
+        self.records
+            .iter()
+            .flat_map(|record| [&record.initiator, &record.responder])
     }
 }
 
 /// The measured period of one record: with replicas from the first start to the last stop, where that is known.
 pub(crate) fn elapsed_s(record: &RunRecord) -> f64 {
-    let ns = if record.replicas > 1 && record.span_ns > 0 { record.span_ns } else { record.elapsed_ns };
+    let ns = if record.replicas > 1 && record.span_ns > 0 {
+        record.span_ns
+    } else {
+        record.elapsed_ns
+    };
     real(ns) / 1e9
 }
 
 /// Calls, where any were made; else connections.
 pub(crate) fn work(runs: &[GroupRun<'_>]) -> Option<Work> {
-    [Work::Call, Work::Connection].into_iter().find(|work| runs.iter().any(|run| run.times(*work) > 0))
+    [Work::Call, Work::Connection]
+        .into_iter()
+        .find(|work| runs.iter().any(|run| run.times(*work) > 0))
 }
 
 /// The values the runs are judged and compared by.
@@ -160,10 +206,22 @@ pub(crate) fn run_values(runs: &[GroupRun<'_>]) -> RunValues {
     let work = work(runs);
     RunValues {
         throughput_bit_s: runs.iter().filter_map(GroupRun::throughput_bit_s).collect(),
-        response_s: runs.iter().filter_map(|run| run.mean_s(|r| &r.calls)).collect(),
-        connect_s: runs.iter().filter_map(|run| run.mean_s(|r| &r.connects)).collect(),
-        cpu_s_per_gb: runs.iter().filter_map(|run| run.cpu_s_per(real(run.bytes()) / 1e9)).collect(),
-        cpu_us_per_call: runs.iter().filter_map(|run| run.cpu_s_per(real(run.times(work?)) / 1e6)).collect(),
+        response_s: runs
+            .iter()
+            .filter_map(|run| run.mean_s(|r| &r.calls))
+            .collect(),
+        connect_s: runs
+            .iter()
+            .filter_map(|run| run.mean_s(|r| &r.connects))
+            .collect(),
+        cpu_s_per_gb: runs
+            .iter()
+            .filter_map(|run| run.cpu_s_per(real(run.bytes()) / 1e9))
+            .collect(),
+        cpu_us_per_call: runs
+            .iter()
+            .filter_map(|run| run.cpu_s_per(real(run.times(work?)) / 1e6))
+            .collect(),
     }
 }
 
@@ -171,9 +229,16 @@ pub(crate) fn run_values(runs: &[GroupRun<'_>]) -> RunValues {
 pub(crate) fn half_width_share(runs: &[GroupRun<'_>]) -> Option<f64> {
     let values = run_values(runs);
     let clusters = |get: fn(&RunRecord) -> &Histogram| -> Option<f64> {
-        let sums: Vec<(u64, u64)> = runs.iter().map(|run| run.count_and_sum(get)).filter(|(n, _)| *n > 0).collect();
-        let mean = real(sums.iter().map(|(_, sum)| sum).sum()) / real(sums.iter().map(|(n, _)| n).sum());
-        cluster_half_width(&sums).filter(|_| mean > 0.0).map(|half| half / mean)
+        let sums: Vec<(u64, u64)> = runs
+            .iter()
+            .map(|run| run.count_and_sum(get))
+            .filter(|(n, _)| *n > 0)
+            .collect();
+        let mean =
+            real(sums.iter().map(|(_, sum)| sum).sum()) / real(sums.iter().map(|(n, _)| n).sum());
+        cluster_half_width(&sums)
+            .filter(|_| mean > 0.0)
+            .map(|half| half / mean)
     };
     match values.main()? {
         Metric::Throughput => {

@@ -15,10 +15,17 @@ pub struct Reports {
 impl Reports {
     fn add(&mut self, events: &Table, row: usize) {
         match events.keyword(row) {
-            "IMP_REPORT" => self.imps.entry(events.host(row).to_owned()).or_default().add(events, row),
+            "IMP_REPORT" => self
+                .imps
+                .entry(events.host(row).to_owned())
+                .or_default()
+                .add(events, row),
             "IMP_LINE" => {
                 if let Value::Text(port) = events.value(row, 1) {
-                    self.lines.entry(port.to_owned()).or_default().add(events, row);
+                    self.lines
+                        .entry(port.to_owned())
+                        .or_default()
+                        .add(events, row);
                 }
             }
             _ => {}
@@ -74,7 +81,11 @@ impl Line {
     /// bit/s of data.
     #[must_use]
     pub fn bit_s(&self) -> f64 {
-        if self.seconds > 0.0 { self.bits as f64 / self.seconds } else { 0.0 }
+        if self.seconds > 0.0 {
+            self.bits as f64 / self.seconds
+        } else {
+            0.0
+        }
     }
 }
 
@@ -92,20 +103,33 @@ pub fn reports_each(events: &Table, span_ns: u64) -> BTreeMap<u64, Reports> {
     let mut spans = BTreeMap::<u64, Reports>::new();
     for row in 0..events.len() {
         let ended = events.at_ns[row].saturating_sub(1);
-        spans.entry(ended / span_ns.max(1)).or_default().add(events, row);
+        spans
+            .entry(ended / span_ns.max(1))
+            .or_default()
+            .add(events, row);
     }
     spans
 }
 
 /// A field as a count.
 fn count(events: &Table, row: usize, field: usize) -> u64 {
-    events.number(row, field).and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
+    events
+        .number(row, field)
+        .and_then(|number| u64::try_from(number).ok())
+        .unwrap_or(0)
 }
 
 /// A mean over time with more of it, and the greatest.
 fn mean((mean, most): (f64, f64), seconds: f64, share: f64, more: f64) -> (f64, f64) {
     let all = seconds + more;
-    (if all > 0.0 { (mean * seconds + share * more) / all } else { 0.0 }, most.max(share))
+    (
+        if all > 0.0 {
+            (mean * seconds + share * more) / all
+        } else {
+            0.0
+        },
+        most.max(share),
+    )
 }
 
 /// Sums of what a log says end at what a number holds.
@@ -119,7 +143,11 @@ impl Imp {
         let more = field(0) as f64 / 1e9;
         self.busy = mean(self.busy, self.seconds, field(5) as f64 / 1e6, more);
         let (free, all) = (field(6), field(8));
-        let fewest = if self.seconds > 0.0 { self.reassembly.0.min(free) } else { free };
+        let fewest = if self.seconds > 0.0 {
+            self.reassembly.0.min(free)
+        } else {
+            free
+        };
         self.reassembly = (fewest, self.reassembly.1.max(all));
         self.full_seconds += if free == 0 { more } else { 0.0 };
         self.seconds += more;
@@ -135,7 +163,11 @@ impl Line {
     fn add(&mut self, events: &Table, row: usize) {
         let field = |field| count(events, row, field);
         let more = field(0) as f64 / 1e9;
-        let share = if more > 0.0 { field(3) as f64 / 1e9 / more } else { 0.0 };
+        let share = if more > 0.0 {
+            field(3) as f64 / 1e9 / more
+        } else {
+            0.0
+        };
         self.busy = mean(self.busy, self.seconds, share.min(1.0), more);
         self.seconds += more;
         self.up_seconds += if field(2) > 0 { more } else { 0.0 };
@@ -160,15 +192,33 @@ mod tests {
         for (cpu, free, packets) in [(100_000, 24, 10), (300_000, 16, 30)] {
             let values = [SECOND, packets, 1, 2, 0, cpu, free, 8, 24, 5].map(Value::from);
             events.push("IMP_REPORT", "BBN", 0, &values);
-            let mut line = [SECOND, 0, 1, SECOND / 4, packets, 1000 * packets, 1, 0, 0, 0].map(Value::from);
+            let mut line = [
+                SECOND,
+                0,
+                1,
+                SECOND / 4,
+                packets,
+                1000 * packets,
+                1,
+                0,
+                0,
+                0,
+            ]
+            .map(Value::from);
             line[1] = Value::Text("BBN>MIT");
             events.push("IMP_LINE", "BBN", 0, &line);
         }
         let reports = reports(&events);
         let bbn = reports.imps["BBN"];
-        assert_eq!((bbn.seconds, bbn.packets, bbn.messages, bbn.reassembly), (2.0, 40, (2, 4), (16, 24)));
+        assert_eq!(
+            (bbn.seconds, bbn.packets, bbn.messages, bbn.reassembly),
+            (2.0, 40, (2, 4), (16, 24))
+        );
         assert!((bbn.busy.0 - 0.2).abs() < 1e-9 && (bbn.busy.1 - 0.3).abs() < 1e-9);
         let line = reports.lines["BBN>MIT"];
-        assert_eq!((line.up_seconds, line.busy, line.again, line.bit_s()), (2.0, (0.25, 0.25), 2, 20_000.0));
+        assert_eq!(
+            (line.up_seconds, line.busy, line.again, line.bit_s()),
+            (2.0, (0.25, 0.25), 2, 20_000.0)
+        );
     }
 }

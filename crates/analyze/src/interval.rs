@@ -9,14 +9,20 @@ use stackline_core::record::RunRecord;
 /// Absent while there are fewer than two counted runs.
 #[must_use]
 pub fn half_width_share(measurement: &Measurement, records: &[RunRecord]) -> Option<f64> {
-    let measured = groups(measurement).into_iter().filter(|group| !group.background());
-    let shares: Option<Vec<f64>> = measured.map(|group| of_runs(&group.runs(records.iter()))).collect();
+    let measured = groups(measurement)
+        .into_iter()
+        .filter(|group| !group.background());
+    let shares: Option<Vec<f64>> = measured
+        .map(|group| of_runs(&group.runs(records.iter())))
+        .collect();
     shares?.into_iter().reduce(f64::max)
 }
 
 /// Whether the interval is as narrow as `until` requires; true without `until`.
 #[must_use]
 pub fn interval_reached(measurement: &Measurement, records: &[RunRecord]) -> bool {
-    let Some(until) = measurement.until else { return true };
+    let Some(until) = measurement.until else {
+        return true;
+    };
     half_width_share(measurement, records).is_some_and(|share| share <= until.share)
 }

@@ -77,5 +77,6 @@ pub use interval::{half_width_share, interval_reached};
 pub use statistics::{Statistics, values_needed};
 pub use summarise::summarise;
 pub use summary::{
-    Cost, EmulationSummary, Metric, NetworkSummary, Placement, PortSummary, RunValues, SideSummary, Summary, Work,
+    Cost, EmulationSummary, Metric, NetworkSummary, Placement, PortSummary, RunValues, SideSummary,
+    Summary, Work,
 };

@@ -85,8 +85,15 @@ impl LifelineStatistics {
     /// Computes all of it.
     #[must_use]
     pub fn of(lifelines: &Lifelines, index: Option<&Index>, request: Request) -> Self {
-        let groups = (0..lifelines.groups.len() as u32).map(Some).filter(|_| request.grouped);
-        let whole = |group| Some(Whole { group, ns: whole(lifelines, group)? });
+        let groups = (0..lifelines.groups.len() as u32)
+            .map(Some)
+            .filter(|_| request.grouped);
+        let whole = |group| {
+            Some(Whole {
+                group,
+                ns: whole(lifelines, group)?,
+            })
+        };
         let mut found = segments(lifelines, index, false);
         let mut points = reached(lifelines, false);
         if request.grouped {
@@ -96,7 +103,10 @@ impl LifelineStatistics {
         let blocked = blocked(lifelines);
         Self {
             outcomes: outcomes(lifelines),
-            whole: std::iter::once(None).chain(groups).filter_map(whole).collect(),
+            whole: std::iter::once(None)
+                .chain(groups)
+                .filter_map(whole)
+                .collect(),
             segments: found,
             by_stage: by_stage(lifelines),
             reached: points,
@@ -113,7 +123,10 @@ impl LifelineStatistics {
 fn by_stage(lifelines: &Lifelines) -> Option<ByStage> {
     let stages = Stages::of(lifelines);
     let points = stages.points(lifelines)?;
-    Some(ByStage { segments: stage_segments(lifelines, &stages, &points), points })
+    Some(ByStage {
+        segments: stage_segments(lifelines, &stages, &points),
+        points,
+    })
 }
 
 fn outcomes(lifelines: &Lifelines) -> Vec<Count> {
@@ -128,18 +141,29 @@ fn outcomes(lifelines: &Lifelines) -> Vec<Count> {
             outcome @ Outcome::Unfinished { after } => (5, after, outcome),
             outcome @ Outcome::Headless { before } => (6, before, outcome),
         };
-        counts.entry((lifelines.is_connection(line), line.group, kind, point)).or_insert((outcome, 0)).1 += 1;
+        counts
+            .entry((lifelines.is_connection(line), line.group, kind, point))
+            .or_insert((outcome, 0))
+            .1 += 1;
     }
     counts
         .into_iter()
-        .map(|((connections, group, ..), (outcome, lines))| Count { connections, group, outcome, lines })
+        .map(|((connections, group, ..), (outcome, lines))| Count {
+            connections,
+            group,
+            outcome,
+            lines,
+        })
         .collect()
 }
 
 fn slowest(lifelines: &Lifelines, count: usize) -> Vec<u32> {
-    let arrived =
-        (0_u32..).zip(&lifelines.lines).filter(|(_, line)| line.has_arrived() && !lifelines.is_connection(line));
-    let mut lines: Vec<(i64, u32)> = arrived.map(|(number, line)| (-took(lifelines, line), number)).collect();
+    let arrived = (0_u32..)
+        .zip(&lifelines.lines)
+        .filter(|(_, line)| line.has_arrived() && !lifelines.is_connection(line));
+    let mut lines: Vec<(i64, u32)> = arrived
+        .map(|(number, line)| (-took(lifelines, line), number))
+        .collect();
     let count = count.min(lines.len());
     if count > 0 && count < lines.len() {
         lines.select_nth_unstable(count);

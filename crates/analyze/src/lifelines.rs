@@ -20,13 +20,19 @@ impl Id {
     /// The id that a text names.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        Value::of(text).number().map_or_else(|| Self::Text(text.into()), Self::Number)
+        Value::of(text)
+            .number()
+            .map_or_else(|| Self::Text(text.into()), Self::Number)
     }
 
     /// The number, where it is one.
     #[must_use]
     pub const fn number(&self) -> Option<i64> {
-        if let Self::Number(number) = self { Some(*number) } else { None }
+        if let Self::Number(number) = self {
+            Some(*number)
+        } else {
+            None
+        }
     }
 }
 
@@ -172,7 +178,10 @@ impl Line {
     /// Whether it came to where ways end, from where they begin.
     #[must_use]
     pub const fn has_arrived(&self) -> bool {
-        matches!(self.outcome, Outcome::Complete | Outcome::CacheHit | Outcome::Retried { .. })
+        matches!(
+            self.outcome,
+            Outcome::Complete | Outcome::CacheHit | Outcome::Retried { .. }
+        )
     }
 }
 
@@ -180,7 +189,10 @@ impl Lifelines {
     /// Whether a line is of a connection, and of no data unit.
     #[must_use]
     pub fn is_connection(&self, line: &Line) -> bool {
-        let first = self.passages_of(line).first().map(|passage| self.points[passage.point as usize].keyword.as_str());
+        let first = self
+            .passages_of(line)
+            .first()
+            .map(|passage| self.points[passage.point as usize].keyword.as_str());
         line.flow.is_some() && matches!(first, Some("APP_CONNECT" | "APP_CONNECTED"))
     }
 

@@ -25,10 +25,23 @@ mod tests {
 
     #[test]
     fn hosts_are_machines() {
-        let ssh = |to: &str| HostPlan { via: Via::Ssh(to.into()), ..HostPlan::default() };
-        let hosts = [("a", ssh("u@x")), ("b", ssh("u@x")), ("c", ssh("u@y")), ("d", HostPlan::default())];
+        let ssh = |to: &str| HostPlan {
+            via: Via::Ssh(to.into()),
+            ..HostPlan::default()
+        };
+        let hosts = [
+            ("a", ssh("u@x")),
+            ("b", ssh("u@x")),
+            ("c", ssh("u@y")),
+            ("d", HostPlan::default()),
+        ];
         let hosts = hosts.map(|(name, host)| (name.to_owned(), host)).into();
-        let plan = Plan { seed: 1, hosts, networks: vec![], measurements: vec![] };
+        let plan = Plan {
+            seed: 1,
+            hosts,
+            networks: vec![],
+            measurements: vec![],
+        };
         let of = |name| machine(&plan, name);
         assert_eq!((of(Some("a")), of(Some("a"))), (of(Some("b")), Some("u@x")));
         assert_ne!(of(Some("a")), of(Some("c")));

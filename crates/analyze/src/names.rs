@@ -46,7 +46,9 @@ fn step(keyword: &str) -> Step {
         "QUIC_RECEIVED" => Step::Received,
         "SOCK_RECEIVED" => Step::Read,
         "APP_INDICATION" | "APP_RECEIVED" | "APP_RESPONSE" | "APP_CONNECTED" => Step::Got,
-        _ if keyword.starts_with("DISPLAY_") => display(keyword).map_or(Step::Other, |_| Step::Display),
+        _ if keyword.starts_with("DISPLAY_") => {
+            display(keyword).map_or(Step::Other, |_| Step::Display)
+        }
         _ => Step::Other,
     }
 }
@@ -90,7 +92,9 @@ pub fn point_name(point: &Point) -> String {
         (Step::Received, _) => format!("{protocol} receives"),
         (Step::Read, _) => "read".into(),
         (Step::Got, _) => "receive call".into(),
-        (Step::Display, keyword) => display(keyword).map_or(keyword, |(point, _)| point).to_owned(),
+        (Step::Display, keyword) => display(keyword)
+            .map_or(keyword, |(point, _)| point)
+            .to_owned(),
         (Step::Other, keyword) => keyword.to_owned(),
     }
 }
@@ -146,8 +150,18 @@ pub fn segment_place(from: &Point, to: &Point) -> Option<String> {
     let apart = from.host != to.host;
     let between = format!("{}>{}", from.host, to.host);
     // A packet that is put into a queue has left its host.
-    let host = if step(&to.keyword) == Step::Queue { &from.host } else { &to.host };
-    (!says(&from.place) && !says(&between)).then(|| if apart && carries(&name) { between } else { host.clone() })
+    let host = if step(&to.keyword) == Step::Queue {
+        &from.host
+    } else {
+        &to.host
+    };
+    (!says(&from.place) && !says(&between)).then(|| {
+        if apart && carries(&name) {
+            between
+        } else {
+            host.clone()
+        }
+    })
 }
 
 /// Whether a segment of that name leads from host to host.
@@ -175,12 +189,19 @@ mod tests {
     fn point(text: &str) -> Point {
         let mut words = text.split(' ').map(str::to_owned);
         let mut next = || words.next().unwrap_or_default();
-        Point { keyword: next(), host: next(), place: next() }
+        Point {
+            keyword: next(),
+            host: next(),
+            place: next(),
+        }
     }
 
     fn named(way: &[&str]) -> Vec<String> {
         let points: Vec<Point> = way.iter().map(|text| point(text)).collect();
-        points.windows(2).map(|pair| segment_label(&pair[0], &pair[1])).collect()
+        points
+            .windows(2)
+            .map(|pair| segment_label(&pair[0], &pair[1]))
+            .collect()
     }
 
     #[test]
@@ -241,25 +262,48 @@ mod tests {
 
     #[test]
     fn where_the_kernel_s_protocol_records_nothing_the_kernel_holds() {
-        assert_eq!(named(&["SOCK_SENT a", "NET_ENQUEUE a a>b"]), ["kernel hold a"]);
+        assert_eq!(
+            named(&["SOCK_SENT a", "NET_ENQUEUE a a>b"]),
+            ["kernel hold a"]
+        );
     }
 
     #[test]
     fn a_request_to_a_display() {
-        let way = ["CALL k", "SEND k", "ARRIVE u", "AGENT u", "PARSE u", "STORE u", "RENDER u", "DONE k"];
+        let way = [
+            "CALL k", "SEND k", "ARRIVE u", "AGENT u", "PARSE u", "STORE u", "RENDER u", "DONE k",
+        ];
         let way = way.map(|point| format!("DISPLAY_{point}"));
-        let expected =
-            ["gathering k", "transit k>u", "agent wait u", "display wait u", "storing u", "drawing u", "answer u>k"];
+        let expected = [
+            "gathering k",
+            "transit k>u",
+            "agent wait u",
+            "display wait u",
+            "storing u",
+            "drawing u",
+            "answer u>k",
+        ];
         assert_eq!(named(&way.each_ref().map(String::as_str)), expected);
         assert_eq!(named(&["DISPLAY_RENDER k", "DISPLAY_DONE k"]), ["answer k"]);
-        assert_eq!(named(&["DISPLAY_CLEAR k", "DISPLAY_DONE k"]), ["to DISPLAY_DONE k"]);
+        assert_eq!(
+            named(&["DISPLAY_CLEAR k", "DISPLAY_DONE k"]),
+            ["to DISPLAY_DONE k"]
+        );
     }
 
     #[test]
     fn of_others_the_keyword_is_the_name() {
-        assert_eq!(named(&["DPSS_START_READ s", "DPSS_END_READ s"]), ["to DPSS_END_READ s"]);
         assert_eq!(
-            named(&["APP_CALL k", "APP_INDICATION u", "APP_REPLY u", "APP_RESPONSE k"])[0],
+            named(&["DPSS_START_READ s", "DPSS_END_READ s"]),
+            ["to DPSS_END_READ s"]
+        );
+        assert_eq!(
+            named(&[
+                "APP_CALL k",
+                "APP_INDICATION u",
+                "APP_REPLY u",
+                "APP_RESPONSE k"
+            ])[0],
             "request transit k>u"
         );
         assert_eq!(point_name(&point("DPSS_END_READ s")), "DPSS_END_READ");

@@ -12,8 +12,11 @@ use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why the network machine drops what has already left the queue, and so is among the packets that left.
-const AFTER_LEAVING: [&str; 3] =
-    ["lost on the link", "bit error on the link", "no free buffer in the host's interface"];
+const AFTER_LEAVING: [&str; 3] = [
+    "lost on the link",
+    "bit error on the link",
+    "no free buffer in the host's interface",
+];
 
 impl PortSummary {
     /// Whether something was dropped, marked or doubled at it.
@@ -25,22 +28,43 @@ impl PortSummary {
 
 /// The network of a group's runs; none where none was modelled.
 pub(crate) fn summarise_network(plan: &Plan, runs: &[GroupRun<'_>]) -> Option<NetworkSummary> {
-    let records: Vec<&NetworkRecord> =
-        runs.iter().filter_map(|run| run.records.iter().find_map(|record| record.network.as_ref())).collect();
+    let records: Vec<&NetworkRecord> = runs
+        .iter()
+        .filter_map(|run| {
+            run.records
+                .iter()
+                .find_map(|record| record.network.as_ref())
+        })
+        .collect();
     let name = records.last()?.name.clone();
     let declared = plan.networks.iter().find(|network| network.name == name);
-    let emulations: Vec<&EmulationRecord> = records.iter().filter_map(|record| record.emulation.as_ref()).collect();
-    Some(NetworkSummary { name, ports: ports(declared, &records), emulation: emulation(&emulations) })
+    let emulations: Vec<&EmulationRecord> = records
+        .iter()
+        .filter_map(|record| record.emulation.as_ref())
+        .collect();
+    Some(NetworkSummary {
+        name,
+        ports: ports(declared, &records),
+        emulation: emulation(&emulations),
+    })
 }
 
 fn ports(declared: Option<&Network>, records: &[&NetworkRecord]) -> Vec<PortSummary> {
     let mut sums: BTreeMap<&str, PortSummary> = BTreeMap::new();
     for record in records {
-        record.ports.iter().for_each(|port| add(sums.entry(&port.name).or_default(), port));
+        record
+            .ports
+            .iter()
+            .for_each(|port| add(sums.entry(&port.name).or_default(), port));
         let names: BTreeSet<&str> = record.ports.iter().map(|port| port.name.as_str()).collect();
-        names.into_iter().for_each(|name| sums.entry(name).or_default().runs += 1);
+        names
+            .into_iter()
+            .for_each(|name| sums.entry(name).or_default().runs += 1);
     }
-    let mut ports: Vec<PortSummary> = sums.into_iter().map(|(name, sum)| finished(declared, name, sum)).collect();
+    let mut ports: Vec<PortSummary> = sums
+        .into_iter()
+        .map(|(name, sum)| finished(declared, name, sum))
+        .collect();
     ports.sort_by_key(|p| std::cmp::Reverse((p.dropped, p.marked, p.duplicated, p.bytes)));
     ports
 }
@@ -60,7 +84,9 @@ fn add(sum: &mut PortSummary, port: &PortRecord) {
 fn finished(declared: Option<&Network>, name: &str, sum: PortSummary) -> PortSummary {
     let cut = |node: &str| {
         let switches = declared.iter().flat_map(|network| &network.switches);
-        switches.into_iter().any(|switch| switch.name == node && switch.cell_bytes.is_some())
+        switches
+            .into_iter()
+            .any(|switch| switch.name == node && switch.cell_bytes.is_some())
     };
     let (from, to) = name.split_once('>').unwrap_or((name, ""));
     let (cells, cells_dropped) = (cut(from), cut(from) || cut(to));
@@ -69,11 +95,23 @@ fn finished(declared: Option<&Network>, name: &str, sum: PortSummary) -> PortSum
         drops.fold(0, |all: u64, (_, n)| all.saturating_add(*n))
     };
     let dropped = of(|_| true);
-    let before = if cells == cells_dropped { of(|reason| !AFTER_LEAVING.contains(&reason)) } else { 0 };
+    let before = if cells == cells_dropped {
+        of(|reason| !AFTER_LEAVING.contains(&reason))
+    } else {
+        0
+    };
     let offered = sum.packets.saturating_add(before);
     let comparable = cells == cells_dropped && offered > 0 && dropped <= offered;
     let drop_share = comparable.then(|| real(dropped) / real(offered));
-    PortSummary { name: name.to_owned(), offered, dropped, drop_share, cells, cells_dropped, ..sum }
+    PortSummary {
+        name: name.to_owned(),
+        offered,
+        dropped,
+        drop_share,
+        cells,
+        cells_dropped,
+        ..sum
+    }
 }
 
 fn emulation(runs: &[&EmulationRecord]) -> Option<EmulationSummary> {
@@ -81,11 +119,20 @@ fn emulation(runs: &[&EmulationRecord]) -> Option<EmulationSummary> {
         return None;
     }
     let late = |get: fn(&EmulationRecord) -> u64| {
-        let values = runs.iter().filter(|run| run.departures > 0).map(|run| real(get(run)) / 1e9);
+        let values = runs
+            .iter()
+            .filter(|run| run.departures > 0)
+            .map(|run| real(get(run)) / 1e9);
         Statistics::from_values(&values.collect::<Vec<_>>())
     };
-    let trips: Vec<f64> = runs.iter().filter_map(|run| run.round_trip_ns).map(|ns| real(ns) / 1e9).collect();
-    let sum = |get: fn(&EmulationRecord) -> u64| runs.iter().map(|run| get(run)).fold(0, u64::saturating_add);
+    let trips: Vec<f64> = runs
+        .iter()
+        .filter_map(|run| run.round_trip_ns)
+        .map(|ns| real(ns) / 1e9)
+        .collect();
+    let sum = |get: fn(&EmulationRecord) -> u64| {
+        runs.iter().map(|run| get(run)).fold(0, u64::saturating_add)
+    };
     let overloads = || runs.iter().rev().filter_map(|run| run.overload.clone());
     Some(EmulationSummary {
         departures: sum(|run| run.departures),

@@ -32,8 +32,16 @@ const NEAR_VERTICAL: f64 = 0.1;
 /// Sets the outcome of every line. `until_ns`: the last event of all, also of those on no line.
 pub(crate) fn classify(lifelines: &mut Lifelines, index: Option<&Index>, until_ns: u64) {
     let rules = Rules::new(lifelines, index, until_ns);
-    let outcomes: Vec<Outcome> = lifelines.lines.iter().map(|line| rules.outcome(lifelines, line)).collect();
-    lifelines.lines.iter_mut().zip(outcomes).for_each(|(line, outcome)| line.outcome = outcome);
+    let outcomes: Vec<Outcome> = lifelines
+        .lines
+        .iter()
+        .map(|line| rules.outcome(lifelines, line))
+        .collect();
+    lifelines
+        .lines
+        .iter_mut()
+        .zip(outcomes)
+        .for_each(|(line, outcome)| line.outcome = outcome);
 }
 
 /// What is known of all lines before one can be judged.
@@ -82,8 +90,16 @@ struct Met {
 
 impl Rules {
     fn new(lifelines: &Lifelines, index: Option<&Index>, until_ns: u64) -> Self {
-        let roles: Vec<Role> = lifelines.points.iter().map(|point| Role::of(&point.keyword)).collect();
-        let beside = lifelines.marked.iter().map(|point| Role::of(&point.keyword).class).collect();
+        let roles: Vec<Role> = lifelines
+            .points
+            .iter()
+            .map(|point| Role::of(&point.keyword))
+            .collect();
+        let beside = lifelines
+            .marked
+            .iter()
+            .map(|point| Role::of(&point.keyword).class)
+            .collect();
         let hosts = numbered_hosts(lifelines);
         let (met, followers) = counted(lifelines);
         let (begins, ends) = edges(lifelines, &roles, &met);
@@ -105,8 +121,11 @@ impl Rules {
             rules.entered_ns = rules.arrivals(lifelines, &followers);
             rules.cached = rules.caches(lifelines);
             let arrived = |line: &&Line| rules.arrived(lifelines.passages_of(line));
-            let left_out =
-                lifelines.lines.iter().filter(arrived).any(|line| rules.leaves_out(lifelines.passages_of(line)));
+            let left_out = lifelines
+                .lines
+                .iter()
+                .filter(arrived)
+                .any(|line| rules.leaves_out(lifelines.passages_of(line)));
             rules.cached.left_out = left_out;
         }
         rules
@@ -114,11 +133,19 @@ impl Rules {
 
     fn outcome(&self, lifelines: &Lifelines, line: &Line) -> Outcome {
         let passages = lifelines.passages_of(line);
-        let Some(first) = passages.first() else { return Outcome::default() };
-        let marks: Vec<Fate> = lifelines.marks_of(line).iter().filter_map(|mark| self.happened(mark)).collect();
+        let Some(first) = passages.first() else {
+            return Outcome::default();
+        };
+        let marks: Vec<Fate> = lifelines
+            .marks_of(line)
+            .iter()
+            .filter_map(|mark| self.happened(mark))
+            .collect();
         let count = |what| marks.iter().filter(|mark| **mark == what).count() as u32;
         if !self.begins[first.point as usize] {
-            return Outcome::Headless { before: first.point };
+            return Outcome::Headless {
+                before: first.point,
+            };
         }
         if !self.arrived(passages) {
             return self.ended(lifelines, line, &marks);
@@ -138,14 +165,22 @@ impl Rules {
     }
 
     fn arrived(&self, passages: &[Passage]) -> bool {
-        passages.iter().rev().any(|passage| self.ends[passage.point as usize])
+        passages
+            .iter()
+            .rev()
+            .any(|passage| self.ends[passage.point as usize])
     }
 
     /// Of a line that did not arrive.
     fn ended(&self, lifelines: &Lifelines, line: &Line, marks: &[Fate]) -> Outcome {
         let passages = lifelines.passages_of(line);
-        let on_way = passages.iter().rev().find(|passage| !self.roles[passage.point as usize].returns());
-        let Some(last) = on_way.or(passages.last()) else { return Outcome::default() };
+        let on_way = passages
+            .iter()
+            .rev()
+            .find(|passage| !self.roles[passage.point as usize].returns());
+        let Some(last) = on_way.or(passages.last()) else {
+            return Outcome::default();
+        };
         let after = last.point;
         if marks.contains(&Fate::Flushed) {
             return Outcome::Flushed { after };
@@ -153,12 +188,21 @@ impl Rules {
         if !marks.contains(&Fate::GivenUp) && self.is_under_way(line, last) {
             return Outcome::Unfinished { after };
         }
-        if self.is_replaced(last) { Outcome::Flushed { after } } else { Outcome::NeverArrived { after } }
+        if self.is_replaced(last) {
+            Outcome::Flushed { after }
+        } else {
+            Outcome::NeverArrived { after }
+        }
     }
 
     fn is_under_way(&self, line: &Line, last: &Passage) -> bool {
-        let until = line.flow.and_then(|flow| self.runs_ns.get(&flow)).copied().unwrap_or(self.until_ns);
-        let needed = self.longest_ns[last.point as usize].or_else(|| self.longest_ns.iter().flatten().max().copied());
+        let until = line
+            .flow
+            .and_then(|flow| self.runs_ns.get(&flow))
+            .copied()
+            .unwrap_or(self.until_ns);
+        let needed = self.longest_ns[last.point as usize]
+            .or_else(|| self.longest_ns.iter().flatten().max().copied());
         until.saturating_sub(last.at_ns) <= needed.unwrap_or(0)
     }
 
@@ -166,7 +210,8 @@ impl Rules {
     fn is_replaced(&self, last: &Passage) -> bool {
         let host = self.host(last.point);
         let next = self.next[last.point as usize];
-        let inside = next.is_some_and(|next| self.host(next) == host) && !self.roles[last.point as usize].is_own();
+        let inside = next.is_some_and(|next| self.host(next) == host)
+            && !self.roles[last.point as usize].is_own();
         inside && self.entered_ns[host].is_some_and(|entry_ns| entry_ns > last.at_ns)
     }
 
@@ -191,7 +236,9 @@ impl Rules {
     /// Whether a line leaves out a point that most lines through its host meet.
     fn leaves_out(&self, passages: &[Passage]) -> bool {
         let usual = |point: u32| u32::from(self.cached.usual[point as usize]);
-        self.met_by_host(passages, usual).iter().any(|(host, met)| *met < self.cached.of_host[*host])
+        self.met_by_host(passages, usual)
+            .iter()
+            .any(|(host, met)| *met < self.cached.of_host[*host])
     }
 
     /// The hosts a line passes, each once, and how much it met there.
@@ -214,7 +261,9 @@ impl Rules {
                 continue;
             }
             for passage in passages {
-                let took = passages[passages.len() - 1].at_ns.saturating_sub(passage.at_ns);
+                let took = passages[passages.len() - 1]
+                    .at_ns
+                    .saturating_sub(passage.at_ns);
                 let longest = &mut self.longest_ns[passage.point as usize];
                 *longest = Some(longest.map_or(took, |longest| longest.max(took)));
             }
@@ -229,11 +278,16 @@ impl Rules {
             before[*to as usize] = before[*to as usize].max((*count, Some(*from)));
         }
         let enters = |(point, (_, from)): (u32, &(u64, Option<u32>))| {
-            !self.roles[point as usize].is_own() && from.is_some_and(|from| self.host(from) != self.host(point))
+            !self.roles[point as usize].is_own()
+                && from.is_some_and(|from| self.host(from) != self.host(point))
         };
         let enters: Vec<bool> = (0_u32..).zip(&before).map(enters).collect();
         let mut entered_ns = vec![None; lifelines.points.len()];
-        for passage in lifelines.passages.iter().filter(|passage| enters[passage.point as usize]) {
+        for passage in lifelines
+            .passages
+            .iter()
+            .filter(|passage| enters[passage.point as usize])
+        {
             let latest = &mut entered_ns[self.host(passage.point)];
             *latest = (*latest).max(Some(passage.at_ns));
         }
@@ -247,21 +301,33 @@ impl Rules {
         let mut met = vec![0_u64; lifelines.points.len()];
         for line in lifelines.lines.iter().filter(arrived) {
             let passages = lifelines.passages_of(line);
-            self.met_by_host(passages, |_| 1).iter().for_each(|(host, _)| through[*host] += 1);
-            passages.iter().for_each(|passage| met[passage.point as usize] += 1);
+            self.met_by_host(passages, |_| 1)
+                .iter()
+                .for_each(|(host, _)| through[*host] += 1);
+            passages
+                .iter()
+                .for_each(|passage| met[passage.point as usize] += 1);
         }
-        let mut cached = Cached { of_host: vec![0; lifelines.points.len()], ..Cached::default() };
+        let mut cached = Cached {
+            of_host: vec![0; lifelines.points.len()],
+            ..Cached::default()
+        };
         for (point, count) in (0_u32..).zip(&met) {
             let all = through[self.host(point)];
             let usual = foreign(point) && all > 0 && count * 2 >= all;
             cached.usual.push(usual);
             cached.of_host[self.host(point)] += u32::from(usual);
         }
-        let whole = segments::median_way(lifelines, |line| self.arrived(lifelines.passages_of(line)));
+        let whole =
+            segments::median_way(lifelines, |line| self.arrived(lifelines.passages_of(line)));
         let inside = |stretch: &Stretch| {
-            self.host(stretch.from) == self.host(stretch.to) && foreign(stretch.from) && foreign(stretch.to)
+            self.host(stretch.from) == self.host(stretch.to)
+                && foreign(stretch.from)
+                && foreign(stretch.to)
         };
-        for stretch in segments::stretches(lifelines, inside, |line| self.arrived(lifelines.passages_of(line))) {
+        for stretch in segments::stretches(lifelines, inside, |line| {
+            self.arrived(lifelines.passages_of(line))
+        }) {
             let (key, median) = ((stretch.from, stretch.to), stretch.into_median());
             if median >= LEAST_SHARE * whole {
                 cached.below_ns.insert(key, median * NEAR_VERTICAL);
@@ -275,7 +341,9 @@ impl Rules {
 fn numbered_hosts(lifelines: &Lifelines) -> Vec<u32> {
     let mut numbers: BTreeMap<&str, u32> = BTreeMap::new();
     let hosts = lifelines.points.iter().zip(0..);
-    hosts.map(|(point, at)| *numbers.entry(&point.host).or_insert(at)).collect()
+    hosts
+        .map(|(point, at)| *numbers.entry(&point.host).or_insert(at))
+        .collect()
 }
 
 /// Where the way of a unit of stackline's own begins.
@@ -284,7 +352,12 @@ const BEGIN: [&str; 4] = ["APP_CALL", "APP_SEND", "APP_CONNECT", "DISPLAY_CALL"]
 /// Where ways begin and where they end.
 fn edges(lifelines: &Lifelines, roles: &[Role], met: &[Met]) -> (Vec<bool>, Vec<bool>) {
     let hardly = |others: u64, all: u64| all > 0 && others * 100 <= all;
-    let there = |keyword: &str| lifelines.points.iter().any(|point| point.keyword == keyword);
+    let there = |keyword: &str| {
+        lifelines
+            .points
+            .iter()
+            .any(|point| point.keyword == keyword)
+    };
     let ends_at = |point: usize| {
         let keyword = lifelines.points[point].keyword.as_str();
         let expected = goal(keyword);
@@ -298,17 +371,23 @@ fn edges(lifelines: &Lifelines, roles: &[Role], met: &[Met]) -> (Vec<bool>, Vec<
         _ if roles[point].is_own() && BEGIN.iter().any(|keyword| there(keyword)) => false,
         _ => hardly(met[point].all - met[point].first, met[point].all),
     };
-    ((0..roles.len()).map(begins_at).collect(), (0..roles.len()).map(ends_at).collect())
+    (
+        (0..roles.len()).map(begins_at).collect(),
+        (0..roles.len()).map(ends_at).collect(),
+    )
 }
 
 /// Where the unit that an operation of stackline's own is about arrives at last.
 fn goal(keyword: &str) -> Option<&'static str> {
     match keyword {
-        "APP_CALL" | "APP_INDICATION" | "APP_REPLY" | "APP_REPLIED" | "APP_RESPONSE" => Some("APP_RESPONSE"),
+        "APP_CALL" | "APP_INDICATION" | "APP_REPLY" | "APP_REPLIED" | "APP_RESPONSE" => {
+            Some("APP_RESPONSE")
+        }
         "APP_SEND" | "APP_SENT" | "APP_RECEIVED" => Some("APP_RECEIVED"),
         "APP_CONNECT" | "APP_CONNECTED" => Some("APP_CONNECTED"),
-        "DISPLAY_CALL" | "DISPLAY_SEND" | "DISPLAY_ARRIVE" | "DISPLAY_INTERNET" | "DISPLAY_AGENT" | "DISPLAY_PARSE"
-        | "DISPLAY_STORE" | "DISPLAY_RENDER" | "DISPLAY_DONE" => Some("DISPLAY_DONE"),
+        "DISPLAY_CALL" | "DISPLAY_SEND" | "DISPLAY_ARRIVE" | "DISPLAY_INTERNET"
+        | "DISPLAY_AGENT" | "DISPLAY_PARSE" | "DISPLAY_STORE" | "DISPLAY_RENDER"
+        | "DISPLAY_DONE" => Some("DISPLAY_DONE"),
         _ => None,
     }
 }
@@ -319,18 +398,34 @@ fn counted(lifelines: &Lifelines) -> (Vec<Met>, Followers) {
     let mut followers = Followers::default();
     for line in &lifelines.lines {
         let passages = lifelines.passages_of(line);
-        passages.iter().for_each(|passage| met[passage.point as usize].all += 1);
-        passages.first().into_iter().for_each(|first| met[first.point as usize].first += 1);
-        passages.last().into_iter().for_each(|last| met[last.point as usize].last += 1);
-        passages.windows(2).for_each(|pair| *followers.entry((pair[0].point, pair[1].point)).or_default() += 1);
+        passages
+            .iter()
+            .for_each(|passage| met[passage.point as usize].all += 1);
+        passages
+            .first()
+            .into_iter()
+            .for_each(|first| met[first.point as usize].first += 1);
+        passages
+            .last()
+            .into_iter()
+            .for_each(|last| met[last.point as usize].last += 1);
+        passages
+            .windows(2)
+            .for_each(|pair| *followers.entry((pair[0].point, pair[1].point)).or_default() += 1);
     }
     (met, followers)
 }
 
 /// The point that most lines come to from each, of two the first; where none went on, the next of all.
 fn next(followers: &Followers, points: usize) -> Vec<Option<u32>> {
-    let mut most: Vec<(u64, Option<u32>)> =
-        (0..points).map(|at| (0, Some(at as u32 + 1).filter(|next| (*next as usize) < points))).collect();
+    let mut most: Vec<(u64, Option<u32>)> = (0..points)
+        .map(|at| {
+            (
+                0,
+                Some(at as u32 + 1).filter(|next| (*next as usize) < points),
+            )
+        })
+        .collect();
     for ((from, to), count) in followers {
         let best = &mut most[*from as usize];
         if *count > best.0 || *count == best.0 && Some(*to) < best.1 {
@@ -341,10 +436,19 @@ fn next(followers: &Followers, points: usize) -> Vec<Option<u32>> {
 }
 
 fn runs(index: Option<&Index>) -> BTreeMap<u32, u64> {
-    let Some(index) = index else { return BTreeMap::new() };
-    let spans: BTreeMap<(usize, u32, bool), u64> =
-        index.runs.iter().map(|run| ((run.measurement, run.run, run.warmup), run.to_ns)).collect();
-    let over =
-        index.flows.iter().filter_map(|flow| Some((flow.id, *spans.get(&(flow.measurement, flow.run, flow.warmup))?)));
+    let Some(index) = index else {
+        return BTreeMap::new();
+    };
+    let spans: BTreeMap<(usize, u32, bool), u64> = index
+        .runs
+        .iter()
+        .map(|run| ((run.measurement, run.run, run.warmup), run.to_ns))
+        .collect();
+    let over = index.flows.iter().filter_map(|flow| {
+        Some((
+            flow.id,
+            *spans.get(&(flow.measurement, flow.run, flow.warmup))?,
+        ))
+    });
     over.collect()
 }

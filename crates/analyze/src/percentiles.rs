@@ -42,7 +42,15 @@ impl Spread {
             value
         };
         let (median_ns, p90_ns, p99_ns) = (percentile(0.5), percentile(0.9), percentile(0.99));
-        Some(Self { n: n as u64, min_ns, median_ns, mean_ns, p90_ns, p99_ns, max_ns })
+        Some(Self {
+            n: n as u64,
+            min_ns,
+            median_ns,
+            mean_ns,
+            p90_ns,
+            p99_ns,
+            max_ns,
+        })
     }
 }
 
@@ -73,7 +81,10 @@ fn between(values: &mut [i64], rank: f64) -> (f64, usize) {
     let at = *at as f64;
     let share = rank - low as f64;
     let next = above.iter().min().filter(|_| share > 0.0);
-    (next.map_or(at, |next| at + (*next as f64 - at) * share), low)
+    (
+        next.map_or(at, |next| at + (*next as f64 - at) * share),
+        low,
+    )
 }
 
 #[cfg(test)]
@@ -88,12 +99,28 @@ mod tests {
             let p = [0.5, 0.9, 0.99];
             let mut values = values.to_vec();
             let ours = p.map(|p| continuous(&mut values, p).unwrap());
-            assert!(ours.iter().zip(cont).all(|(ours, theirs)| (ours - theirs).abs() < 1e-9), "{values:?}: {ours:?}");
-            assert_eq!(p.map(|p| discrete(&mut values, p).unwrap()), *disc, "{values:?}");
+            assert!(
+                ours.iter()
+                    .zip(cont)
+                    .all(|(ours, theirs)| (ours - theirs).abs() < 1e-9),
+                "{values:?}: {ours:?}"
+            );
+            assert_eq!(
+                p.map(|p| discrete(&mut values, p).unwrap()),
+                *disc,
+                "{values:?}"
+            );
             let spread = Spread::of(&mut values).unwrap();
             assert_eq!([spread.median_ns, spread.p90_ns, spread.p99_ns], ours);
         }
-        assert_eq!((continuous(&mut [], 0.5), discrete(&mut [], 0.5), Spread::of(&mut [])), (None, None, None));
+        assert_eq!(
+            (
+                continuous(&mut [], 0.5),
+                discrete(&mut [], 0.5),
+                Spread::of(&mut [])
+            ),
+            (None, None, None)
+        );
     }
 
     type Row = (&'static [i64], [f64; 3], [i64; 3]);
@@ -101,8 +128,16 @@ mod tests {
         (&[7], [7.0; 3], [7; 3]),
         (&[4, -2], [1.0, 3.400_000_000_000_000_4, 3.94], [-2, 4, 4]),
         (&[10, 30, 20, 50, 40], [30.0, 46.0, 49.6], [30, 50, 50]),
-        (&[3, 1, 4, 1, 5, 9, 2, 6, 5, 3], [3.5, 6.299_999_999_999_999, 8.73], [3, 6, 9]),
-        (&[100, 200, 300, 401], [250.0, 370.7, 397.969_999_999_999_97], [200, 401, 401]),
+        (
+            &[3, 1, 4, 1, 5, 9, 2, 6, 5, 3],
+            [3.5, 6.299_999_999_999_999, 8.73],
+            [3, 6, 9],
+        ),
+        (
+            &[100, 200, 300, 401],
+            [250.0, 370.7, 397.969_999_999_999_97],
+            [200, 401, 401],
+        ),
     ];
 
     proptest! {

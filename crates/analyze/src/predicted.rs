@@ -26,7 +26,9 @@ impl Predicted {
     /// What is predicted, where a form holds.
     #[must_use]
     pub fn metric(&self) -> Option<Metric> {
-        self.prediction.answer().map(|answer| metric(answer.quantity))
+        self.prediction
+            .answer()
+            .map(|answer| metric(answer.quantity))
     }
 }
 
@@ -49,7 +51,10 @@ pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<Out
     ];
     let (quantity, _) = quantities.into_iter().find(|(_, is)| *is)?;
     let statistics = Statistics::from_values(summary.values(metric(quantity)))?;
-    let spread = statistics.sd.filter(|_| statistics.mean > 0.0).map_or(0.0, |sd| sd / statistics.mean);
+    let spread = statistics
+        .sd
+        .filter(|_| statistics.mean > 0.0)
+        .map_or(0.0, |sd| sd / statistics.mean);
     if statistics.n < wanted.min(2) || (statistics.n < wanted && spread > EQUAL) {
         return None;
     }
@@ -61,12 +66,20 @@ pub fn by_simulation(reason: &str, summary: &Summary, wanted: u64) -> Option<Out
             unit: Unit::Count,
             source: "of different seeds; the figure is their median",
         },
-        Value { name: "standard deviation", value: spread, unit: Unit::Share, source: "of one run, over the mean" },
+        Value {
+            name: "standard deviation",
+            value: spread,
+            unit: Unit::Share,
+            source: "of one run, over the mean",
+        },
     ];
     Some(Outcome::Predicted(Answer {
         quantity,
         value,
-        interval: [statistics.min.min(value * (1.0 - LEFT_OUT)), statistics.max.max(value * (1.0 + LEFT_OUT))],
+        interval: [
+            statistics.min.min(value * (1.0 - LEFT_OUT)),
+            statistics.max.max(value * (1.0 + LEFT_OUT)),
+        ],
         limit: SIMULATED,
         values,
         assumptions: vec![format!("simulated, because no form covers it: {reason}")],
@@ -88,13 +101,20 @@ pub const SIMULATED: &str = "simulated";
 /// them was given on the command line is in its text: what is left over comes together by its place in the plan.
 #[must_use]
 pub fn beside(predictions: Vec<Prediction>, summaries: &[Summary]) -> Vec<Predicted> {
-    let mut left: Vec<Option<&Summary>> = summaries.iter().filter(|s| !s.background).map(Some).collect();
+    let mut left: Vec<Option<&Summary>> = summaries
+        .iter()
+        .filter(|s| !s.background)
+        .map(Some)
+        .collect();
     let same_text = |p: &Prediction, s: &Summary| s.text == p.text && s.part == p.part;
     let same_place = |p: &Prediction, s: &Summary| {
-        (s.measurement, s.part_index, &s.application) == (p.measurement, p.part_index, &p.application)
+        (s.measurement, s.part_index, &s.application)
+            == (p.measurement, p.part_index, &p.application)
     };
     let mut find = |p: &Prediction, same: fn(&Prediction, &Summary) -> bool| {
-        let found = left.iter_mut().find(|slot| slot.is_some_and(|s| s.stack == p.stack && same(p, s)));
+        let found = left
+            .iter_mut()
+            .find(|slot| slot.is_some_and(|s| s.stack == p.stack && same(p, s)));
         found.and_then(Option::take)
     };
     let first: Vec<Option<&Summary>> = predictions.iter().map(|p| find(p, same_text)).collect();
@@ -102,7 +122,10 @@ pub fn beside(predictions: Vec<Prediction>, summaries: &[Summary]) -> Vec<Predic
     both.map(|(prediction, found)| {
         let found = found.or_else(|| find(&prediction, same_place));
         let measured = found.and_then(|summary| measured(&prediction, summary));
-        Predicted { prediction, measured }
+        Predicted {
+            prediction,
+            measured,
+        }
     })
     .collect()
 }
@@ -152,32 +175,57 @@ mod tests {
 
     fn summary(text: &str, times: &[f64]) -> Summary {
         let response_s = Statistics::from_values(times);
-        Summary { text: text.into(), part: text.into(), stack: "tcp".into(), response_s, ..Summary::default() }
+        Summary {
+            text: text.into(),
+            part: text.into(),
+            stack: "tcp".into(),
+            response_s,
+            ..Summary::default()
+        }
     }
 
     #[test]
     fn each_prediction_gets_one_summary() {
-        let all =
-            vec![prediction("x", response(0.02)), prediction("y", response(0.02)), prediction("x", response(0.04))];
+        let all = vec![
+            prediction("x", response(0.02)),
+            prediction("y", response(0.02)),
+            prediction("x", response(0.04)),
+        ];
         let found = beside(all, &[summary("x", &[0.01, 0.03]), summary("x", &[0.02])]);
-        let ratios: Vec<Option<f64>> = found.iter().map(|p| p.measured.as_ref().and_then(|m| m.ratio)).collect();
+        let ratios: Vec<Option<f64>> = found
+            .iter()
+            .map(|p| p.measured.as_ref().and_then(|m| m.ratio))
+            .collect();
         assert_eq!(ratios, [Some(1.0), None, Some(0.5)]);
         assert_eq!(found[0].metric(), Some(Metric::Response));
     }
 
     #[test]
     fn another_world_is_found_by_position() {
-        let elsewhere = Summary { part_index: Some(0), application: "rr".into(), ..summary("x in emulated", &[0.03]) };
+        let elsewhere = Summary {
+            part_index: Some(0),
+            application: "rr".into(),
+            ..summary("x in emulated", &[0.03])
+        };
         let found = |application: &str| {
-            let summary = Summary { application: application.into(), ..elsewhere.clone() };
-            beside(vec![prediction("x", response(0.02))], &[summary]).remove(0).measured.is_some()
+            let summary = Summary {
+                application: application.into(),
+                ..elsewhere.clone()
+            };
+            beside(vec![prediction("x", response(0.02))], &[summary])
+                .remove(0)
+                .measured
+                .is_some()
         };
         assert!(found("rr") && !found("bulk_get"));
     }
 
     #[test]
     fn without_a_prediction_nothing_is_compared() {
-        let found = beside(vec![prediction("x", Outcome::NotCovered("so".into()))], &[summary("x", &[1.0])]);
+        let found = beside(
+            vec![prediction("x", Outcome::NotCovered("so".into()))],
+            &[summary("x", &[1.0])],
+        );
         assert_eq!((found[0].metric(), &found[0].measured), (None, &None));
     }
 }

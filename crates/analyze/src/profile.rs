@@ -89,8 +89,14 @@ impl Profile {
     /// are served are not told apart.
     #[must_use]
     pub fn limits(&self, at: usize) -> Option<f64> {
-        let has_room = self.stretches.iter().any(|stretch| stretch.waits_for == Some(at));
-        self.stretches.get(at).filter(|stretch| has_room && stretch.limits_ns > 0).map(|one| self.share(one.limits_ns))
+        let has_room = self
+            .stretches
+            .iter()
+            .any(|stretch| stretch.waits_for == Some(at));
+        self.stretches
+            .get(at)
+            .filter(|stretch| has_room && stretch.limits_ns > 0)
+            .map(|one| self.share(one.limits_ns))
     }
 
     /// Whether units leave it for the host where their ways end.
@@ -112,10 +118,24 @@ struct Stay {
 /// where their time went is asked of their operations.
 #[must_use]
 pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
-    let lines: Vec<&Line> = lifelines.lines.iter().filter(|line| line.flow.is_none()).collect();
-    let moments = || lines.iter().flat_map(|line| lifelines.passages_of(line)).map(|passage| passage.at_ns);
-    let (Some(begun), Some(end)) = (moments().min(), moments().max()) else { return Vec::new() };
-    let whole = lines.iter().map(|line| lasted(lifelines.passages_of(line))).fold(0, u64::saturating_add);
+    let lines: Vec<&Line> = lifelines
+        .lines
+        .iter()
+        .filter(|line| line.flow.is_none())
+        .collect();
+    let moments = || {
+        lines
+            .iter()
+            .flat_map(|line| lifelines.passages_of(line))
+            .map(|passage| passage.at_ns)
+    };
+    let (Some(begun), Some(end)) = (moments().min(), moments().max()) else {
+        return Vec::new();
+    };
+    let whole = lines
+        .iter()
+        .map(|line| lasted(lifelines.passages_of(line)))
+        .fold(0, u64::saturating_add);
     let way_ns = whole as f64 / lines.len().max(1) as f64;
     let mut hosts: BTreeMap<&str, Host> = BTreeMap::new();
     let next = usual_next(lifelines, &lines);
@@ -123,7 +143,10 @@ pub fn profiles(lifelines: &Lifelines) -> Vec<Profile> {
         stays(lifelines, line, &next, &mut hosts);
     }
     let ends = ends(lifelines, &lines);
-    let first = lines.iter().filter_map(|line| Some(lifelines.passages_of(line).first()?.point)).collect();
+    let first = lines
+        .iter()
+        .filter_map(|line| Some(lifelines.passages_of(line).first()?.point))
+        .collect();
     let mut made: Vec<Profile> = hosts
         .into_iter()
         .filter(|(_, host)| (1..=MOST_STRETCHES).contains(&host.stretches.len()))
@@ -154,7 +177,10 @@ fn usual_next(lifelines: &Lifelines, lines: &[&Line]) -> BTreeMap<u32, u32> {
         }
     }
     let host = |point: u32| &lifelines.points[point as usize].host;
-    most.into_iter().filter(|(from, (_, to))| host(*from) == host(*to)).map(|(from, (_, to))| (from, to)).collect()
+    most.into_iter()
+        .filter(|(from, (_, to))| host(*from) == host(*to))
+        .map(|(from, (_, to))| (from, to))
+        .collect()
 }
 
 /// For each point whether the host that most lines go to from there is the one where they end; where none goes on, it may be.
@@ -163,13 +189,25 @@ fn ends(lifelines: &Lifelines, lines: &[&Line]) -> Vec<bool> {
     let host = |passage: &Passage| &lifelines.points[passage.point as usize].host;
     for line in lines {
         let passages = lifelines.passages_of(line);
-        let Some(last) = passages.last() else { continue };
-        for pair in passages.windows(2).filter(|pair| host(&pair[0]) != host(&pair[1])) {
+        let Some(last) = passages.last() else {
+            continue;
+        };
+        for pair in passages
+            .windows(2)
+            .filter(|pair| host(&pair[0]) != host(&pair[1]))
+        {
             let vote = &mut votes[pair[0].point as usize];
-            if line.has_arrived() && host(&pair[1]) == host(last) { vote.0 += 1 } else { vote.1 += 1 }
+            if line.has_arrived() && host(&pair[1]) == host(last) {
+                vote.0 += 1
+            } else {
+                vote.1 += 1
+            }
         }
     }
-    votes.into_iter().map(|(ends, goes_on)| ends > goes_on || goes_on == 0).collect()
+    votes
+        .into_iter()
+        .map(|(ends, goes_on)| ends > goes_on || goes_on == 0)
+        .collect()
 }
 
 /// What is gathered of one host.
@@ -188,25 +226,53 @@ impl Host {
         if flushed {
             *self.flushed.entry(*stretch).or_default() += 1;
         }
-        self.stays.push(Stay { from_ns: from.1, to_ns: to.1.max(from.1), stretch: *stretch });
+        self.stays.push(Stay {
+            from_ns: from.1,
+            to_ns: to.1.max(from.1),
+            stretch: *stretch,
+        });
     }
 }
 
 /// Adds what a line was in, inside each host.
-fn stays<'l>(lifelines: &'l Lifelines, line: &Line, next: &BTreeMap<u32, u32>, hosts: &mut BTreeMap<&'l str, Host>) {
+fn stays<'l>(
+    lifelines: &'l Lifelines,
+    line: &Line,
+    next: &BTreeMap<u32, u32>,
+    hosts: &mut BTreeMap<&'l str, Host>,
+) {
     let passages = lifelines.passages_of(line);
     let host = |point: u32| lifelines.points[point as usize].host.as_str();
-    for pair in passages.windows(2).filter(|pair| host(pair[0].point) == host(pair[1].point)) {
-        let (from, to) = ((pair[0].point, pair[0].at_ns), (pair[1].point, pair[1].at_ns));
-        hosts.entry(host(pair[0].point)).or_default().stay(from, to, false);
+    for pair in passages
+        .windows(2)
+        .filter(|pair| host(pair[0].point) == host(pair[1].point))
+    {
+        let (from, to) = (
+            (pair[0].point, pair[0].at_ns),
+            (pair[1].point, pair[1].at_ns),
+        );
+        hosts
+            .entry(host(pair[0].point))
+            .or_default()
+            .stay(from, to, false);
     }
-    let (Outcome::Flushed { .. }, Some(last)) = (line.outcome, passages.last()) else { return };
-    let is_flush = |mark: &&Passage| fate(&lifelines.marked[mark.point as usize].keyword) == Some(Fate::Flushed);
+    let (Outcome::Flushed { .. }, Some(last)) = (line.outcome, passages.last()) else {
+        return;
+    };
+    let is_flush = |mark: &&Passage| {
+        fate(&lifelines.marked[mark.point as usize].keyword) == Some(Fate::Flushed)
+    };
     let given_up = lifelines.marks_of(line).iter().rev().find(is_flush);
     if let Some(given_up) = given_up {
         // Where no unit ever went on, its way out is behind that point.
-        let (from, to) = ((last.point, last.at_ns), next.get(&last.point).copied().unwrap_or(last.point));
-        hosts.entry(host(last.point)).or_default().stay(from, (to, given_up.at_ns), true);
+        let (from, to) = (
+            (last.point, last.at_ns),
+            next.get(&last.point).copied().unwrap_or(last.point),
+        );
+        hosts
+            .entry(host(last.point))
+            .or_default()
+            .stay(from, (to, given_up.at_ns), true);
     }
 }
 
@@ -221,18 +287,32 @@ impl Host {
         let mut stretches = vec![Stretch::default(); self.stretches.len()];
         for ((from, to), (at, units)) in &self.stretches {
             let flushed = self.flushed.get(at).copied().unwrap_or(0);
-            stretches[*at] = Stretch { from: *from, to: *to, units: *units, flushed, ..Stretch::default() };
+            stretches[*at] = Stretch {
+                from: *from,
+                to: *to,
+                units: *units,
+                flushed,
+                ..Stretch::default()
+            };
         }
         // In the order of the way, which is that of the points.
         let mut order: Vec<usize> = (0..stretches.len()).collect();
         order.sort_by_key(|at| (stretches[*at].from, stretches[*at].to));
         let mut place = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(to, at)| place[*at] = to);
+        order
+            .iter()
+            .enumerate()
+            .for_each(|(to, at)| place[*at] = to);
         let mut sorted: Vec<Stretch> = order.iter().map(|at| stretches[*at].clone()).collect();
         let mut stays = self.stays;
-        stays.iter_mut().for_each(|stay| stay.stretch = place[stay.stretch]);
+        stays
+            .iter_mut()
+            .for_each(|stay| stay.stretch = place[stay.stretch]);
         for at in 0..sorted.len() {
-            let goes_on = sorted.iter().enumerate().any(|(next, one)| next != at && one.from == sorted[at].to);
+            let goes_on = sorted
+                .iter()
+                .enumerate()
+                .any(|(next, one)| next != at && one.from == sorted[at].to);
             sorted[at].leaves = !goes_on && ends.get(sorted[at].to as usize) == Some(&true);
         }
         let changes = changes(&stays);
@@ -244,13 +324,24 @@ impl Host {
         let busy_ns = limits(&mut sorted, &changes);
         let flushed = sorted.iter().map(|stretch| stretch.flushed).sum();
         let span_ns = end - begun;
-        Profile { host: name.to_owned(), stretches: sorted, span_ns, idle_ns: span_ns.saturating_sub(busy_ns), flushed }
+        Profile {
+            host: name.to_owned(),
+            stretches: sorted,
+            span_ns,
+            idle_ns: span_ns.saturating_sub(busy_ns),
+            flushed,
+        }
     }
 }
 
 /// When units enter and leave stretches, in the order of time.
 fn changes(stays: &[Stay]) -> Vec<(u64, i32, usize)> {
-    let both = |stay: &Stay| [(stay.from_ns, 1, stay.stretch), (stay.to_ns, -1, stay.stretch)];
+    let both = |stay: &Stay| {
+        [
+            (stay.from_ns, 1, stay.stretch),
+            (stay.to_ns, -1, stay.stretch),
+        ]
+    };
     let mut changes: Vec<(u64, i32, usize)> = stays.iter().flat_map(both).collect();
     // Of one moment those that leave come last: what takes no time was there.
     changes.sort_by_key(|(at, change, stretch)| (*at, -*change, *stretch));
@@ -280,7 +371,10 @@ fn occupied(stretches: &mut [Stretch], changes: &[(u64, i32, usize)]) {
     });
     for (stretch, levels) in stretches.iter_mut().zip(&levels) {
         stretch.busy_ns = levels.values().sum();
-        stretch.unit_ns = levels.iter().map(|(count, ns)| u64::from(*count) * ns).sum();
+        stretch.unit_ns = levels
+            .iter()
+            .map(|(count, ns)| u64::from(*count) * ns)
+            .sum();
         let usual = stretch.busy_ns as f64 * USUALLY;
         let mut sum = 0;
         for (count, ns) in levels {
@@ -297,21 +391,30 @@ fn occupied(stretches: &mut [Stretch], changes: &[(u64, i32, usize)]) {
 /// Where ways begin they are held by whoever makes them, and what works on many at once sends them on.
 fn holding(stretches: &mut [Stretch], changes: &[(u64, i32, usize)], first: &BTreeSet<u32>) {
     let mut left: Vec<Vec<u64>> = vec![Vec::new(); stretches.len()];
-    changes.iter().filter(|(_, change, _)| *change < 0).for_each(|(at, _, stretch)| left[*stretch].push(*at));
+    changes
+        .iter()
+        .filter(|(_, change, _)| *change < 0)
+        .for_each(|(at, _, stretch)| left[*stretch].push(*at));
     for (stretch, left) in stretches.iter_mut().zip(left) {
         let mut gaps: Vec<u64> = left.windows(2).map(|pair| pair[1] - pair[0]).collect();
         gaps.sort_unstable();
         let mean = gaps.iter().sum::<u64>() as f64 / gaps.len().max(1) as f64;
         let median = gaps.get(gaps.len() / 2).copied().unwrap_or(0) as f64;
         let bursts = gaps.len() >= FEW && median <= BURST * mean;
-        stretch.holds = bursts && stretch.leaves && stretch.at_once() > 2.0 && !first.contains(&stretch.from);
+        stretch.holds =
+            bursts && stretch.leaves && stretch.at_once() > 2.0 && !first.contains(&stretch.from);
     }
 }
 
 /// The stretch that most units go on to from one, by its place.
 fn next(stretches: &[Stretch], at: usize) -> Option<usize> {
     let follows = |(next, one): &(usize, &Stretch)| *next != at && one.from == stretches[at].to;
-    stretches.iter().enumerate().filter(follows).max_by_key(|(_, one)| one.units).map(|(next, _)| next)
+    stretches
+        .iter()
+        .enumerate()
+        .filter(follows)
+        .max_by_key(|(_, one)| one.units)
+        .map(|(next, _)| next)
 }
 
 /// Of each stretch, the steps of the server whose first step it is: itself, and those that follow it and hold a unit only while none
@@ -321,7 +424,9 @@ fn servers(stretches: &[Stretch], changes: &[(u64, i32, usize)]) -> Vec<Vec<usiz
     let mut both = vec![0; all * all];
     sweep(all, changes, |inside, ns| {
         for a in (0..all).filter(|a| inside[*a] > 0) {
-            (a + 1..all).filter(|b| inside[*b] > 0).for_each(|b| both[a * all + b] += ns);
+            (a + 1..all)
+                .filter(|b| inside[*b] > 0)
+                .for_each(|b| both[a * all + b] += ns);
         }
     });
     let is_apart = |a: usize, b: usize| {
@@ -332,7 +437,9 @@ fn servers(stretches: &[Stretch], changes: &[(u64, i32, usize)]) -> Vec<Vec<usiz
     let steps = |first: usize| {
         let mut steps = vec![first];
         while let Some(next) = next(stretches, steps[steps.len() - 1])
-            && steps.iter().all(|step| *step != next && is_apart(*step, next))
+            && steps
+                .iter()
+                .all(|step| *step != next && is_apart(*step, next))
         {
             steps.push(next);
         }
@@ -342,20 +449,28 @@ fn servers(stretches: &[Stretch], changes: &[(u64, i32, usize)]) -> Vec<Vec<usiz
 }
 
 /// Of each stretch how full the server behind it was, from 0 to 1, while units were in it: the mean over these.
-fn crowds(stretches: &[Stretch], servers: &[Vec<usize>], changes: &[(u64, i32, usize)]) -> Vec<f64> {
-    let behind: Vec<Option<&[usize]>> =
-        (0..stretches.len()).map(|at| next(stretches, at).map(|next| &servers[next][..])).collect();
+fn crowds(
+    stretches: &[Stretch],
+    servers: &[Vec<usize>],
+    changes: &[(u64, i32, usize)],
+) -> Vec<f64> {
+    let behind: Vec<Option<&[usize]>> = (0..stretches.len())
+        .map(|at| next(stretches, at).map(|next| &servers[next][..]))
+        .collect();
     let mut sums = vec![(0.0, 0.0); stretches.len()];
     sweep(stretches.len(), changes, |inside, ns| {
         for (at, steps) in behind.iter().enumerate().filter(|(at, _)| inside[*at] > 0) {
             let weight = f64::from(inside[at]) * ns as f64;
-            let full = |step: &usize| f64::from(inside[*step]) / f64::from(stretches[*step].most.max(1));
+            let full =
+                |step: &usize| f64::from(inside[*step]) / f64::from(stretches[*step].most.max(1));
             let full: f64 = steps.iter().copied().flatten().map(full).sum();
             sums[at].0 += weight * full.min(1.0);
             sums[at].1 += weight;
         }
     });
-    sums.into_iter().map(|(full, weight)| full / f64::max(weight, 1.0)).collect()
+    sums.into_iter()
+        .map(|(full, weight)| full / f64::max(weight, 1.0))
+        .collect()
 }
 
 /// Says which stretches are waiting rooms, the last first: what is waited for is never itself a room. Of a server with several steps
@@ -366,14 +481,21 @@ fn rooms(stretches: &mut [Stretch], servers: &[Vec<usize>], crowds: &[f64], way_
             stretches[at].waits_for = Some(at);
             continue;
         }
-        let Some(next) = next(stretches, at) else { continue };
-        let longest = servers[next].iter().copied().max_by_key(|step| stretches[*step].busy_ns).unwrap_or(next);
+        let Some(next) = next(stretches, at) else {
+            continue;
+        };
+        let longest = servers[next]
+            .iter()
+            .copied()
+            .max_by_key(|step| stretches[*step].busy_ns)
+            .unwrap_or(next);
         if stretches[longest].waits_for.is_some() {
             continue;
         }
         let mean_ns = stretches[at].unit_ns as f64 / stretches[at].units.max(1) as f64;
         // What is busier than the next holds up more.
-        let is_short = mean_ns < NEGLIGIBLE * way_ns && stretches[at].busy_ns <= stretches[next].busy_ns;
+        let is_short =
+            mean_ns < NEGLIGIBLE * way_ns && stretches[at].busy_ns <= stretches[next].busy_ns;
         if !stretches[longest].holds && (crowds[at] >= CROWDED || is_short) {
             stretches[at].waits_for = Some(longest);
         }
@@ -385,20 +507,41 @@ fn limits(stretches: &mut [Stretch], changes: &[(u64, i32, usize)]) -> u64 {
     let mut limits = vec![0_u64; stretches.len()];
     let mut busy_ns = 0;
     let rooms: Vec<Option<usize>> = stretches.iter().map(|stretch| stretch.waits_for).collect();
-    let holds: Vec<bool> = stretches.iter().map(|stretch| stretch.holds && stretch.waits_for.is_none()).collect();
-    let has_room: Vec<bool> = (0..stretches.len()).map(|at| rooms.contains(&Some(at))).collect();
+    let holds: Vec<bool> = stretches
+        .iter()
+        .map(|stretch| stretch.holds && stretch.waits_for.is_none())
+        .collect();
+    let has_room: Vec<bool> = (0..stretches.len())
+        .map(|at| rooms.contains(&Some(at)))
+        .collect();
     sweep(stretches.len(), changes, |inside, ns| {
-        let waiting = (0..inside.len()).rev().filter(|at| inside[*at] > 0).find_map(|at| rooms[at]);
+        let waiting = (0..inside.len())
+            .rev()
+            .filter(|at| inside[*at] > 0)
+            .find_map(|at| rooms[at]);
         // Where nobody can wait apart, those that are served and those that wait are together.
         let alone = || {
-            (0..inside.len()).rev().find(|at| inside[*at] > 0 && rooms[*at].is_none() && !has_room[*at] && !holds[*at])
+            (0..inside.len())
+                .rev()
+                .find(|at| inside[*at] > 0 && rooms[*at].is_none() && !has_room[*at] && !holds[*at])
         };
-        busy_ns += if inside.iter().zip(&holds).any(|(count, holds)| *count > 0 && !holds) { ns } else { 0 };
+        busy_ns += if inside
+            .iter()
+            .zip(&holds)
+            .any(|(count, holds)| *count > 0 && !holds)
+        {
+            ns
+        } else {
+            0
+        };
         if let Some(limit) = waiting.or_else(alone) {
             limits[limit] += ns;
         }
     });
-    stretches.iter_mut().zip(limits).for_each(|(stretch, ns)| stretch.limits_ns = ns);
+    stretches
+        .iter_mut()
+        .zip(limits)
+        .for_each(|(stretch, ns)| stretch.limits_ns = ns);
     busy_ns
 }
 

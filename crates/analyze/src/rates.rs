@@ -66,33 +66,62 @@ pub fn rates(lifelines: &Lifelines, index: Option<&Index>, bytes: Option<u64>) -
     let senders = Senders::of(lifelines);
     let calls = Calls::of(lifelines);
     let mut moments: BTreeMap<(u32, bool, Side, Run), Vec<Moment>> = BTreeMap::new();
-    for line in lifelines.lines.iter().filter(|line| !lifelines.is_connection(line)) {
+    for line in lifelines
+        .lines
+        .iter()
+        .filter(|line| !lifelines.is_connection(line))
+    {
         let run = run(index, line);
         let mut add = |responses, side, passage: Option<&Passage>, size, sent: Option<&Passage>| {
             if let Some(passage) = passage {
                 let transit_ns = sent.map(|sent| between(sent.at_ns, passage.at_ns));
-                let moment = Moment { at_ns: passage.at_ns, bytes: size, transit_ns };
-                moments.entry((line.group, responses, side, run)).or_default().push(moment);
+                let moment = Moment {
+                    at_ns: passage.at_ns,
+                    bytes: size,
+                    transit_ns,
+                };
+                moments
+                    .entry((line.group, responses, side, run))
+                    .or_default()
+                    .push(moment);
             }
         };
         let is_call = calls.is_call(lifelines, line);
         let (sent, arrived) = (senders.moment(lifelines, line), received(lifelines, line));
         if is_call {
-            let request = line.bytes.map(|bytes| bytes - line.response_bytes.unwrap_or(0)).filter(|bytes| *bytes > 0);
+            let request = line
+                .bytes
+                .map(|bytes| bytes - line.response_bytes.unwrap_or(0))
+                .filter(|bytes| *bytes > 0);
             let called = calls.first(lifelines, line, "APP_CALL");
             add(false, Side::Sender, called, request.or(bytes), None);
-            add(false, Side::Receiver, calls.first(lifelines, line, "APP_INDICATION"), request.or(bytes), called);
+            add(
+                false,
+                Side::Receiver,
+                calls.first(lifelines, line, "APP_INDICATION"),
+                request.or(bytes),
+                called,
+            );
         }
-        let size = if is_call { line.response_bytes } else { line.bytes }.or(bytes);
+        let size = if is_call {
+            line.response_bytes
+        } else {
+            line.bytes
+        }
+        .or(bytes);
         add(is_call, Side::Sender, sent, size, None);
         add(is_call, Side::Receiver, arrived, size, sent);
     }
     let mut sums: BTreeMap<(u32, bool, Side), Sums> = BTreeMap::new();
     for ((group, responses, side, _), mut moments) in moments {
         moments.sort_unstable();
-        sums.entry((group, responses, side)).or_default().add(side, &moments);
+        sums.entry((group, responses, side))
+            .or_default()
+            .add(side, &moments);
     }
-    sums.into_iter().filter_map(|((group, responses, side), sums)| sums.rates(group, responses, side)).collect()
+    sums.into_iter()
+        .filter_map(|((group, responses, side), sums)| sums.rates(group, responses, side))
+        .collect()
 }
 
 /// Points of calls: a request and its response are one unit in opposite directions.
@@ -102,17 +131,38 @@ struct Calls<'m> {
 
 impl<'m> Calls<'m> {
     fn of(lifelines: &'m Lifelines) -> Self {
-        let own = |keyword: &str| matches!(keyword, "APP_CALL" | "APP_INDICATION" | "APP_REPLY" | "APP_RESPONSE");
-        let keywords = lifelines.points.iter().map(|point| Some(point.keyword.as_str()).filter(|keyword| own(keyword)));
-        Self { keywords: keywords.collect() }
+        let own = |keyword: &str| {
+            matches!(
+                keyword,
+                "APP_CALL" | "APP_INDICATION" | "APP_REPLY" | "APP_RESPONSE"
+            )
+        };
+        let keywords = lifelines
+            .points
+            .iter()
+            .map(|point| Some(point.keyword.as_str()).filter(|keyword| own(keyword)));
+        Self {
+            keywords: keywords.collect(),
+        }
     }
 
     fn is_call(&self, lifelines: &Lifelines, line: &Line) -> bool {
-        lifelines.passages_of(line).iter().any(|passage| self.keywords[passage.point as usize].is_some())
+        lifelines
+            .passages_of(line)
+            .iter()
+            .any(|passage| self.keywords[passage.point as usize].is_some())
     }
 
-    fn first<'l>(&self, lifelines: &'l Lifelines, line: &Line, keyword: &str) -> Option<&'l Passage> {
-        lifelines.passages_of(line).iter().find(|passage| self.keywords[passage.point as usize] == Some(keyword))
+    fn first<'l>(
+        &self,
+        lifelines: &'l Lifelines,
+        line: &Line,
+        keyword: &str,
+    ) -> Option<&'l Passage> {
+        lifelines
+            .passages_of(line)
+            .iter()
+            .find(|passage| self.keywords[passage.point as usize] == Some(keyword))
     }
 }
 
@@ -134,7 +184,10 @@ fn run(index: Option<&Index>, line: &Line) -> Run {
 
 /// The moment when a unit is there whole.
 pub(crate) fn received<'m>(lifelines: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
-    lifelines.passages_of(line).last().filter(|_| line.has_arrived() && !lifelines.is_connection(line))
+    lifelines
+        .passages_of(line)
+        .last()
+        .filter(|_| line.has_arrived() && !lifelines.is_connection(line))
 }
 
 /// Points at which units are handed to the network.
@@ -147,21 +200,39 @@ impl Senders {
     /// that lies on another host than the last of all.
     pub(crate) fn of(lifelines: &Lifelines) -> Self {
         let own = |keyword: &str| matches!(keyword, "APP_SEND" | "APP_REPLY");
-        let mut points: BTreeSet<u32> =
-            (0_u32..).zip(&lifelines.points).filter(|(_, point)| own(&point.keyword)).map(|(point, _)| point).collect();
+        let mut points: BTreeSet<u32> = (0_u32..)
+            .zip(&lifelines.points)
+            .filter(|(_, point)| own(&point.keyword))
+            .map(|(point, _)| point)
+            .collect();
         let host = |passage: &Passage| lifelines.points[passage.point as usize].host.as_str();
-        for line in lifelines.lines.iter().filter(|line| line.has_arrived() && line.flow.is_none()) {
+        for line in lifelines
+            .lines
+            .iter()
+            .filter(|line| line.has_arrived() && line.flow.is_none())
+        {
             let passages = lifelines.passages_of(line);
-            let Some(last) = passages.last() else { continue };
-            points
-                .extend(passages.iter().rev().find(|passage| host(passage) != host(last)).map(|passage| passage.point));
+            let Some(last) = passages.last() else {
+                continue;
+            };
+            points.extend(
+                passages
+                    .iter()
+                    .rev()
+                    .find(|passage| host(passage) != host(last))
+                    .map(|passage| passage.point),
+            );
         }
         Self { points }
     }
 
     /// When a unit was handed over.
     pub(crate) fn moment<'m>(&self, lifelines: &'m Lifelines, line: &Line) -> Option<&'m Passage> {
-        lifelines.passages_of(line).iter().rev().find(|passage| self.points.contains(&passage.point))
+        lifelines
+            .passages_of(line)
+            .iter()
+            .rev()
+            .find(|passage| self.points.contains(&passage.point))
     }
 }
 
@@ -213,7 +284,10 @@ impl Sums {
             units: self.units,
             elapsed_ns: self.elapsed_ns,
             units_per_s: self.gaps as f64 / seconds,
-            average_bit_s: self.bits.filter(|_| !self.sizes_missing).map(|bits| bits / seconds),
+            average_bit_s: self
+                .bits
+                .filter(|_| !self.sizes_missing)
+                .map(|bits| bits / seconds),
             bursts_bit_s,
             jitter_ns: (!self.jitters_ns.is_empty())
                 .then(|| self.jitters_ns.iter().sum::<f64>() / self.jitters_ns.len() as f64),
@@ -223,9 +297,15 @@ impl Sums {
 
 /// The estimate of a receiver, after all of a run: a sixteenth of each new difference. Moments are in the order of their arrival.
 fn jitter_ns(moments: &[Moment]) -> Option<f64> {
-    let transits: Vec<i64> = moments.iter().filter_map(|moment| moment.transit_ns).collect();
-    let differences = transits.windows(2).map(|two| two[1].abs_diff(two[0]) as f64);
-    (transits.len() > 1).then(|| differences.fold(0.0, |estimate, new| estimate + (new - estimate) / 16.0))
+    let transits: Vec<i64> = moments
+        .iter()
+        .filter_map(|moment| moment.transit_ns)
+        .collect();
+    let differences = transits
+        .windows(2)
+        .map(|two| two[1].abs_diff(two[0]) as f64);
+    (transits.len() > 1)
+        .then(|| differences.fold(0.0, |estimate, new| estimate + (new - estimate) / 16.0))
 }
 
 /// What went between the first and the last moment: a unit goes behind its sender's moment, and before its receiver's.
@@ -234,7 +314,9 @@ fn bits(side: Side, moments: &[Moment]) -> Option<f64> {
         Side::Sender => &moments[..moments.len() - 1],
         Side::Receiver => &moments[1..],
     };
-    went.iter().map(|moment| moment.bytes.map(|bytes| bytes as f64 * 8.0)).sum()
+    went.iter()
+        .map(|moment| moment.bytes.map(|bytes| bytes as f64 * 8.0))
+        .sum()
 }
 
 #[cfg(test)]
@@ -262,7 +344,10 @@ mod tests {
         // Five in 10 ms, then a pause of 90.
         let made = blocks(&[10, 12, 14, 16, 18, 20, 110]);
         let rates = rates(&made, None, Some(49_152));
-        assert_eq!(rates.iter().map(|rates| rates.side).collect::<Vec<_>>(), [Side::Sender, Side::Receiver]);
+        assert_eq!(
+            rates.iter().map(|rates| rates.side).collect::<Vec<_>>(),
+            [Side::Sender, Side::Receiver]
+        );
         for rates in rates {
             let bits = 49_152.0_f64 * 8.0;
             let bursts = rates.bursts_bit_s.unwrap();
@@ -292,8 +377,16 @@ mod tests {
             event("APP_RESPONSE", "a", 5, back, 50_000);
         }
         let rates = rates(&lifelines(&table, None, &Options::default()), None, None);
-        let found: Vec<(bool, Side, f64)> =
-            rates.iter().map(|rates| (rates.responses, rates.side, rates.average_bit_s.unwrap().round())).collect();
+        let found: Vec<(bool, Side, f64)> = rates
+            .iter()
+            .map(|rates| {
+                (
+                    rates.responses,
+                    rates.side,
+                    rates.average_bit_s.unwrap().round(),
+                )
+            })
+            .collect();
         let (request, response) = (1_000.0 * 8.0 / 0.01, 50_000.0 * 8.0 / 0.01);
         let expected = [
             (false, Side::Sender, request),
@@ -307,18 +400,34 @@ mod tests {
     #[test]
     fn jitter_is_a_sixteenth_of_each_new_difference() {
         let steady = rates(&blocks(&[10, 12, 14]), None, None);
-        assert_eq!(steady.iter().map(|rates| rates.jitter_ns).collect::<Vec<_>>(), [None, Some(0.0)]);
-        let moment = |at_ns, transit_ns| Moment { at_ns, bytes: None, transit_ns: Some(transit_ns) };
+        assert_eq!(
+            steady
+                .iter()
+                .map(|rates| rates.jitter_ns)
+                .collect::<Vec<_>>(),
+            [None, Some(0.0)]
+        );
+        let moment = |at_ns, transit_ns| Moment {
+            at_ns,
+            bytes: None,
+            transit_ns: Some(transit_ns),
+        };
         // RFC 3550, 6.4.1: J += (|D| - J) / 16.
         let made = jitter_ns(&[moment(0, 100), moment(10, 260), moment(20, 100)]).unwrap();
-        assert!((made - (10.0 + (160.0 - 10.0) / 16.0)).abs() < 1e-9, "{made}");
+        assert!(
+            (made - (10.0 + (160.0 - 10.0) / 16.0)).abs() < 1e-9,
+            "{made}"
+        );
         assert_eq!(jitter_ns(&[moment(0, 100)]), None);
     }
 
     #[test]
     fn without_sizes_only_units_have_rates() {
         let rates = rates(&blocks(&[10, 12, 14]), None, None);
-        assert_eq!((rates[0].average_bit_s, rates[0].bursts_bit_s), (None, None));
+        assert_eq!(
+            (rates[0].average_bit_s, rates[0].bursts_bit_s),
+            (None, None)
+        );
         assert!((rates[0].units_per_s - 500.0).abs() < 1e-9);
     }
 }

@@ -42,12 +42,14 @@ pub fn origin(input: &Input<'_>) -> Option<Origin> {
     if input.events.names.find("REQUEST").is_some() && imports.is_empty() {
         return Some(Origin::Requests);
     }
-    Some(match imports.iter().all(|import| is_capture(&import.form)) {
-        _ if imports.is_empty() && !input.lifelines.lines.is_empty() => Origin::Session,
-        _ if imports.is_empty() => Origin::Watch,
-        true => Origin::Capture,
-        false => Origin::Import,
-    })
+    Some(
+        match imports.iter().all(|import| is_capture(&import.form)) {
+            _ if imports.is_empty() && !input.lifelines.lines.is_empty() => Origin::Session,
+            _ if imports.is_empty() => Origin::Watch,
+            true => Origin::Capture,
+            false => Origin::Import,
+        },
+    )
 }
 
 /// One sentence: what was looked for in a run without measurements, what was not, and why.
@@ -63,22 +65,39 @@ pub fn scope(input: &Input<'_>) -> Option<String> {
         ]);
         looked.extend(has("REQUEST_WORK").then_some("what servers' threads did"));
     } else if is_session(input) {
-        looked.extend(["what units waited for inside hosts", "what held them up between hosts"]);
+        looked.extend([
+            "what units waited for inside hosts",
+            "what held them up between hosts",
+        ]);
     } else if has("TCP_CONNECTION") {
-        looked.extend(["windows without room", "retransmissions", "long quiet periods of its connections"]);
+        looked.extend([
+            "windows without room",
+            "retransmissions",
+            "long quiet periods of its connections",
+        ]);
     } else if has("TCP_INFO") {
-        looked.extend(["windows that limit", "retransmissions", "unread data of its connections"]);
+        looked.extend([
+            "windows that limit",
+            "retransmissions",
+            "unread data of its connections",
+        ]);
     }
     let (last, first) = looked.split_last()?;
     let looked = format!("{} and {last}", first.join(", "));
     let rest = match origin(input)? {
-        Origin::Watch => "what programs did with their time was not, as `watch` records the kernel alone",
+        Origin::Watch => {
+            "what programs did with their time was not, as `watch` records the kernel alone"
+        }
         Origin::Capture => {
             "what the programs did and what the network's queues held was not, as packets do not show it"
         }
-        Origin::Requests if has("REQUEST_WORK") => "what happens within programs beside their waits was not",
+        Origin::Requests if has("REQUEST_WORK") => {
+            "what happens within programs beside their waits was not"
+        }
         Origin::Requests => "what servers' threads did was not, as nothing looked at them",
-        Origin::Session if has("PORT_USE") && has("CPU_USE") && has("TCP_INFO") => "what no event tells of was not",
+        Origin::Session if has("PORT_USE") && has("CPU_USE") && has("TCP_INFO") => {
+            "what no event tells of was not"
+        }
         Origin::Session if has("PORT_USE") && has("CPU_USE") => {
             "windows and buffers of connections were not, as no monitor saw them"
         }
@@ -87,7 +106,9 @@ pub fn scope(input: &Input<'_>) -> Option<String> {
         }
         Origin::Session => "ports, links and windows were not, as no monitor saw them",
         Origin::Import if is_session(input) => "what no event tells of was not",
-        Origin::Import => "what limits the programs was not, as no measurement says what they should have done",
+        Origin::Import => {
+            "what limits the programs was not, as no measurement says what they should have done"
+        }
     };
     Some(format!("Looked for: {looked}; {rest}."))
 }

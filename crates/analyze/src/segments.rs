@@ -55,26 +55,54 @@ pub fn segments(lifelines: &Lifelines, index: Option<&Index>, grouped: bool) -> 
 /// The same from stage to stage of the way: `from` and `to` are stages, and `points` stand for them.
 #[must_use]
 pub fn stage_segments(lifelines: &Lifelines, stages: &Stages, points: &[Point]) -> Vec<Segment> {
-    let found = collect(lifelines, false, |point| stages.of[point as usize], |_| true, |_| true);
+    let found = collect(
+        lifelines,
+        false,
+        |point| stages.of[point as usize],
+        |_| true,
+        |_| true,
+    );
     finished(found, points, None, false)
 }
 
-fn finished(mut found: Vec<Stretch>, points: &[Point], index: Option<&Index>, grouped: bool) -> Vec<Segment> {
+fn finished(
+    mut found: Vec<Stretch>,
+    points: &[Point],
+    index: Option<&Index>,
+    grouped: bool,
+) -> Vec<Segment> {
     let mut totals: HashMap<(bool, u32), i128> = HashMap::new();
     for stretch in &found {
-        *totals.entry((stretch.connections, stretch.group)).or_default() += stretch.total();
+        *totals
+            .entry((stretch.connections, stretch.group))
+            .or_default() += stretch.total();
     }
-    found.sort_unstable_by_key(|stretch| (stretch.connections, stretch.group, stretch.from, stretch.to));
+    found.sort_unstable_by_key(|stretch| {
+        (stretch.connections, stretch.group, stretch.from, stretch.to)
+    });
     let segment = |mut stretch: Stretch| {
         let total = totals[&(stretch.connections, stretch.group)];
-        let share = if total == 0 { 0.0 } else { stretch.total() as f64 / total as f64 };
+        let share = if total == 0 {
+            0.0
+        } else {
+            stretch.total() as f64 / total as f64
+        };
         let negative = stretch.ns.iter().filter(|ns| **ns < 0).count() as u64;
         let host = |point: u32| points[point as usize].host.as_str();
         let clock_error_ns = clock_error(index, host(stretch.from), host(stretch.to));
         let ns = Spread::of(&mut stretch.ns)?;
         let group = grouped.then_some(stretch.group);
         let (from, to, connections) = (stretch.from, stretch.to, stretch.connections);
-        Some(Segment { from, to, connections, group, ns, share, negative, clock_error_ns })
+        Some(Segment {
+            from,
+            to,
+            connections,
+            group,
+            ns,
+            share,
+            negative,
+            clock_error_ns,
+        })
     };
     found.into_iter().filter_map(segment).collect()
 }
@@ -88,14 +116,21 @@ pub fn reached(lifelines: &Lifelines, grouped: bool) -> Vec<Reached> {
         let begun = passages.first().map_or(0, |passage| passage.at_ns);
         let group = if grouped { line.group } else { 0 };
         for passage in passages {
-            times.entry((group, passage.point)).or_default().push(between(begun, passage.at_ns));
+            times
+                .entry((group, passage.point))
+                .or_default()
+                .push(between(begun, passage.at_ns));
         }
     }
     let mut keys: Vec<(u32, u32)> = times.keys().copied().collect();
     keys.sort_unstable();
     let reached = |(group, point): (u32, u32)| {
         let ns = Spread::of(times.get_mut(&(group, point))?)?;
-        Some(Reached { point, group: grouped.then_some(group), ns })
+        Some(Reached {
+            point,
+            group: grouped.then_some(group),
+            ns,
+        })
     };
     keys.into_iter().filter_map(reached).collect()
 }
@@ -104,9 +139,16 @@ pub fn reached(lifelines: &Lifelines, grouped: bool) -> Vec<Reached> {
 #[must_use]
 pub fn whole(lifelines: &Lifelines, group: Option<u32>) -> Option<Spread> {
     let of = |line: &&Line| {
-        line.has_arrived() && !lifelines.is_connection(line) && group.is_none_or(|group| line.group == group)
+        line.has_arrived()
+            && !lifelines.is_connection(line)
+            && group.is_none_or(|group| line.group == group)
     };
-    let mut times: Vec<i64> = lifelines.lines.iter().filter(of).map(|line| took(lifelines, line)).collect();
+    let mut times: Vec<i64> = lifelines
+        .lines
+        .iter()
+        .filter(of)
+        .map(|line| took(lifelines, line))
+        .collect();
     Spread::of(&mut times)
 }
 
@@ -158,8 +200,12 @@ pub(crate) fn stretches(
 
 /// The median time from first to last point of the lines that `of` holds for, ns.
 pub(crate) fn median_way(lifelines: &Lifelines, of: impl Fn(&Line) -> bool) -> f64 {
-    let mut times: Vec<i64> =
-        lifelines.lines.iter().filter(|line| of(line)).map(|line| took(lifelines, line)).collect();
+    let mut times: Vec<i64> = lifelines
+        .lines
+        .iter()
+        .filter(|line| of(line))
+        .map(|line| took(lifelines, line))
+        .collect();
     continuous(&mut times, 0.5).unwrap_or(0.0)
 }
 
@@ -182,15 +228,23 @@ fn collect(
             let (from, to) = (named(pair[0].point), named(pair[1].point));
             let latest = &mut latest[from as usize];
             if latest.0 != (to, connections, group) {
-                let place = places.entry((from, to, connections, group)).or_insert_with(|| {
-                    let stretch = Stretch { from, to, connections, group, ns: Vec::new() };
-                    if wanted(&stretch) {
-                        found.push(stretch);
-                        found.len() - 1
-                    } else {
-                        UNWANTED
-                    }
-                });
+                let place = places
+                    .entry((from, to, connections, group))
+                    .or_insert_with(|| {
+                        let stretch = Stretch {
+                            from,
+                            to,
+                            connections,
+                            group,
+                            ns: Vec::new(),
+                        };
+                        if wanted(&stretch) {
+                            found.push(stretch);
+                            found.len() - 1
+                        } else {
+                            UNWANTED
+                        }
+                    });
                 *latest = ((to, connections, group), *place);
             }
             if let Some(stretch) = found.get_mut(latest.1) {

@@ -9,7 +9,10 @@ use stackline_core::record::{HostUsage, RunRecord, SideRecord, Transport};
 pub(crate) type SideOf = fn(&RunRecord) -> &SideRecord;
 
 pub(crate) fn summarise_side(runs: &[GroupRun<'_>], side: SideOf) -> SideSummary {
-    let mut out = SideSummary { host: host(runs, side), ..SideSummary::default() };
+    let mut out = SideSummary {
+        host: host(runs, side),
+        ..SideSummary::default()
+    };
     let mut replica_seconds = 0.0;
     for record in runs.iter().flat_map(|run| &run.records) {
         add(&mut out, side(record));
@@ -27,8 +30,15 @@ fn add(out: &mut SideSummary, side: &SideRecord) {
     out.received_bytes += side.received_bytes;
     out.sent_units += side.sent_units;
     out.sent_bytes += side.sent_bytes;
-    out.settings.extend(side.settings.iter().map(|(name, value)| (name.clone(), value.clone())));
-    out.placement = side.cpu.map(|(start, end, pinned)| Placement { start, end, pinned }).or(out.placement);
+    out.settings.extend(
+        side.settings
+            .iter()
+            .map(|(name, value)| (name.clone(), value.clone())),
+    );
+    out.placement = side
+        .cpu
+        .map(|(start, end, pinned)| Placement { start, end, pinned })
+        .or(out.placement);
     if let Some((start, stop)) = side.transport {
         let again = stop.retransmits.saturating_sub(start.retransmits);
         out.retransmits = Some(out.retransmits.unwrap_or(0) + again);
@@ -42,11 +52,18 @@ fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_se
     }
     // A transport that does not report it is in no sum; where none reports it there is no sum.
     let spent = |get: fn(&Transport) -> Option<f64>| -> Option<f64> {
-        let transports = runs.iter().flat_map(|run| &run.records).filter_map(|record| side(record).transport);
-        transports.filter_map(|(start, stop)| Some((get(&stop)? - get(&start)?).max(0.0))).reduce(|a, b| a + b)
+        let transports = runs
+            .iter()
+            .flat_map(|run| &run.records)
+            .filter_map(|record| side(record).transport);
+        transports
+            .filter_map(|(start, stop)| Some((get(&stop)? - get(&start)?).max(0.0)))
+            .reduce(|a, b| a + b)
     };
     let busy = spent(|t| t.busy_s);
-    let share = |time: Option<f64>, all: Option<f64>| Some((time? / all.filter(|all| *all > 0.0)?).min(1.0));
+    let share = |time: Option<f64>, all: Option<f64>| {
+        Some((time? / all.filter(|all| *all > 0.0)?).min(1.0))
+    };
     let of_busy = |limited: Option<f64>| share(limited, busy);
     out.busy_share = share(busy, Some(replica_seconds));
     out.receive_window_limited_share = of_busy(spent(|t| t.receive_window_limited_s));
@@ -56,7 +73,10 @@ fn shares(out: &mut SideSummary, runs: &[GroupRun<'_>], side: SideOf, replica_se
 /// The host summed over runs; the parts of one run see one host over nearly one period, so the longest view counts.
 fn host(runs: &[GroupRun<'_>], side: SideOf) -> Option<HostUsage> {
     let longest = |run: &GroupRun<'_>| {
-        let hosts = run.records.iter().filter_map(|record| side(record).host.clone());
+        let hosts = run
+            .records
+            .iter()
+            .filter_map(|record| side(record).host.clone());
         hosts.max_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s))
     };
     runs.iter().filter_map(longest).reduce(sum)
@@ -85,15 +105,29 @@ pub(crate) fn steal_share(host: &HostUsage) -> f64 {
 
 /// The sum over both sides and all runs of what at least one of them reports.
 pub(crate) fn known(runs: &[GroupRun<'_>], get: fn(&SideRecord) -> Option<u64>) -> Option<u64> {
-    runs.iter().flat_map(GroupRun::sides).filter_map(get).reduce(u64::saturating_add)
+    runs.iter()
+        .flat_map(GroupRun::sides)
+        .filter_map(get)
+        .reduce(u64::saturating_add)
 }
 
 /// Lost units over the units sent, or lost calls over the calls made, in the runs that know what was lost.
 pub(crate) fn lost_share(runs: &[GroupRun<'_>]) -> Option<f64> {
-    let knowing = || runs.iter().filter(|run| run.sides().any(|side| side.lost.is_some()));
-    let sum = |get: fn(&SideRecord) -> u64| real(knowing().flat_map(GroupRun::sides).map(get).sum());
-    let (lost, sent) = (sum(|side| side.lost.unwrap_or(0)), sum(|side| side.sent_units));
-    let answered = real(knowing().map(|run| run.merged(|record| &record.calls).n()).sum());
+    let knowing = || {
+        runs.iter()
+            .filter(|run| run.sides().any(|side| side.lost.is_some()))
+    };
+    let sum =
+        |get: fn(&SideRecord) -> u64| real(knowing().flat_map(GroupRun::sides).map(get).sum());
+    let (lost, sent) = (
+        sum(|side| side.lost.unwrap_or(0)),
+        sum(|side| side.sent_units),
+    );
+    let answered = real(
+        knowing()
+            .map(|run| run.merged(|record| &record.calls).n())
+            .sum(),
+    );
     let all = if sent > 0.0 { sent } else { answered + lost };
     (all > 0.0).then(|| (lost / all).clamp(0.0, 1.0))
 }

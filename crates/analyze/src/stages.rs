@@ -32,13 +32,25 @@ impl Stages {
         let mut of: Vec<u32> = Vec::with_capacity(depths.len());
         for (point, depth) in lifelines.points.iter().zip(&depths) {
             let next = numbers.len() as u32;
-            of.push(*numbers.entry((point.keyword.as_str(), *depth)).or_insert(next));
+            of.push(
+                *numbers
+                    .entry((point.keyword.as_str(), *depth))
+                    .or_insert(next),
+            );
         }
         let ranks = ranks(lifelines, &of, numbers.len());
-        of.iter_mut().for_each(|stage| *stage = ranks[*stage as usize]);
-        let mut stages = Self { names: vec![String::new(); ranks.len()], places: vec![Vec::new(); ranks.len()], of };
+        of.iter_mut()
+            .for_each(|stage| *stage = ranks[*stage as usize]);
+        let mut stages = Self {
+            names: vec![String::new(); ranks.len()],
+            places: vec![Vec::new(); ranks.len()],
+            of,
+        };
         let mut met = vec![false; lifelines.points.len()];
-        lifelines.passages.iter().for_each(|passage| met[passage.point as usize] = true);
+        lifelines
+            .passages
+            .iter()
+            .for_each(|passage| met[passage.point as usize] = true);
         for ((point, stage), met) in lifelines.points.iter().zip(&stages.of).zip(met) {
             stages.names[*stage as usize] = point_name(point);
             if !met {
@@ -57,13 +69,24 @@ impl Stages {
     #[must_use]
     pub fn points(&self, lifelines: &Lifelines) -> Option<Vec<Point>> {
         let most = self.places.iter().map(Vec::len).max().unwrap_or(0);
-        (most > MOST_PLACES).then(|| (0..self.names.len() as u32).map(|stage| self.point(lifelines, stage)).collect())
+        (most > MOST_PLACES).then(|| {
+            (0..self.names.len() as u32)
+                .map(|stage| self.point(lifelines, stage))
+                .collect()
+        })
     }
 
     fn point(&self, lifelines: &Lifelines, stage: u32) -> Point {
-        let of = lifelines.points.iter().zip(&self.of).filter(|(_, own)| **own == stage).map(|(point, _)| point);
+        let of = lifelines
+            .points
+            .iter()
+            .zip(&self.of)
+            .filter(|(_, own)| **own == stage)
+            .map(|(point, _)| point);
         let of: Vec<&Point> = of.collect();
-        let first = of.first().map_or_else(Point::default, |point| (*point).clone());
+        let first = of
+            .first()
+            .map_or_else(Point::default, |point| (*point).clone());
         let count = self.places[stage as usize].len();
         let ports = of.iter().any(|point| point.place.contains('>'));
         match count {
@@ -72,18 +95,33 @@ impl Stages {
                 .find(|point| self.places[stage as usize].contains(&place(point)))
                 .cloned()
                 .unwrap_or(first),
-            _ if ports => Point { host: format!("{count} links"), place: format!("{count} links"), ..first },
-            _ => Point { host: format!("{count} hosts"), place: String::new(), ..first },
+            _ if ports => Point {
+                host: format!("{count} links"),
+                place: format!("{count} links"),
+                ..first
+            },
+            _ => Point {
+                host: format!("{count} hosts"),
+                place: String::new(),
+                ..first
+            },
         }
     }
 
     /// Where a stage is in a few words: as many places as so many characters hold, or how many there are.
     #[must_use]
     pub fn place(&self, stage: u32, room: usize) -> String {
-        let places = self.places.get(stage as usize).map_or(&[][..], Vec::as_slice);
+        let places = self
+            .places
+            .get(stage as usize)
+            .map_or(&[][..], Vec::as_slice);
         let all = places.join(", ");
         let first = places.first().map_or("", String::as_str);
-        if all.chars().count() <= room { all } else { format!("{} places, {first}...", places.len()) }
+        if all.chars().count() <= room {
+            all
+        } else {
+            format!("{} places, {first}...", places.len())
+        }
     }
 }
 
@@ -123,7 +161,10 @@ fn depths(lifelines: &Lifelines) -> Vec<u32> {
         }
     }
     // Points are numbered in the order of the way: what is before a point has a lesser number.
-    let mut follow: Vec<(u32, u32)> = follow.into_iter().filter(|(before, after)| before < after).collect();
+    let mut follow: Vec<(u32, u32)> = follow
+        .into_iter()
+        .filter(|(before, after)| before < after)
+        .collect();
     follow.sort_unstable_by_key(|(before, after)| (*after, *before));
     let mut depths = vec![0; points.len()];
     for (before, after) in follow {
@@ -148,12 +189,20 @@ fn ranks(lifelines: &Lifelines, of: &[u32], stages: usize) -> Vec<u32> {
             latest.1 += 1;
         }
     }
-    let left = latest.iter().enumerate().map(|(from, (to, n))| ((from as u32, *to), *n));
+    let left = latest
+        .iter()
+        .enumerate()
+        .map(|(from, (to, n))| ((from as u32, *to), *n));
     for ((from, to), n) in pairs.into_iter().chain(left).filter(|(_, n)| *n > 0) {
-        *counts.entry((of[from as usize], of[to as usize])).or_default() += n;
+        *counts
+            .entry((of[from as usize], of[to as usize]))
+            .or_default() += n;
     }
     let mut votes = Votes::default();
-    counts.into_iter().filter(|((a, b), _)| a != b).for_each(|((a, b), n)| votes.cast_often(a, b, n));
+    counts
+        .into_iter()
+        .filter(|((a, b), _)| a != b)
+        .for_each(|((a, b), n)| votes.cast_often(a, b, n));
     // What no line decides is in the order of the points.
     let mut first = vec![u32::MAX; stages];
     let mut connects = vec![false; stages];
@@ -166,7 +215,10 @@ fn ranks(lifelines: &Lifelines, of: &[u32], stages: usize) -> Vec<u32> {
     let mut order: Vec<usize> = (0..stages).collect();
     order.sort_by_key(|stage| (!connects[*stage], ranks[*stage]));
     let mut places = vec![0; stages];
-    order.iter().enumerate().for_each(|(place, stage)| places[*stage] = place as u32);
+    order
+        .iter()
+        .enumerate()
+        .for_each(|(place, stage)| places[*stage] = place as u32);
     places
 }
 
@@ -192,7 +244,12 @@ mod tests {
 
     fn rows(lifelines: &Lifelines) -> Vec<String> {
         let stages = Stages::of(lifelines);
-        stages.names.iter().zip(&stages.places).map(|(name, places)| format!("{name} {}", places.join(","))).collect()
+        stages
+            .names
+            .iter()
+            .zip(&stages.places)
+            .map(|(name, places)| format!("{name} {}", places.join(",")))
+            .collect()
     }
 
     #[test]
@@ -202,7 +259,10 @@ mod tests {
             &["SEND b", "QUEUE b", "QUEUE s", "RECEIVED c"],
             &["SEND a", "QUEUE a", "QUEUE s", "RECEIVED d"],
         ]);
-        assert_eq!(rows(&lifelines), ["SEND a,b", "QUEUE a,b", "QUEUE s", "RECEIVED c,d"]);
+        assert_eq!(
+            rows(&lifelines),
+            ["SEND a,b", "QUEUE a,b", "QUEUE s", "RECEIVED c,d"]
+        );
     }
 
     #[test]
@@ -212,11 +272,23 @@ mod tests {
             &["SEND b", "QUEUE b", "QUEUE s", "RECEIVED c"],
             &["SEND b", "QUEUE b", "RECEIVED d"],
         ]);
-        assert_eq!(rows(&lifelines), ["SEND a,b", "QUEUE a,b", "QUEUE r", "QUEUE s", "RECEIVED d,c"]);
+        assert_eq!(
+            rows(&lifelines),
+            [
+                "SEND a,b",
+                "QUEUE a,b",
+                "QUEUE r",
+                "QUEUE s",
+                "RECEIVED d,c"
+            ]
+        );
         // On every line each row is above the one before.
         let stages = Stages::of(&lifelines);
         for line in &lifelines.lines {
-            let rows = lifelines.passages_of(line).iter().map(|passage| stages.of[passage.point as usize]);
+            let rows = lifelines
+                .passages_of(line)
+                .iter()
+                .map(|passage| stages.of[passage.point as usize]);
             assert!(rows.collect::<Vec<_>>().is_sorted_by(|a, b| a < b));
         }
     }
@@ -224,7 +296,13 @@ mod tests {
     #[test]
     fn many_places_are_counted() {
         let places = (0..200).map(|host| format!("c{host}")).collect();
-        let stages = Stages { places: vec![places, vec!["srv".into()]], ..Stages::default() };
-        assert_eq!((stages.place(0, 30), stages.place(1, 30)), ("200 places, c0...".into(), "srv".into()));
+        let stages = Stages {
+            places: vec![places, vec!["srv".into()]],
+            ..Stages::default()
+        };
+        assert_eq!(
+            (stages.place(0, 30), stages.place(1, 30)),
+            ("200 places, c0...".into(), "srv".into())
+        );
     }
 }

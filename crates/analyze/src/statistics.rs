@@ -44,8 +44,24 @@ impl Statistics {
         let squares: f64 = sorted.iter().map(|value| (value - mean).powi(2)).sum();
         let sd = (n > 1).then(|| (squares / real(n as u64 - 1)).sqrt());
         let percentile = |p| between(&sorted, p);
-        let (median, p90, p99, p999) = (percentile(0.5), percentile(0.9), percentile(0.99), percentile(0.999));
-        Some(Self { n: n as u64, mean, sd, min, max, median, p90, p99, p999, ci95: interval(n as u64, mean, sd) })
+        let (median, p90, p99, p999) = (
+            percentile(0.5),
+            percentile(0.9),
+            percentile(0.99),
+            percentile(0.999),
+        );
+        Some(Self {
+            n: n as u64,
+            mean,
+            sd,
+            min,
+            max,
+            median,
+            p90,
+            p99,
+            p999,
+            ci95: interval(n as u64, mean, sd),
+        })
     }
 
     /// Of a histogram's values times `scale`; none of an empty one. Mean and deviation come from the exact sums, a
@@ -61,8 +77,24 @@ impl Statistics {
         let mean = (real(histogram.sum) / real(n.max(1)) * scale).clamp(min, max);
         let sd = (n > 1).then(|| deviation(histogram, n) * scale);
         let percentile = |p| real(ranked(histogram, n, p).clamp(least, largest)) * scale;
-        let (median, p90, p99, p999) = (percentile(0.5), percentile(0.9), percentile(0.99), percentile(0.999));
-        Some(Self { n, mean, sd, min, max, median, p90, p99, p999, ci95: interval(n, mean, sd) })
+        let (median, p90, p99, p999) = (
+            percentile(0.5),
+            percentile(0.9),
+            percentile(0.99),
+            percentile(0.999),
+        );
+        Some(Self {
+            n,
+            mean,
+            sd,
+            min,
+            max,
+            median,
+            p90,
+            p99,
+            p999,
+            ci95: interval(n, mean, sd),
+        })
     }
 
     /// Of the histograms of several runs. Calls within one run are not independent of each other, so with two runs or
@@ -71,12 +103,19 @@ impl Statistics {
     #[must_use]
     pub fn from_runs(runs: &[Histogram], scale: f64) -> Option<Self> {
         let pooled = Self::from_histogram(&Histogram::merged(runs), scale)?;
-        let sums: Vec<(u64, u64)> = runs.iter().map(|run| (run.n(), run.sum)).filter(|(n, _)| *n > 0).collect();
+        let sums: Vec<(u64, u64)> = runs
+            .iter()
+            .map(|run| (run.n(), run.sum))
+            .filter(|(n, _)| *n > 0)
+            .collect();
         if sums.len() < 2 {
             return Some(pooled);
         }
         let half = cluster_half_width(&sums).map(|half| half * scale);
-        Some(Self { ci95: half.map(|half| (pooled.mean - half, pooled.mean + half)), ..pooled })
+        Some(Self {
+            ci95: half.map(|half| (pooled.mean - half, pooled.mean + half)),
+            ..pooled
+        })
     }
 
     /// Half the width of the interval.
@@ -95,10 +134,17 @@ impl Statistics {
 /// Half width of the 95 % interval of the mean of all values, from `(n, sum)` of each run: the ratio estimator of
 /// cluster sampling (Cochran, "Sampling Techniques", section 6.3). With equal `n` it is Student's t over the runs' means.
 pub(crate) fn cluster_half_width(runs: &[(u64, u64)]) -> Option<f64> {
-    let (k, n) = (runs.len() as u64, runs.iter().map(|(n, _)| real(*n)).sum::<f64>());
+    let (k, n) = (
+        runs.len() as u64,
+        runs.iter().map(|(n, _)| real(*n)).sum::<f64>(),
+    );
     let mean = runs.iter().map(|(_, sum)| real(*sum)).sum::<f64>() / n;
-    let squares: f64 = runs.iter().map(|(n, sum)| (real(*sum) - mean * real(*n)).powi(2)).sum();
-    (k > 1 && n > 0.0).then(|| t_quantile(real(k - 1)) * (squares * real(k) / real(k - 1)).sqrt() / n)
+    let squares: f64 = runs
+        .iter()
+        .map(|(n, sum)| (real(*sum) - mean * real(*n)).powi(2))
+        .sum();
+    (k > 1 && n > 0.0)
+        .then(|| t_quantile(real(k - 1)) * (squares * real(k) / real(k - 1)).sqrt() / n)
 }
 
 /// The 97.5 % quantile of Student's t: 95 % lie within plus and minus it.
@@ -131,7 +177,11 @@ fn deviation(histogram: &Histogram, n: u64) -> f64 {
     ((histogram.squares - sum * sum / real(n)).max(0.0) / real(n - 1)).sqrt()
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank between 0 and n - 1")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rank between 0 and n - 1"
+)]
 fn between(sorted: &[f64], p: f64) -> f64 {
     let last = sorted.len() - 1;
     let rank = p * real(last as u64);
@@ -141,7 +191,11 @@ fn between(sorted: &[f64], p: f64) -> f64 {
 }
 
 /// The value of rank `p n`, rounded up, of the `n` values of a histogram; 0 of an empty one.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank between 1 and n")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rank between 1 and n"
+)]
 pub(crate) fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
     // What a product such as 0.07 * 100 has above a whole number is no rank more.
     let rank = (p * real(n) * (1.0 - 1e-12)).ceil() as u64;
@@ -150,12 +204,17 @@ pub(crate) fn ranked(histogram: &Histogram, n: u64, p: f64) -> u64 {
         passed += count;
         passed >= rank
     });
-    at.or(histogram.counts.last()).map_or(0, |(value, _)| *value)
+    at.or(histogram.counts.last())
+        .map_or(0, |(value, _)| *value)
 }
 
 /// How many values a percentile takes: with fewer none of them would lie above it.
 #[must_use]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to int casts saturate"
+)]
 pub fn values_needed(percent: f64) -> u64 {
     // 99.99 has no exact binary form: the quotient is 10000 and a little.
     (100.0 / (100.0 - percent) * (1.0 - 1e-6)).ceil() as u64
@@ -175,7 +234,10 @@ pub(crate) fn upper_median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "sums and counts; relative error 1e-16")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "sums and counts; relative error 1e-16"
+)]
 pub(crate) fn real(value: u64) -> f64 {
     value as f64
 }

@@ -22,8 +22,15 @@ const NANO: f64 = 1e-9;
 #[must_use]
 pub fn summarise(plan: &Plan, records: &[RunRecord]) -> Vec<Summary> {
     let of = |(index, measurement): (usize, &Measurement)| -> Vec<Summary> {
-        let mine = || records.iter().filter(move |record| record.measurement == index);
-        groups(measurement).iter().map(|group| one(plan, index, group, &group.runs(mine()))).collect()
+        let mine = || {
+            records
+                .iter()
+                .filter(move |record| record.measurement == index)
+        };
+        groups(measurement)
+            .iter()
+            .map(|group| one(plan, index, group, &group.runs(mine())))
+            .collect()
     };
     plan.measurements.iter().enumerate().flat_map(of).collect()
 }
@@ -48,12 +55,23 @@ fn described(index: usize, measurement: &Measurement, group: &Group<'_>) -> Summ
     let all = |get: fn(&Part) -> String| joined(parts.iter().map(|part| get(part)));
     Summary {
         measurement: index,
-        part_index: if group.aggregate { None } else { group.indices.first().copied() },
+        part_index: if group.aggregate {
+            None
+        } else {
+            group.indices.first().copied()
+        },
         text: measurement.text.clone(),
-        part: if group.aggregate { "all".to_owned() } else { all(|part| part.text.clone()) },
+        part: if group.aggregate {
+            "all".to_owned()
+        } else {
+            all(|part| part.text.clone())
+        },
         application: all(|part| part.procedure.name.clone()),
         stack: all(|part| part.stack.to_string()),
-        options: parts.iter().flat_map(|part| part.stack.options.keys().cloned()).collect(),
+        options: parts
+            .iter()
+            .flat_map(|part| part.stack.options.keys().cloned())
+            .collect(),
         world: measurement.world,
         from: all(|part| host(part.from.as_deref())),
         to: all(|part| host(part.to.as_deref())),
@@ -87,7 +105,11 @@ fn same(mut values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     values.all(|value| value == Some(first)).then_some(first)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to int casts saturate"
+)]
 fn bytes(size: &Size) -> Option<u64> {
     match size {
         Size::Bytes(bytes) => Some(*bytes),
@@ -101,7 +123,10 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
         Statistics::from_values(&runs.iter().filter_map(get).collect::<Vec<_>>())
     };
     let pooled = |get: fn(&RunRecord) -> &Histogram| {
-        Statistics::from_runs(&runs.iter().map(|run| run.merged(get)).collect::<Vec<_>>(), NANO)
+        Statistics::from_runs(
+            &runs.iter().map(|run| run.merged(get)).collect::<Vec<_>>(),
+            NANO,
+        )
     };
     let values = run_values(runs);
     summary.runs = u32::try_from(runs.len()).unwrap_or(u32::MAX);
@@ -109,29 +134,46 @@ fn figures(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.elapsed_s = over_runs(|run| Some(run.elapsed_s()));
     summary.throughput_bit_s = Statistics::from_values(&values.throughput_bit_s);
     let all = |get: fn(&RunRecord) -> &Histogram| {
-        Histogram::merged(runs.iter().flat_map(|run| &run.records).map(|record| get(record)))
+        Histogram::merged(
+            runs.iter()
+                .flat_map(|run| &run.records)
+                .map(|record| get(record)),
+        )
     };
     summary.response_s = pooled(|record| &record.calls);
-    (summary.response_ns, summary.connect_ns) = (all(|record| &record.calls), all(|record| &record.connects));
+    (summary.response_ns, summary.connect_ns) =
+        (all(|record| &record.calls), all(|record| &record.connects));
     summary.response_run_s = Statistics::from_values(&values.response_s);
     summary.connect_s = pooled(|record| &record.connects);
     summary.connect_run_s = Statistics::from_values(&values.connect_s);
     summary.rate_of = work(runs);
-    let rates = runs.iter().filter_map(|run| run.rate_per_s(summary.rate_of?));
+    let rates = runs
+        .iter()
+        .filter_map(|run| run.rate_per_s(summary.rate_of?));
     summary.rate_per_s = Statistics::from_values(&rates.collect::<Vec<_>>());
     summary.transaction_s = over_runs(|run| run.transaction_s());
-    summary.transactions_per_s = over_runs(|run| run.transaction_s().and_then(|_| run.rate_per_s(Work::Connection)));
+    summary.transactions_per_s = over_runs(|run| {
+        run.transaction_s()
+            .and_then(|_| run.rate_per_s(Work::Connection))
+    });
     summary.lateness_s = pooled(|record| &record.lateness);
     summary.marks = marks(runs);
     summary.main = values.main();
-    let main = values.main().and_then(|metric| Statistics::from_values(values.of(metric)));
+    let main = values
+        .main()
+        .and_then(|metric| Statistics::from_values(values.of(metric)));
     summary.normalised_sd = main.and_then(|statistics| statistics.normalised_sd());
     summary.run_values = values;
 }
 
 /// Whether what the parts move is one amount each, which no time limit cut short, and nothing but that is done.
 fn is_transfer(group: &Group<'_>, runs: &[GroupRun<'_>]) -> bool {
-    let whole = |part: &&Part| matches!(part.data.count, Count::Amount(_) | Count::WholeFile | Count::Units(1));
+    let whole = |part: &&Part| {
+        matches!(
+            part.data.count,
+            Count::Amount(_) | Count::WholeFile | Count::Units(1)
+        )
+    };
     let mut records = runs.iter().flat_map(|run| &run.records);
     group.parts.iter().all(whole)
         && records.all(|record| !record.limited && record.calls.n() == 0 && record.data_bytes() > 0)
@@ -149,7 +191,9 @@ fn marks(runs: &[GroupRun<'_>]) -> BTreeMap<String, Statistics> {
             all.entry(name.to_owned()).or_default().push(times);
         }
     }
-    all.into_iter().filter_map(|(name, runs)| Some((name, Statistics::from_runs(&runs, NANO)?))).collect()
+    all.into_iter()
+        .filter_map(|(name, runs)| Some((name, Statistics::from_runs(&runs, NANO)?)))
+        .collect()
 }
 
 /// Both sides, and what was lost between them.
@@ -160,18 +204,35 @@ fn traffic(summary: &mut Summary, runs: &[GroupRun<'_>]) {
     summary.lost_share = lost_share(runs);
     summary.duplicated = known(runs, |side| side.duplicated);
     summary.reordered = known(runs, |side| side.reordered);
-    let absent = runs.iter().flat_map(|run| &run.records).flat_map(|record| &record.absent);
-    summary.absent = absent.map(|(name, reason)| (name.clone(), reason.clone())).collect();
+    let absent = runs
+        .iter()
+        .flat_map(|run| &run.records)
+        .flat_map(|record| &record.absent);
+    summary.absent = absent
+        .map(|(name, reason)| (name.clone(), reason.clone()))
+        .collect();
     of_hosts(summary);
 }
 
 /// What of the hosts is absent; of both where the reason is one and the same, else of one.
 fn of_hosts(summary: &mut Summary) {
-    let reasons = |side: &SideSummary| side.host.as_ref().map(|host| host.absent.clone()).unwrap_or_default();
+    let reasons = |side: &SideSummary| {
+        side.host
+            .as_ref()
+            .map(|host| host.absent.clone())
+            .unwrap_or_default()
+    };
     let (initiator, responder) = (reasons(&summary.initiator), reasons(&summary.responder));
-    for (mine, other, side) in [(&initiator, &responder, "initiator"), (&responder, &initiator, "responder")] {
+    for (mine, other, side) in [
+        (&initiator, &responder, "initiator"),
+        (&responder, &initiator, "responder"),
+    ] {
         for (name, reason) in mine {
-            let name = if other.get(name) == Some(reason) { name.clone() } else { format!("{side} {name}") };
+            let name = if other.get(name) == Some(reason) {
+                name.clone()
+            } else {
+                format!("{side} {name}")
+            };
             summary.absent.insert(name, reason.clone());
         }
     }

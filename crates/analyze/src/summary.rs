@@ -31,8 +31,14 @@ impl Metric {
     /// What a run is judged by: the first of these that it has.
     pub const MAIN: [Self; 3] = [Self::Throughput, Self::Response, Self::Connect];
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Throughput, Self::Response, Self::Connect, Self::CpuPerGb, Self::CpuPerCall, Self::CpuPerConnection];
+    pub const ALL: [Self; 6] = [
+        Self::Throughput,
+        Self::Response,
+        Self::Connect,
+        Self::CpuPerGb,
+        Self::CpuPerCall,
+        Self::CpuPerConnection,
+    ];
 
     /// Its name in a sentence.
     #[must_use]
@@ -50,7 +56,10 @@ impl Metric {
     /// Whether it is a cost: less or more of it, not faster or slower.
     #[must_use]
     pub const fn is_cost(self) -> bool {
-        matches!(self, Self::CpuPerGb | Self::CpuPerCall | Self::CpuPerConnection)
+        matches!(
+            self,
+            Self::CpuPerGb | Self::CpuPerCall | Self::CpuPerConnection
+        )
     }
 
     /// Whether more of it is faster.
@@ -101,7 +110,9 @@ impl RunValues {
     /// The metric the runs are judged by.
     #[must_use]
     pub fn main(&self) -> Option<Metric> {
-        Metric::MAIN.into_iter().find(|metric| !self.of(*metric).is_empty())
+        Metric::MAIN
+            .into_iter()
+            .find(|metric| !self.of(*metric).is_empty())
     }
 }
 
@@ -345,7 +356,10 @@ impl Summary {
     /// Counted runs whose result is the machine's and not the emulated network's.
     #[must_use]
     pub fn overloaded(&self) -> u32 {
-        let emulation = self.network.as_ref().and_then(|network| network.emulation.as_ref());
+        let emulation = self
+            .network
+            .as_ref()
+            .and_then(|network| network.emulation.as_ref());
         emulation.map_or(0, |emulation| emulation.overloaded)
     }
 
@@ -379,6 +393,10 @@ impl Summary {
             Metric::CpuPerConnection => self.rate_of != Some(Work::Connection),
             _ => false,
         };
-        if other_work { &[] } else { self.run_values.of(metric) }
+        if other_work {
+            &[]
+        } else {
+            self.run_values.of(metric)
+        }
     }
 }

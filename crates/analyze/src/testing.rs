@@ -1,7 +1,8 @@
 //! Plans of a line of text, for tests.
 
 use stackline_core::catalogue::{
-    Capabilities, FlowControl, OptionKind, OptionTable, OptionValue, PacketsInFlight, StackFacts, StackTable,
+    Capabilities, FlowControl, OptionKind, OptionTable, OptionValue, PacketsInFlight, StackFacts,
+    StackTable,
 };
 use stackline_core::plan::{Part, Plan, Stack, World};
 use stackline_spec::{Available, Context, Overrides, check};
@@ -14,12 +15,20 @@ const OPTIONS: &[OptionTable] = &[
     OptionTable::new("n", OptionKind::Number(1, 1 << 15), "", ""),
 ];
 
-const fn stack(name: &'static str, flow_control: FlowControl, in_flight: Option<PacketsInFlight>) -> StackTable {
+const fn stack(
+    name: &'static str,
+    flow_control: FlowControl,
+    in_flight: Option<PacketsInFlight>,
+) -> StackTable {
     StackTable {
         name,
         largest_unit: 1 << 40,
         options: OPTIONS,
-        facts: StackFacts { flow_control, in_flight, ..StackTable::RELIABLE.facts },
+        facts: StackFacts {
+            flow_control,
+            in_flight,
+            ..StackTable::RELIABLE.facts
+        },
         ..StackTable::RELIABLE
     }
 }
@@ -37,12 +46,30 @@ const STACKS: [StackTable; 5] = [
 /// The plan of a specification.
 pub(crate) fn plan(text: &str) -> Plan {
     let read_file = |path: &str| Err(path.to_owned());
-    let worlds = [World::Live, World::Emulated, World::Simulated]
-        .map(|world| Available { can: Capabilities { world, ..Capabilities::EVERYTHING }, stacks: &STACKS });
+    let worlds = [World::Live, World::Emulated, World::Simulated].map(|world| Available {
+        can: Capabilities {
+            world,
+            ..Capabilities::EVERYTHING
+        },
+        stacks: &STACKS,
+    });
     // What a text leaves open stays open: tests are about answers.
-    let overrides = Overrides { declarations_only: true, ..Overrides::default() };
-    let checked = check(text, &Context { worlds: &worlds, read_file: &read_file, cores: &[] }, &overrides);
-    checked.plan.unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics))
+    let overrides = Overrides {
+        declarations_only: true,
+        ..Overrides::default()
+    };
+    let checked = check(
+        text,
+        &Context {
+            worlds: &worlds,
+            read_file: &read_file,
+            cores: &[],
+        },
+        &overrides,
+    );
+    checked
+        .plan
+        .unwrap_or_else(|| panic!("{text}: {:?}", checked.diagnostics))
 }
 
 /// The first part of a specification.
@@ -52,6 +79,13 @@ pub(crate) fn part(text: &str) -> Part {
 
 /// A stack with options that are numbers.
 pub(crate) fn over(name: &str, options: impl IntoIterator<Item = (String, u64)>) -> Stack {
-    let options = options.into_iter().map(|(name, value)| (name, OptionValue::Number(value))).collect();
-    STACKS.iter().find(|table| table.name == name).expect("a stack of these tests").stack(options)
+    let options = options
+        .into_iter()
+        .map(|(name, value)| (name, OptionValue::Number(value)))
+        .collect();
+    STACKS
+        .iter()
+        .find(|table| table.name == name)
+        .expect("a stack of these tests")
+        .stack(options)
 }

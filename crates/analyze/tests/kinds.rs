@@ -18,12 +18,18 @@ fn document_has(head: &str, list: &[(&str, &str)]) {
     let page = fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(head).unwrap();
     let (table, after) = rest.split_once("\n\n").unwrap();
-    let rows: Vec<String> = list.iter().map(|(name, meaning)| format!("| `{name}` | {meaning} |")).collect();
+    let rows: Vec<String> = list
+        .iter()
+        .map(|(name, meaning)| format!("| `{name}` | {meaning} |"))
+        .collect();
     let wanted = rows.join("\n");
     if env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(path, format!("{before}{head}{wanted}\n\n{after}")).unwrap();
     } else {
-        assert_eq!(table, wanted, "`UPDATE_GOLDEN=1 cargo test -p stackline-analyze --test kinds` writes it anew");
+        assert_eq!(
+            table, wanted,
+            "`UPDATE_GOLDEN=1 cargo test -p stackline-analyze --test kinds` writes it anew"
+        );
     }
 }
 

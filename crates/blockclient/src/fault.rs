@@ -12,7 +12,12 @@ thread_local! {
 /// on its way, -4 a callback ended it.
 pub(crate) fn keep(error: &Error) -> i32 {
     let words = |words: &str| CString::new(words.replace('\0', " ")).unwrap_or_default();
-    LAST.with(|last| *last.borrow_mut() = (words(&error.message), words(error.hint.as_deref().unwrap_or(""))));
+    LAST.with(|last| {
+        *last.borrow_mut() = (
+            words(&error.message),
+            words(error.hint.as_deref().unwrap_or("")),
+        )
+    });
     match error.blame {
         Blame::Input => -1,
         Blame::Environment => -2,

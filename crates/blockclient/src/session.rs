@@ -38,7 +38,15 @@ pub fn connect(master: &str, options: Options) -> Result<u64> {
     let client = Client::connect(master, options)?;
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let (sets, predictions, closed) = (Mutex::default(), Mutex::default(), AtomicBool::new(false));
-    lock(&SESSIONS).insert(number, Arc::new(Session { client, sets, predictions, closed }));
+    lock(&SESSIONS).insert(
+        number,
+        Arc::new(Session {
+            client,
+            sets,
+            predictions,
+            closed,
+        }),
+    );
     Ok(number)
 }
 
@@ -47,7 +55,10 @@ pub fn connect(master: &str, options: Options) -> Result<u64> {
 /// # Errors
 /// When there is none.
 pub fn of(number: u64) -> Result<Arc<Session>> {
-    lock(&SESSIONS).get(&number).map(Arc::clone).ok_or_else(no_session)
+    lock(&SESSIONS)
+        .get(&number)
+        .map(Arc::clone)
+        .ok_or_else(no_session)
 }
 
 /// Closes it. Whoever waits for its blocks gets an error.
@@ -61,7 +72,8 @@ pub fn close(number: u64) -> Result<()> {
 }
 
 fn no_session() -> Error {
-    Error::input("there is no such client, or it was closed").hint("a client is what blockclient_connect gave")
+    Error::input("there is no such client, or it was closed")
+        .hint("a client is what blockclient_connect gave")
 }
 
 impl Session {
@@ -85,7 +97,8 @@ impl Session {
     /// # Errors
     /// When it is not.
     pub fn set(&self, id: u32) -> Result<OpenSet> {
-        let none = || Error::input(format!("the set {id} is not open")).hint("open it by its name first");
+        let none =
+            || Error::input(format!("the set {id} is not open")).hint("open it by its name first");
         lock(&self.sets).get(&id).cloned().ok_or_else(none)
     }
 
@@ -118,12 +131,15 @@ impl Session {
             return self.client.request(set, blocks, supersedes).map(|_| ());
         };
         if !supersedes {
-            return Err(Error::input("a list of a set with a prediction supersedes the one before")
-                .hint("take the prediction away, or ask for more in one list"));
+            return Err(Error::input(
+                "a list of a set with a prediction supersedes the one before",
+            )
+            .hint("take the prediction away, or ask for more in one list"));
         }
         let (list, kept) = prediction.list(blocks);
         drop(predictions);
-        kept.into_iter().for_each(|block| self.client.give_back(block));
+        kept.into_iter()
+            .for_each(|block| self.client.give_back(block));
         self.client.request(set, list, true).map(|_| ())
     }
 
@@ -134,7 +150,9 @@ impl Session {
     pub fn next(&self, within: Option<Duration>) -> Result<Option<Event>> {
         let until = within.map(|within| Instant::now() + within);
         loop {
-            let left = until.map_or(LOOK, |until| until.saturating_duration_since(Instant::now()).min(LOOK));
+            let left = until.map_or(LOOK, |until| {
+                until.saturating_duration_since(Instant::now()).min(LOOK)
+            });
             match self.client.next(Some(left)) {
                 Some(Event::Block(block)) => {
                     if let Some(block) = self.wanted(block) {

@@ -69,7 +69,10 @@ pub struct Client {
 
 impl core::fmt::Debug for Client {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Client").field("serial", &self.serial).field("units", &self.next_unit).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("serial", &self.serial)
+            .field("units", &self.next_unit)
+            .finish_non_exhaustive()
     }
 }
 
@@ -77,12 +80,22 @@ impl Client {
     /// Whose units begin with that number: several clients of one run number their blocks apart.
     #[must_use]
     pub fn new(first_unit: u64) -> Self {
-        Self { next_unit: first_unit, ..Self::default() }
+        Self {
+            next_unit: first_unit,
+            ..Self::default()
+        }
     }
 
     /// A set was opened.
     pub fn opened(&mut self, set: u32, about: Set) {
-        self.sets.insert(set, Open { about, outstanding: BTreeMap::new(), tally: None });
+        self.sets.insert(
+            set,
+            Open {
+                about,
+                outstanding: BTreeMap::new(),
+                tally: None,
+            },
+        );
     }
 
     /// What a set is.
@@ -95,7 +108,8 @@ impl Client {
     #[must_use]
     pub fn outstanding(&self, set: u32) -> Vec<(u64, Outstanding)> {
         let open = self.sets.get(&set).into_iter();
-        open.flat_map(|open| open.outstanding.iter().map(|(number, one)| (*number, *one))).collect()
+        open.flat_map(|open| open.outstanding.iter().map(|(number, one)| (*number, *one)))
+            .collect()
     }
 
     /// How many blocks of a set are wanted and have not come.
@@ -135,21 +149,39 @@ impl Client {
                 None => open.tally = Some(Tally::new(set, serial, now, requested)),
             }
             let units = first_unit..;
-            let new = blocks.iter().zip(units).map(|(number, unit)| (*number, Outstanding { unit, serial }));
+            let new = blocks
+                .iter()
+                .zip(units)
+                .map(|(number, unit)| (*number, Outstanding { unit, serial }));
             open.outstanding.extend(new);
         }
-        (List { set, serial, supersedes, report, first_unit, app_send: now.0, blocks }, before)
+        (
+            List {
+                set,
+                serial,
+                supersedes,
+                report,
+                first_unit,
+                app_send: now.0,
+                blocks,
+            },
+            before,
+        )
     }
 
     /// The last lists of all sets are over.
     pub fn finish(&mut self) -> Vec<Tally> {
-        self.sets.values_mut().filter_map(|open| open.tally.take()).collect()
+        self.sets
+            .values_mut()
+            .filter_map(|open| open.tally.take())
+            .collect()
     }
 
     /// A block came whole.
     pub fn arrived(&mut self, now: Instant, head: &BlockHead) -> Arrival {
         let open = self.sets.get_mut(&head.set);
-        let found = open.and_then(|open| Some((open.outstanding.remove(&head.number)?, open.tally.as_mut())));
+        let found = open
+            .and_then(|open| Some((open.outstanding.remove(&head.number)?, open.tally.as_mut())));
         let Some((_, tally)) = found else {
             self.unwanted += 1;
             self.unwanted_bytes += u64::from(head.length);
@@ -167,7 +199,12 @@ impl Client {
     /// The master says that blocks will not come; those of them that were wanted.
     pub fn missing(&mut self, missing: &Missing) -> Vec<u64> {
         let (set, serial) = (missing.set, Some(missing.serial));
-        missing.blocks.iter().copied().filter(|number| self.drop_block(set, *number, serial)).collect()
+        missing
+            .blocks
+            .iter()
+            .copied()
+            .filter(|number| self.drop_block(set, *number, serial))
+            .collect()
     }
 
     /// A server says that a block will not come; whether it was wanted.
@@ -177,7 +214,9 @@ impl Client {
 
     /// A block is no longer waited for, since it is about to be asked for elsewhere; whether it was.
     pub fn take_back(&mut self, set: u32, number: u64) -> bool {
-        let Some(open) = self.sets.get_mut(&set) else { return false };
+        let Some(open) = self.sets.get_mut(&set) else {
+            return false;
+        };
         let was_wanted = open.outstanding.remove(&number).is_some();
         if let Some(tally) = open.tally.as_mut().filter(|_| was_wanted) {
             tally.requested = tally.requested.saturating_sub(1);
@@ -187,8 +226,13 @@ impl Client {
 
     /// A block is no longer waited for; whether it was.
     pub fn drop_block(&mut self, set: u32, number: u64, serial: Option<u64>) -> bool {
-        let Some(open) = self.sets.get_mut(&set) else { return false };
-        let newest = open.outstanding.get(&number).is_some_and(|one| serial.is_none_or(|serial| one.serial == serial));
+        let Some(open) = self.sets.get_mut(&set) else {
+            return false;
+        };
+        let newest = open
+            .outstanding
+            .get(&number)
+            .is_some_and(|one| serial.is_none_or(|serial| one.serial == serial));
         if newest {
             open.outstanding.remove(&number);
             if let Some(tally) = &mut open.tally {
@@ -212,6 +256,16 @@ pub fn once(mut blocks: Vec<u64>) -> Vec<u64> {
 impl Tally {
     const fn new(set: u32, serial: u64, sent: Instant, requested: u32) -> Self {
         let (delivered, cached, bytes, missing) = (0, 0, 0, 0);
-        Self { set, serial, sent, requested, delivered, cached, bytes, missing, last: Duration::ZERO }
+        Self {
+            set,
+            serial,
+            sent,
+            requested,
+            delivered,
+            cached,
+            bytes,
+            missing,
+            last: Duration::ZERO,
+        }
     }
 }

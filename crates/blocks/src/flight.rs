@@ -65,7 +65,16 @@ impl Flight {
     #[must_use]
     pub const fn new(first_acked: u64) -> Self {
         let (rates, next_rate) = ([0; RATES], 0);
-        Self { handed: 0, acked: 0, first_acked, measured: None, starved: false, rates, next_rate, bound: FIRST }
+        Self {
+            handed: 0,
+            acked: 0,
+            first_acked,
+            measured: None,
+            starved: false,
+            rates,
+            next_rate,
+            bound: FIRST,
+        }
     }
 
     /// So many bytes were handed to the transport.
@@ -105,7 +114,11 @@ impl Flight {
         }
         // What was held up by this bound alone may be twice as fast, at least.
         let carried = carried(self.acked - before, span);
-        self.rates[self.next_rate] = if self.starved { carried.saturating_mul(2) } else { carried };
+        self.rates[self.next_rate] = if self.starved {
+            carried.saturating_mul(2)
+        } else {
+            carried
+        };
         self.starved = false;
         self.next_rate = (self.next_rate + 1) % RATES;
         self.measured = Some((now, self.acked));
@@ -113,14 +126,22 @@ impl Flight {
         let waits = trips.usual.0 > least.0 + least.0 / 8 + SCHEDULING.0;
         let beyond = match (self.is_slow(), waits) {
             (false, false) => BEYOND.0 * least.0 / 8,
-            (true, true) => trips.deviation.0.clamp(BEYOND.2 * least.0 / 8, BEYOND.1 * least.0 / 8),
+            (true, true) => trips
+                .deviation
+                .0
+                .clamp(BEYOND.2 * least.0 / 8, BEYOND.1 * least.0 / 8),
             _ => BEYOND.1 * least.0 / 8,
         };
         // What waits to leave a slow path is as much already.
-        let beside = if self.is_slow() { Duration::ZERO } else { SCHEDULING };
+        let beside = if self.is_slow() {
+            Duration::ZERO
+        } else {
+            SCHEDULING
+        };
         let span = Duration(least.0 + beyond + beside.0);
-        self.bound =
-            bytes(self.rate(), SCHEDULING).clamp(WAITING.0, WAITING.1).saturating_add(bytes(self.rate(), span));
+        self.bound = bytes(self.rate(), SCHEDULING)
+            .clamp(WAITING.0, WAITING.1)
+            .saturating_add(bytes(self.rate(), span));
     }
 
     /// When enough will have been acknowledged for another block, if the path stays as fast.
@@ -168,20 +189,33 @@ mod tests {
     }
 
     const fn trips(usual: Duration, least: Duration) -> RoundTrips {
-        RoundTrips { usual, least, deviation: Duration::ZERO }
+        RoundTrips {
+            usual,
+            least,
+            deviation: Duration::ZERO,
+        }
     }
 
     /// A path that carries so many bytes a millisecond and answers after `least`: how long it takes blocks at last, in ms, when
     /// `seconds` of them were handed over as the bound allows.
     fn waits(a_ms: u64, least: u64, seconds: u64) -> u64 {
         let mut flight = Flight::new(1);
-        let (mut handed, mut carried, mut acked) = (0_u64, 0_u64, alloc::collections::VecDeque::new());
+        let (mut handed, mut carried, mut acked) =
+            (0_u64, 0_u64, alloc::collections::VecDeque::new());
         for now in 0..seconds * 1000 {
             carried = (carried + a_ms).min(handed);
             acked.push_back(carried);
-            let known = if acked.len() as u64 > least { acked.pop_front().unwrap_or(0) } else { 0 };
+            let known = if acked.len() as u64 > least {
+                acked.pop_front().unwrap_or(0)
+            } else {
+                0
+            };
             let queued = (handed - carried) / a_ms;
-            flight.look(Instant(0) + ms(now), 1 + known, trips(ms(least + queued), ms(least)));
+            flight.look(
+                Instant(0) + ms(now),
+                1 + known,
+                trips(ms(least + queued), ms(least)),
+            );
             while flight.may_begin() {
                 let part = flight.part().map_or(BLOCK, |part| part.min(BLOCK));
                 flight.handed(part);
@@ -196,8 +230,15 @@ mod tests {
         // 50 Mbit/s and 1 Gbit/s; 5 and 40 ms. In the queues are two blocks or three parts at most, and a quarter of a round trip.
         for (a_ms, least) in [(6250, 5), (6250, 40), (125_000, 5), (125_000, 40)] {
             let queued = waits(a_ms, least, 5);
-            let most = if a_ms > 16_384 { 2 * BLOCK / a_ms + least / 4 + 2 } else { least / 4 + 6 };
-            assert!((1..=most).contains(&queued), "{a_ms} bytes a ms, {least} ms: {queued} of {most} ms in queues");
+            let most = if a_ms > 16_384 {
+                2 * BLOCK / a_ms + least / 4 + 2
+            } else {
+                least / 4 + 6
+            };
+            assert!(
+                (1..=most).contains(&queued),
+                "{a_ms} bytes a ms, {least} ms: {queued} of {most} ms in queues"
+            );
         }
     }
 
@@ -212,7 +253,10 @@ mod tests {
             flight.look(Instant(0) + ms(10), a_ms * 10, trips(ms(5), ms(5)));
             flight.part()
         };
-        assert_eq!((part(100), part(2500), part(125_000)), (Some(LEAST_PART), Some(5000), Some(250_000)));
+        assert_eq!(
+            (part(100), part(2500), part(125_000)),
+            (Some(LEAST_PART), Some(5000), Some(250_000))
+        );
     }
 
     #[test]
@@ -224,12 +268,19 @@ mod tests {
             flight.look(
                 Instant(0) + ms(40),
                 100_000,
-                RoundTrips { usual: ms(60), least: ms(40), deviation: ms(deviation) },
+                RoundTrips {
+                    usual: ms(60),
+                    least: ms(40),
+                    deviation: ms(deviation),
+                },
             );
             flight.bound
         };
         // 2.5 MB a second, 4 KiB; a round trip, and an eighth of one, or up to a quarter.
-        assert_eq!((bound(1), bound(8), bound(30)), (4096 + 112_500, 4096 + 120_000, 4096 + 125_000));
+        assert_eq!(
+            (bound(1), bound(8), bound(30)),
+            (4096 + 112_500, 4096 + 120_000, 4096 + 125_000)
+        );
     }
 
     #[test]
@@ -241,7 +292,10 @@ mod tests {
         assert!(!flight.may_begin());
         // 40,000 bytes in 10 ms: bound is 4 KiB and those of 12.5 ms.
         flight.look(Instant(0) + ms(10), 500 + 40_000, trips(ms(10), ms(10)));
-        assert_eq!((flight.bound, flight.held()), (WAITING.0 + 50_000, FIRST - 40_000));
+        assert_eq!(
+            (flight.bound, flight.held()),
+            (WAITING.0 + 50_000, FIRST - 40_000)
+        );
         // What comes from before it is no more than was handed over.
         flight.look(Instant(0) + ms(20), 1 << 40, trips(ms(10), ms(10)));
         assert_eq!(flight.held(), 0);

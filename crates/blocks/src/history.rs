@@ -135,13 +135,19 @@ impl History {
     }
 
     /// Of the blocks that were discarded; their numbers by their places in the list.
-    pub fn of_flushed(flushed: &Flushed, numbers: impl Fn(u32) -> u64) -> impl Iterator<Item = Self> {
+    pub fn of_flushed(
+        flushed: &Flushed,
+        numbers: impl Fn(u32) -> u64,
+    ) -> impl Iterator<Item = Self> {
         flushed.blocks.iter().map(move |block| {
-            let after =
-                |us: u32| (us != NOT_READ).then(|| Instant(flushed.server_in.saturating_add(u64::from(us) * 1000)));
+            let after = |us: u32| {
+                (us != NOT_READ)
+                    .then(|| Instant(flushed.server_in.saturating_add(u64::from(us) * 1000)))
+            };
             let [app_send, master_in, master_out] = flushed.stamps.map(|ns| Some(Instant(ns)));
             let server_in = Some(Instant(flushed.server_in));
-            let [start, end, write] = [block.start_read, block.end_read, block.start_write].map(after);
+            let [start, end, write] =
+                [block.start_read, block.end_read, block.start_write].map(after);
             Self {
                 unit: flushed.first_unit.wrapping_add(block.index.into()),
                 set: flushed.set,
@@ -150,7 +156,9 @@ impl History {
                 server: flushed.server,
                 bytes: 0,
                 cached: false,
-                at: [app_send, master_in, master_out, server_in, start, end, write, None, None],
+                at: [
+                    app_send, master_in, master_out, server_in, start, end, write, None, None,
+                ],
                 flushed: Some(Instant(flushed.at)),
             }
         })
@@ -158,10 +166,24 @@ impl History {
 
     /// Of a block that was asked for then, of which nothing came back: of a set, its number there, of a list.
     #[must_use]
-    pub const fn unanswered(unit: u64, (set, number, serial): (u32, u64, u64), at: Instant) -> Self {
+    pub const fn unanswered(
+        unit: u64,
+        (set, number, serial): (u32, u64, u64),
+        at: Instant,
+    ) -> Self {
         let mut stamps = [None; 9];
         stamps[Point::AppSend as usize] = Some(at);
-        Self { unit, set, number, serial, server: u16::MAX, bytes: 0, cached: false, at: stamps, flushed: None }
+        Self {
+            unit,
+            set,
+            number,
+            serial,
+            server: u16::MAX,
+            bytes: 0,
+            cached: false,
+            at: stamps,
+            flushed: None,
+        }
     }
 
     /// When it passed a point.

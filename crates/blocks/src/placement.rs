@@ -72,7 +72,8 @@ fn declustered(tile: Tile, disks: u64) -> u64 {
     while disks > 1 && common(step, disks) != 1 {
         step += 1;
     }
-    (u64::from(tile.column) + step * u64::from(tile.row) + (step + 1) * u64::from(tile.level)) % disks
+    (u64::from(tile.column) + step * u64::from(tile.row) + (step + 1) * u64::from(tile.level))
+        % disks
 }
 
 const fn common(a: u64, b: u64) -> u64 {
@@ -110,18 +111,33 @@ mod tests {
     use super::*;
     use alloc::collections::BTreeSet;
 
-    const PICTURE: Pyramid = Pyramid { width: 8192, height: 8192, tile: 128, pixel_bytes: 3 };
+    const PICTURE: Pyramid = Pyramid {
+        width: 8192,
+        height: 8192,
+        tile: 128,
+        pixel_bytes: 3,
+    };
 
     #[test]
     fn neighbouring_tiles_lie_on_different_disks() {
         for disks in [2_usize, 3, 4, 5, 8, 12, 20] {
             let on = |row, column| {
-                let number = PICTURE.number(Tile { level: 0, row, column }).unwrap();
+                let number = PICTURE
+                    .number(Tile {
+                        level: 0,
+                        row,
+                        column,
+                    })
+                    .unwrap();
                 Placement::Tiles.disk(number, Some(&PICTURE), disks)
             };
             for row in 1..63 {
                 for column in 1..63 {
-                    assert_ne!(on(row, column), on(row, column + 1), "{disks} disks, to the right");
+                    assert_ne!(
+                        on(row, column),
+                        on(row, column + 1),
+                        "{disks} disks, to the right"
+                    );
                     assert_ne!(on(row, column), on(row + 1, column), "{disks} disks, below");
                 }
             }
@@ -140,7 +156,10 @@ mod tests {
                 counts[placement.disk(number, None, 10)] += 1;
             }
             // A count of 10,000 draws with p = 0.1 has a standard deviation of 30.
-            assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+            assert!(
+                counts.iter().all(|count| (850..1150).contains(count)),
+                "{counts:?}"
+            );
         }
     }
 }

@@ -48,9 +48,26 @@ pub struct Playout<T> {
 impl<T> Playout<T> {
     /// For the blocks `first..end`, begun when `depth` of them are held (all of them, if they are fewer), one each `interval`.
     #[must_use]
-    pub const fn new(first: u64, end: u64, depth: usize, interval: Duration, missing: Missing) -> Self {
+    pub const fn new(
+        first: u64,
+        end: u64,
+        depth: usize,
+        interval: Duration,
+        missing: Missing,
+    ) -> Self {
         let held = BTreeMap::new();
-        Self { next: first, end, held, depth, interval, missing, due: None, late: 0, skipped: 0, stalls: 0 }
+        Self {
+            next: first,
+            end,
+            held,
+            depth,
+            interval,
+            missing,
+            due: None,
+            late: 0,
+            skipped: 0,
+            stalls: 0,
+        }
     }
 
     /// A block came. One whose turn is over, or that is held already, is dropped.
@@ -67,7 +84,9 @@ impl<T> Playout<T> {
         if self.next >= self.end {
             return Step::Over;
         }
-        let Some(due) = self.due else { return self.gather(now) };
+        let Some(due) = self.due else {
+            return self.gather(now);
+        };
         if now < due {
             return Step::Wait(Some(due));
         }
@@ -129,14 +148,26 @@ mod tests {
         let mut playout = playout(Missing::Skip);
         assert_eq!(playout.step(Instant(0)), Step::Wait(None));
         playout.came(1, "b");
-        assert_eq!(playout.step(Instant(3)), Step::Wait(None), "one is not enough to begin");
+        assert_eq!(
+            playout.step(Instant(3)),
+            Step::Wait(None),
+            "one is not enough to begin"
+        );
         playout.came(0, "a");
         assert_eq!(playout.step(Instant(5)), Step::Give(0, "a"));
         assert_eq!(playout.step(Instant(5)), Step::Wait(Some(Instant(15))));
         playout.came(3, "d");
         playout.came(2, "c");
         let given: Vec<_> = [15, 25, 35, 45].map(|at| playout.step(Instant(at))).into();
-        assert_eq!(given, [Step::Give(1, "b"), Step::Give(2, "c"), Step::Give(3, "d"), Step::Over]);
+        assert_eq!(
+            given,
+            [
+                Step::Give(1, "b"),
+                Step::Give(2, "c"),
+                Step::Give(3, "d"),
+                Step::Over
+            ]
+        );
         assert_eq!(playout.counts(), (0, 0, 0));
     }
 
@@ -160,7 +191,11 @@ mod tests {
         assert_eq!(playout.step(Instant(0)), Step::Give(0, "a"));
         assert_eq!(playout.step(Instant(10)), Step::Wait(None));
         playout.came(3, "d");
-        assert_eq!(playout.step(Instant(20)), Step::Wait(None), "the one that is due is not among them");
+        assert_eq!(
+            playout.step(Instant(20)),
+            Step::Wait(None),
+            "the one that is due is not among them"
+        );
         playout.came(1, "b");
         assert_eq!(playout.step(Instant(30)), Step::Give(1, "b"));
         assert_eq!(playout.step(Instant(40)), Step::Give(2, "c"));

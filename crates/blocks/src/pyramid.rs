@@ -40,7 +40,10 @@ impl Pyramid {
         }
         // A tile of 16 bits covers a picture of 32 bits from level 32 on.
         let side = (self.tile as u64) << if level < 32 { level } else { 32 };
-        let (columns, rows) = ((self.width as u64).div_ceil(side), (self.height as u64).div_ceil(side));
+        let (columns, rows) = (
+            (self.width as u64).div_ceil(side),
+            (self.height as u64).div_ceil(side),
+        );
         (columns as u32, rows as u32)
     }
 
@@ -62,7 +65,9 @@ impl Pyramid {
     /// Tiles of all levels.
     #[must_use]
     pub fn tiles(&self) -> u64 {
-        (0..self.levels()).map(|level| self.tiles_of(level)).fold(0, u64::saturating_add)
+        (0..self.levels())
+            .map(|level| self.tiles_of(level))
+            .fold(0, u64::saturating_add)
     }
 
     /// Bytes of a tile.
@@ -81,8 +86,11 @@ impl Pyramid {
         if tile.column >= columns || tile.row >= rows {
             return None;
         }
-        let before = (0..tile.level).try_fold(0_u64, |sum, level| sum.checked_add(self.tiles_of(level)))?;
-        before.checked_add(u64::from(tile.row) * u64::from(columns))?.checked_add(u64::from(tile.column))
+        let before =
+            (0..tile.level).try_fold(0_u64, |sum, level| sum.checked_add(self.tiles_of(level)))?;
+        before
+            .checked_add(u64::from(tile.row) * u64::from(columns))?
+            .checked_add(u64::from(tile.column))
     }
 
     /// The tile in a block.
@@ -93,7 +101,11 @@ impl Pyramid {
             let of_level = self.tiles_of(level);
             if rest < of_level {
                 let columns = u64::from(self.grid(level).0);
-                return Some(Tile { level, row: (rest / columns) as u32, column: (rest % columns) as u32 });
+                return Some(Tile {
+                    level,
+                    row: (rest / columns) as u32,
+                    column: (rest % columns) as u32,
+                });
             }
             rest -= of_level;
         }
@@ -112,11 +124,18 @@ impl Pyramid {
 mod tests {
     use super::*;
 
-    const PICTURE: Pyramid = Pyramid { width: 1000, height: 300, tile: 128, pixel_bytes: 3 };
+    const PICTURE: Pyramid = Pyramid {
+        width: 1000,
+        height: 300,
+        tile: 128,
+        pixel_bytes: 3,
+    };
 
     #[test]
     fn levels_end_with_one_tile() {
-        let grids: alloc::vec::Vec<_> = (0..PICTURE.levels()).map(|level| PICTURE.grid(level)).collect();
+        let grids: alloc::vec::Vec<_> = (0..PICTURE.levels())
+            .map(|level| PICTURE.grid(level))
+            .collect();
         assert_eq!(grids, [(8, 3), (4, 2), (2, 1), (1, 1)]);
         assert_eq!(PICTURE.tiles(), 24 + 8 + 2 + 1);
         assert_eq!(PICTURE.tile_bytes(), 48 << 10);
@@ -125,21 +144,50 @@ mod tests {
     #[test]
     fn no_picture_and_no_tile_that_somebody_names_does_harm() {
         let sides = [0, 1, 7, u32::MAX];
-        for (width, height) in sides.iter().flat_map(|width| sides.map(|height| (*width, height))) {
+        for (width, height) in sides
+            .iter()
+            .flat_map(|width| sides.map(|height| (*width, height)))
+        {
             for tile in [0, 1, 128, 256, u16::MAX] {
-                let picture = Pyramid { width, height, tile, pixel_bytes: 255 };
+                let picture = Pyramid {
+                    width,
+                    height,
+                    tile,
+                    pixel_bytes: 255,
+                };
                 let (levels, tiles) = (picture.levels(), picture.tiles());
                 assert!(levels <= 32 && !picture.fits(tiles, 0));
                 for level in 0..=u8::MAX {
                     let (columns, rows) = picture.grid(level);
-                    let number = picture.number(Tile { level, row: 0, column: 0 });
-                    assert!(number.is_none() || (level < levels && columns > 0 && rows > 0), "{picture:?}, {level}");
-                    assert_eq!(picture.number(Tile { level, row: u32::MAX, column: u32::MAX }), None);
+                    let number = picture.number(Tile {
+                        level,
+                        row: 0,
+                        column: 0,
+                    });
+                    assert!(
+                        number.is_none() || (level < levels && columns > 0 && rows > 0),
+                        "{picture:?}, {level}"
+                    );
+                    assert_eq!(
+                        picture.number(Tile {
+                            level,
+                            row: u32::MAX,
+                            column: u32::MAX
+                        }),
+                        None
+                    );
                 }
                 let _ = picture.tile(u64::MAX);
             }
         }
-        assert_eq!(PICTURE.number(Tile { level: 57, row: 0, column: 0 }), None);
+        assert_eq!(
+            PICTURE.number(Tile {
+                level: 57,
+                row: 0,
+                column: 0
+            }),
+            None
+        );
     }
 
     #[test]
@@ -149,6 +197,13 @@ mod tests {
             assert_eq!(PICTURE.number(tile), Some(number));
         }
         assert_eq!(PICTURE.tile(PICTURE.tiles()), None);
-        assert_eq!(PICTURE.number(Tile { level: 1, row: 0, column: 4 }), None);
+        assert_eq!(
+            PICTURE.number(Tile {
+                level: 1,
+                row: 0,
+                column: 4
+            }),
+            None
+        );
     }
 }

@@ -45,14 +45,30 @@ impl Record {
     /// With all histories, or without.
     #[must_use]
     pub fn new(keeps: bool) -> Self {
-        Self { keeps, ..Self::default() }
+        Self {
+            keeps,
+            ..Self::default()
+        }
     }
 
     /// A list was sent: its first unit, its set and its serial.
-    pub fn sent(&mut self, now: Instant, (first_unit, set, serial): (u64, u32, u64), blocks: &[u64]) {
+    pub fn sent(
+        &mut self,
+        now: Instant,
+        (first_unit, set, serial): (u64, u32, u64),
+        blocks: &[u64],
+    ) {
         self.score.sent(now, blocks.len());
         if self.keeps {
-            self.lists.insert(first_unit, Sent { at: now, set, serial, blocks: blocks.into() });
+            self.lists.insert(
+                first_unit,
+                Sent {
+                    at: now,
+                    set,
+                    serial,
+                    blocks: blocks.into(),
+                },
+            );
         }
     }
 
@@ -64,14 +80,22 @@ impl Record {
 
     /// The last list of a set is over because the session is.
     pub fn ended(&mut self, tally: Tally) {
-        self.score.pending += u64::from(tally.requested.saturating_sub(tally.delivered.saturating_add(tally.missing)));
+        self.score.pending += u64::from(
+            tally
+                .requested
+                .saturating_sub(tally.delivered.saturating_add(tally.missing)),
+        );
         self.over(tally);
     }
 
     /// Servers cannot send a block.
     pub fn failed(&mut self, set: u32, number: u64) {
         let unit = |(first, sent): (&u64, &Sent)| {
-            let at = sent.blocks.iter().position(|known| *known == number).filter(|_| sent.set == set)?;
+            let at = sent
+                .blocks
+                .iter()
+                .position(|known| *known == number)
+                .filter(|_| sent.set == set)?;
             Some(first + at as u64)
         };
         let unit = self.lists.iter().rev().take(NEWEST).find_map(unit);
@@ -99,8 +123,16 @@ impl Record {
     /// A head tells of an earlier block of its server when the transport had it, and with it those that it was given at the
     /// same moment before.
     fn written(&mut self, head: &BlockHead) {
-        let Some(last) = self.by_unit.get(&head.before).copied() else { return };
-        let Some(start) = self.histories.get(last).map(|one| one.passed(Point::StartWrite)) else { return };
+        let Some(last) = self.by_unit.get(&head.before).copied() else {
+            return;
+        };
+        let Some(start) = self
+            .histories
+            .get(last)
+            .map(|one| one.passed(Point::StartWrite))
+        else {
+            return;
+        };
         let histories = &mut self.histories;
         self.untold.entry(head.server).or_default().retain(|at| {
             let one = &mut histories[*at];
@@ -114,8 +146,14 @@ impl Record {
 
     /// Blocks were discarded.
     pub fn flushed(&mut self, flushed: &Flushed) {
-        let numbers = self.lists.get(&flushed.first_unit).map(|sent| sent.blocks.clone()).unwrap_or_default();
-        for history in History::of_flushed(flushed, |index| numbers.get(index as usize).copied().unwrap_or(u64::MAX)) {
+        let numbers = self
+            .lists
+            .get(&flushed.first_unit)
+            .map(|sent| sent.blocks.clone())
+            .unwrap_or_default();
+        for history in History::of_flushed(flushed, |index| {
+            numbers.get(index as usize).copied().unwrap_or(u64::MAX)
+        }) {
             self.score.flushed(&history);
             if self.keeps {
                 self.histories.push(history);
@@ -131,9 +169,12 @@ impl Record {
         let of_list = |(first, sent): (&u64, &Sent)| {
             let (first, set, serial, at) = (*first, sent.set, sent.serial, sent.at);
             let units = sent.blocks.clone().into_iter().zip(first..);
-            units.map(move |(number, unit)| History::unanswered(unit, (set, number, serial), at)).collect::<Vec<_>>()
+            units
+                .map(move |(number, unit)| History::unanswered(unit, (set, number, serial), at))
+                .collect::<Vec<_>>()
         };
         let all = self.lists.iter().flat_map(of_list);
-        all.filter(|history| !ended.contains(&history.unit)).collect()
+        all.filter(|history| !ended.contains(&history.unit))
+            .collect()
     }
 }

@@ -37,7 +37,10 @@ pub struct Schedule {
 
 impl Default for Schedule {
     fn default() -> Self {
-        Self { interval: Duration(200_000_000), duration: Duration(10_000_000_000) }
+        Self {
+            interval: Duration(200_000_000),
+            duration: Duration(10_000_000_000),
+        }
     }
 }
 
@@ -61,7 +64,14 @@ pub struct Asker {
 impl Asker {
     /// For a set. `keeps` blocks are kept; a list has at most `most` blocks.
     #[must_use]
-    pub fn new(set: &Set, demand: Demand, schedule: Schedule, keeps: usize, most: usize, seed: Seed) -> Self {
+    pub fn new(
+        set: &Set,
+        demand: Demand,
+        schedule: Schedule,
+        keeps: usize,
+        most: usize,
+        seed: Seed,
+    ) -> Self {
         Self {
             demand,
             schedule,
@@ -102,7 +112,9 @@ impl Asker {
             Demand::Sequential(count) => {
                 let first = self.next_block;
                 self.next_block += u64::from(*count);
-                (first..first + u64::from(*count)).map(|number| number % self.blocks.max(1)).collect()
+                (first..first + u64::from(*count))
+                    .map(|number| number % self.blocks.max(1))
+                    .collect()
             }
             Demand::Random(count) => {
                 let mut drawn = BTreeMap::new();
@@ -115,9 +127,16 @@ impl Asker {
                 drawn.sort_by_key(|(_, place)| *place);
                 drawn.into_iter().map(|(number, _)| number).collect()
             }
-            Demand::Trace(lists) => lists.get(index as usize).map(|(_, blocks)| blocks.clone()).unwrap_or_default(),
+            Demand::Trace(lists) => lists
+                .get(index as usize)
+                .map(|(_, blocks)| blocks.clone())
+                .unwrap_or_default(),
         };
-        once(needed).into_iter().filter(|number| !self.kept.contains(number)).take(self.most).collect()
+        once(needed)
+            .into_iter()
+            .filter(|number| !self.kept.contains(number))
+            .take(self.most)
+            .collect()
     }
 
     /// A block came.
@@ -142,8 +161,18 @@ mod tests {
 
     fn asker(demand: Demand, keeps: usize) -> Asker {
         let (block_size, placement, picture) = (4096, Placement::Hash, None);
-        let set = Set { name: "a".into(), block_size, bytes: 10 * 4096, replicas: 1, placement, picture };
-        let schedule = Schedule { interval: Duration(200), duration: Duration(1000) };
+        let set = Set {
+            name: "a".into(),
+            block_size,
+            bytes: 10 * 4096,
+            replicas: 1,
+            placement,
+            picture,
+        };
+        let schedule = Schedule {
+            interval: Duration(200),
+            duration: Duration(1000),
+        };
         Asker::new(&set, demand, schedule, keeps, 100, Seed::root(1))
     }
 
@@ -161,7 +190,10 @@ mod tests {
 
     #[test]
     fn a_list_has_each_block_once() {
-        assert_eq!(asker(Demand::Sequential(14), 0).list(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(
+            asker(Demand::Sequential(14), 0).list(),
+            [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+        );
         let mut trace = asker(Demand::Trace(vec![(Duration(0), vec![3, 1, 3, 2, 1])]), 0);
         assert_eq!(trace.list(), [3, 1, 2]);
     }
@@ -177,7 +209,13 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_not_asked_for_again() {
-        let mut asker = asker(Demand::Trace(vec![(Duration(0), vec![1, 2, 3]), (Duration(5), vec![2, 3, 4])]), 2);
+        let mut asker = asker(
+            Demand::Trace(vec![
+                (Duration(0), vec![1, 2, 3]),
+                (Duration(5), vec![2, 3, 4]),
+            ]),
+            2,
+        );
         asker.came(1);
         assert_eq!(asker.list(), [2, 3]);
         asker.came(2);

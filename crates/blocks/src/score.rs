@@ -86,7 +86,9 @@ impl Score {
 
     /// A block came.
     pub fn came(&mut self, history: &History, wanted: bool) {
-        let Some(at) = history.passed(Point::AppReceive) else { return };
+        let Some(at) = history.passed(Point::AppReceive) else {
+            return;
+        };
         let (first, last) = self.span.unwrap_or((at, at));
         self.span = Some((first, last.max(at)));
         let bytes = u64::from(history.bytes);
@@ -117,7 +119,10 @@ impl Score {
         if server.arrivals.len() > BURST {
             let count = server.arrivals.len();
             let since = server.arrivals[count - 1 - BURST].0;
-            let bits: u64 = server.arrivals[count - BURST..].iter().map(|(_, bytes)| u64::from(*bytes) * 8).sum();
+            let bits: u64 = server.arrivals[count - BURST..]
+                .iter()
+                .map(|(_, bytes)| u64::from(*bytes) * 8)
+                .sum();
             let seconds = at.since(since).seconds();
             if seconds > 0.0 {
                 server.burst = server.burst.max(bits as f64 / seconds);
@@ -135,13 +140,17 @@ impl Score {
     #[must_use]
     pub fn unanswered(&self) -> u64 {
         let flushed: u64 = self.servers.values().map(|server| server.flushed).sum();
-        self.requested.saturating_sub(self.delivered + self.late + self.missing + flushed).max(self.pending)
+        self.requested
+            .saturating_sub(self.delivered + self.late + self.missing + flushed)
+            .max(self.pending)
     }
 
     /// Seconds from the first list to the last block, or to `end` if that is later.
     #[must_use]
     pub fn seconds(&self, end: Option<Instant>) -> f64 {
-        self.span.map_or(0.0, |(first, last)| end.map_or(last, |end| end.max(last)).since(first).seconds())
+        self.span.map_or(0.0, |(first, last)| {
+            end.map_or(last, |end| end.max(last)).since(first).seconds()
+        })
     }
 
     /// Times of a segment, ascending, ns.

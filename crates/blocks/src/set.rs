@@ -29,14 +29,23 @@ impl Set {
     #[must_use]
     pub const fn blocks(&self) -> u64 {
         // A set that somebody else describes may have blocks of no size: it has none, and `fault` says so.
-        if self.block_size == 0 { 0 } else { self.bytes.div_ceil(self.block_size as u64) }
+        if self.block_size == 0 {
+            0
+        } else {
+            self.bytes.div_ceil(self.block_size as u64)
+        }
     }
 
     /// Bytes of a block; 0 where there is none.
     #[must_use]
     pub fn length(&self, number: u64) -> u32 {
         let before = number.saturating_mul(u64::from(self.block_size));
-        u32::try_from(self.bytes.saturating_sub(before).min(u64::from(self.block_size))).unwrap_or(0)
+        u32::try_from(
+            self.bytes
+                .saturating_sub(before)
+                .min(u64::from(self.block_size)),
+        )
+        .unwrap_or(0)
     }
 
     /// What of it cannot be, in words.
@@ -44,16 +53,25 @@ impl Set {
     pub fn fault(&self) -> Option<&'static str> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let (least, most) = limits::BLOCK_SIZES;
-        if self.name.is_empty() || self.name.len() > 100 || !self.name.chars().all(plain) || self.name.starts_with('.')
+        if self.name.is_empty()
+            || self.name.len() > 100
+            || !self.name.chars().all(plain)
+            || self.name.starts_with('.')
         {
-            Some("a name has up to 100 letters, digits, dots, underscores and dashes, and no dot in front")
+            Some(
+                "a name has up to 100 letters, digits, dots, underscores and dashes, and no dot in front",
+            )
         } else if !(least..=most).contains(&self.block_size) {
             Some("blocks have 512 bytes to 16 MiB")
         } else if self.bytes == 0 || self.blocks() > limits::MOST_BLOCKS {
             Some("a set has 1 to 4,294,967,296 blocks")
         } else if self.replicas == 0 || self.replicas > limits::MOST_REPLICAS {
             Some("a block has 1 to 8 copies")
-        } else if self.picture.as_ref().is_some_and(|picture| !picture.fits(self.blocks(), self.block_size)) {
+        } else if self
+            .picture
+            .as_ref()
+            .is_some_and(|picture| !picture.fits(self.blocks(), self.block_size))
+        {
             Some("the tiles of its picture are not its blocks")
         } else {
             None

@@ -45,7 +45,11 @@ pub struct Viewer {
 impl Default for Viewer {
     /// A flight over a window of 1024 by 768 pixels, 400 pixels a second.
     fn default() -> Self {
-        Self { path: Path::Flight, window: (1024, 768), speed: 400.0 }
+        Self {
+            path: Path::Flight,
+            window: (1024, 768),
+            speed: 400.0,
+        }
     }
 }
 
@@ -59,7 +63,10 @@ impl Viewer {
             Path::Flight => self.flight(picture, seconds),
         };
         tiles.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        tiles.iter().filter_map(|(_, tile)| picture.number(*tile)).collect()
+        tiles
+            .iter()
+            .filter_map(|(_, tile)| picture.number(*tile))
+            .collect()
     }
 
     fn pan(&self, picture: &Pyramid, seconds: f64) -> Vec<(f64, Tile)> {
@@ -69,17 +76,27 @@ impl Viewer {
         let way = self.speed * seconds;
         let rows = libm::floor(way / line);
         let x = bounce(way, line);
-        let y = bounce(rows * window_height / 2.0, (height - window_height).max(1.0));
+        let y = bounce(
+            rows * window_height / 2.0,
+            (height - window_height).max(1.0),
+        );
         window(picture, 0, (x, y), (window_width, window_height))
     }
 
     fn zoom(&self, picture: &Pyramid, seconds: f64) -> Vec<(f64, Tile)> {
         let deepest = f64::from(picture.levels() - 1);
         // A level takes as long as half a window passes.
-        let level = deepest - bounce(self.speed * seconds / f64::from(self.window.0) * 2.0, deepest.max(1.0));
+        let level = deepest
+            - bounce(
+                self.speed * seconds / f64::from(self.window.0) * 2.0,
+                deepest.max(1.0),
+            );
         let at = libm::round(level.clamp(0.0, deepest));
         let scale = libm::exp2(at);
-        let (width, height) = (f64::from(self.window.0) * scale, f64::from(self.window.1) * scale);
+        let (width, height) = (
+            f64::from(self.window.0) * scale,
+            f64::from(self.window.1) * scale,
+        );
         let corner = |size: u32, seen: f64| (f64::from(size) / 2.0 - seen / 2.0).max(0.0);
         let from = (corner(picture.width, width), corner(picture.height, height));
         window(picture, at as u8, from, (width, height))
@@ -91,7 +108,10 @@ impl Viewer {
         // Round the middle of the picture, on a circle of a third of its smaller side.
         let radius = (width.min(height) / 3.0).max(1.0);
         let turn = self.speed * seconds / radius;
-        let (x, y) = (width / 2.0 + radius * cos(turn), height / 2.0 + radius * sin(turn));
+        let (x, y) = (
+            width / 2.0 + radius * cos(turn),
+            height / 2.0 + radius * sin(turn),
+        );
         let heading = turn + core::f64::consts::FRAC_PI_2;
         let near = f64::from(self.window.0) / 2.0;
         let half_angle = core::f64::consts::FRAC_PI_6;
@@ -100,7 +120,10 @@ impl Viewer {
             let (inner, outer) = if level == 0 {
                 (0.0, near)
             } else {
-                (near * libm::exp2(f64::from(level) - 1.0), near * libm::exp2(f64::from(level)))
+                (
+                    near * libm::exp2(f64::from(level) - 1.0),
+                    near * libm::exp2(f64::from(level)),
+                )
             };
             let side = f64::from(picture.tile) * libm::exp2(f64::from(level));
             let (columns, rows) = picture.grid(level);
@@ -111,7 +134,10 @@ impl Viewer {
             };
             for row in range(y, rows) {
                 for column in range(x, columns) {
-                    let (dx, dy) = ((f64::from(column) + 0.5) * side - x, (f64::from(row) + 0.5) * side - y);
+                    let (dx, dy) = (
+                        (f64::from(column) + 0.5) * side - x,
+                        (f64::from(row) + 0.5) * side - y,
+                    );
                     let distance = sqrt(dx * dx + dy * dy);
                     let mut off = fabs(atan2(dy, dx) - heading) % core::f64::consts::TAU;
                     if off > core::f64::consts::PI {
@@ -161,10 +187,18 @@ fn window(picture: &Pyramid, level: u8, from: (f64, f64), size: (f64, f64)) -> V
 mod tests {
     use super::*;
 
-    const PICTURE: Pyramid = Pyramid { width: 8192, height: 4096, tile: 128, pixel_bytes: 3 };
+    const PICTURE: Pyramid = Pyramid {
+        width: 8192,
+        height: 4096,
+        tile: 128,
+        pixel_bytes: 3,
+    };
 
     fn viewer(path: Path) -> Viewer {
-        Viewer { path, ..Viewer::default() }
+        Viewer {
+            path,
+            ..Viewer::default()
+        }
     }
 
     #[test]
@@ -172,7 +206,10 @@ mod tests {
         let at = |seconds| viewer(Path::Pan).needs(&PICTURE, seconds);
         assert_eq!(at(0.0).len(), 8 * 6);
         let (first, later) = (at(0.0), at(1.0));
-        let new = later.iter().filter(|number| !first.contains(number)).count();
+        let new = later
+            .iter()
+            .filter(|number| !first.contains(number))
+            .count();
         // 400 pixels are a little more than three columns of six tiles.
         assert!((18..=24).contains(&new), "{new}");
     }
@@ -183,14 +220,20 @@ mod tests {
         assert_eq!(tiles, [PICTURE.tiles() - 1]);
         let deepest = 1024.0 / 2.0 / 400.0 * f64::from(PICTURE.levels() - 1);
         let tiles = viewer(Path::Zoom).needs(&PICTURE, deepest);
-        assert!(tiles.iter().all(|number| PICTURE.tile(*number).is_some_and(|tile| tile.level == 0)));
+        assert!(
+            tiles
+                .iter()
+                .all(|number| PICTURE.tile(*number).is_some_and(|tile| tile.level == 0))
+        );
     }
 
     #[test]
     fn a_flight_sees_far_tiles_coarser() {
         let tiles = viewer(Path::Flight).needs(&PICTURE, 3.0);
-        let levels: alloc::collections::BTreeSet<_> =
-            tiles.iter().map(|number| PICTURE.tile(*number).unwrap().level).collect();
+        let levels: alloc::collections::BTreeSet<_> = tiles
+            .iter()
+            .map(|number| PICTURE.tile(*number).unwrap().level)
+            .collect();
         assert!(levels.len() >= 4, "{levels:?}");
         assert!((20..400).contains(&tiles.len()), "{}", tiles.len());
         assert_eq!(PICTURE.tile(tiles[0]).unwrap().level, 0);

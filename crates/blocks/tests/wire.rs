@@ -5,10 +5,12 @@ use stackline_blocks::placement::Placement;
 use stackline_blocks::pyramid::Pyramid;
 use stackline_blocks::set::Set;
 use stackline_blocks::wire::control::{
-    Commit, Create, Gone, Join, Joined, Kept, List, Mapped, Missing, Opened, Place, Row, ServerInfo, SetInfo, Told,
-    Written,
+    Commit, Create, Gone, Join, Joined, Kept, List, Mapped, Missing, Opened, Place, Row,
+    ServerInfo, SetInfo, Told, Written,
 };
-use stackline_blocks::wire::data::{Attached, BLOCK_HEAD, BlockHead, Discarded, Disk, Entry, Flushed, Requests};
+use stackline_blocks::wire::data::{
+    Attached, BLOCK_HEAD, BlockHead, Discarded, Disk, Entry, Flushed, Requests,
+};
 use stackline_blocks::wire::greeting::{Hello, Key, MAGIC, Role};
 use stackline_blocks::wire::message::{self, Message};
 use stackline_blocks::wire::{HEAD, Malformed, VERSION, parts};
@@ -26,8 +28,20 @@ fn disk() -> Disk {
 }
 
 fn set(placement: Placement) -> Set {
-    let picture = Some(Pyramid { width: 9, height: 8, tile: 7, pixel_bytes: 3 });
-    Set { name: "kansas".into(), block_size: 49_152, bytes: 1 << 33, replicas: 2, placement, picture }
+    let picture = Some(Pyramid {
+        width: 9,
+        height: 8,
+        tile: 7,
+        pixel_bytes: 3,
+    });
+    Set {
+        name: "kansas".into(),
+        block_size: 49_152,
+        bytes: 1 << 33,
+        replicas: 2,
+        placement,
+        picture,
+    }
 }
 
 fn head() -> BlockHead {
@@ -54,22 +68,98 @@ fn head() -> BlockHead {
 }
 
 fn messages() -> Vec<Message> {
-    let servers =
-        vec![ServerInfo { id: 1, name: "a".into(), address: "10.0.0.1:7".into(), up: true, disks: vec![disk()] }];
-    let place = Place { server: 1, disk: 2, offset: 3 };
-    let row = Row { checksum: 4, places: vec![place.clone(), place] };
-    let kept = Kept { master: 1 << 99, used: 4096, last_set: 0 };
-    let entry = Entry { index: 1, number: 2, disk: 3, offset: 4, length: 5, checksum: 6 };
-    let discarded = Discarded { index: 1, start_read: 2, end_read: 3, start_write: 4 };
-    let placements = [Placement::RoundRobin, Placement::Random(9), Placement::Hash, Placement::Tiles, Placement::Given];
-    let mut all: Vec<Message> = placements.map(|placement| Create { request: 1, about: set(placement) }.into()).into();
+    let servers = vec![ServerInfo {
+        id: 1,
+        name: "a".into(),
+        address: "10.0.0.1:7".into(),
+        up: true,
+        disks: vec![disk()],
+    }];
+    let place = Place {
+        server: 1,
+        disk: 2,
+        offset: 3,
+    };
+    let row = Row {
+        checksum: 4,
+        places: vec![place.clone(), place],
+    };
+    let kept = Kept {
+        master: 1 << 99,
+        used: 4096,
+        last_set: 0,
+    };
+    let entry = Entry {
+        index: 1,
+        number: 2,
+        disk: 3,
+        offset: 4,
+        length: 5,
+        checksum: 6,
+    };
+    let discarded = Discarded {
+        index: 1,
+        start_read: 2,
+        end_read: 3,
+        start_write: 4,
+    };
+    let placements = [
+        Placement::RoundRobin,
+        Placement::Random(9),
+        Placement::Hash,
+        Placement::Tiles,
+        Placement::Given,
+    ];
+    let mut all: Vec<Message> = placements
+        .map(|placement| {
+            Create {
+                request: 1,
+                about: set(placement),
+            }
+            .into()
+        })
+        .into();
     all.extend([
-        Hello { magic: MAGIC, version: VERSION, role: Role::Writer, nonce: [3; 16] }.into(),
-        Opened { request: 1, session: u128::MAX, master: 9, set: 2, about: set(Placement::Tiles), servers }.into(),
-        List { set: 1, serial: 2, supersedes: true, report: false, first_unit: 3, app_send: 4, blocks: vec![5, 6] }
-            .into(),
-        Missing { set: 1, serial: 2, why: 3, blocks: vec![] }.into(),
-        Commit { request: 1, set: 2, blocks: vec![Written { number: 1, row }], seal: true }.into(),
+        Hello {
+            magic: MAGIC,
+            version: VERSION,
+            role: Role::Writer,
+            nonce: [3; 16],
+        }
+        .into(),
+        Opened {
+            request: 1,
+            session: u128::MAX,
+            master: 9,
+            set: 2,
+            about: set(Placement::Tiles),
+            servers,
+        }
+        .into(),
+        List {
+            set: 1,
+            serial: 2,
+            supersedes: true,
+            report: false,
+            first_unit: 3,
+            app_send: 4,
+            blocks: vec![5, 6],
+        }
+        .into(),
+        Missing {
+            set: 1,
+            serial: 2,
+            why: 3,
+            blocks: vec![],
+        }
+        .into(),
+        Commit {
+            request: 1,
+            set: 2,
+            blocks: vec![Written { number: 1, row }],
+            seal: true,
+        }
+        .into(),
         Requests {
             session: 1,
             set: 2,
@@ -93,9 +183,24 @@ fn messages() -> Vec<Message> {
         }
         .into(),
         head().into(),
-        Attached { server: 1, parts: false }.into(),
-        Join { name: "a".into(), address: "a:1".into(), disks: vec![disk()], kept: vec![kept], adopt: true }.into(),
-        Joined { server: 1, master: 2 }.into(),
+        Attached {
+            server: 1,
+            parts: false,
+        }
+        .into(),
+        Join {
+            name: "a".into(),
+            address: "a:1".into(),
+            disks: vec![disk()],
+            kept: vec![kept],
+            adopt: true,
+        }
+        .into(),
+        Joined {
+            server: 1,
+            master: 2,
+        }
+        .into(),
         Gone { set: 3 }.into(),
     ]);
     all
@@ -116,16 +221,51 @@ fn messages_come_back_as_they_were() {
 
 #[test]
 fn what_waits_weighs_at_least_what_it_has_on_its_way() {
-    let row = Row { checksum: 4, places: vec![Place { server: 1, disk: 2, offset: 3 }; 8] };
-    let server = ServerInfo { id: 1, name: "a".repeat(99), address: "b".repeat(99), up: true, disks: vec![disk(); 64] };
-    let info = SetInfo { about: set(Placement::Hash), written: 1, reachable: 2, sealed: true };
+    let row = Row {
+        checksum: 4,
+        places: vec![
+            Place {
+                server: 1,
+                disk: 2,
+                offset: 3
+            };
+            8
+        ],
+    };
+    let server = ServerInfo {
+        id: 1,
+        name: "a".repeat(99),
+        address: "b".repeat(99),
+        up: true,
+        disks: vec![disk(); 64],
+    };
+    let info = SetInfo {
+        about: set(Placement::Hash),
+        written: 1,
+        reachable: 2,
+        sealed: true,
+    };
     let large: [Message; 2] = [
-        Mapped { request: 1, set: 2, first: 3, rows: vec![row; 4096] }.into(),
-        Told { request: 1, sets: vec![info; 4096], servers: vec![server; 100] }.into(),
+        Mapped {
+            request: 1,
+            set: 2,
+            first: 3,
+            rows: vec![row; 4096],
+        }
+        .into(),
+        Told {
+            request: 1,
+            sets: vec![info; 4096],
+            servers: vec![server; 100],
+        }
+        .into(),
     ];
     for message in messages().into_iter().chain(large) {
         let (weight, bytes) = (message.weight(), message.bytes().len() as u64);
-        assert!(weight >= bytes && weight <= 4 * bytes + 512, "{weight} {bytes}");
+        assert!(
+            weight >= bytes && weight <= 4 * bytes + 512,
+            "{weight} {bytes}"
+        );
     }
 }
 
@@ -134,7 +274,10 @@ fn every_shorter_and_longer_message_is_refused() {
     for message in messages() {
         let bytes = message.bytes();
         for length in HEAD..bytes.len() {
-            assert!(Message::read(bytes[4], &bytes[HEAD..length]).is_err(), "{message:?} cut to {length}");
+            assert!(
+                Message::read(bytes[4], &bytes[HEAD..length]).is_err(),
+                "{message:?} cut to {length}"
+            );
         }
         let longer = [&bytes[HEAD..], &[0]].concat();
         assert_eq!(Message::read(bytes[4], &longer), Err(Malformed::Long));
@@ -149,7 +292,11 @@ fn a_block_has_the_header_that_the_document_says() {
 
 #[test]
 fn an_attached_connection_says_whether_data_come_in_parts() {
-    let bytes = Message::from(Attached { server: 0x0102, parts: true }).bytes();
+    let bytes = Message::from(Attached {
+        server: 0x0102,
+        parts: true,
+    })
+    .bytes();
     assert_eq!(bytes, [0, 0, 0, 4, 66, 1, 2, 1]);
 }
 
@@ -157,7 +304,10 @@ fn an_attached_connection_says_whether_data_come_in_parts() {
 fn parts_are_no_longer_than_what_is_left_and_none_is_the_end() {
     assert_eq!(parts::before(49_152), [0, 0, 0xc0, 0]);
     assert_eq!(parts::length([0, 0, 0xc0, 0], 49_152), Ok(Some(49_152)));
-    assert_eq!(parts::length([0, 0, 0xc0, 0], 49_151), Err(Malformed::Field("part")));
+    assert_eq!(
+        parts::length([0, 0, 0xc0, 0], 49_151),
+        Err(Malformed::Field("part"))
+    );
     assert_eq!(parts::length(parts::CUT, 49_152), Ok(None));
     assert_eq!(parts::length([0xff; 4], usize::MAX), Ok(Some(0xffff_ffff)));
 }
@@ -165,10 +315,19 @@ fn parts_are_no_longer_than_what_is_left_and_none_is_the_end() {
 #[test]
 fn a_list_cannot_announce_more_than_it_has() {
     // A list of blocks that says 4,294,967,295 and has none: refused before memory is taken for them.
-    let mut bytes = Message::from(Missing { set: 1, serial: 2, why: 3, blocks: vec![] }).bytes();
+    let mut bytes = Message::from(Missing {
+        set: 1,
+        serial: 2,
+        why: 3,
+        blocks: vec![],
+    })
+    .bytes();
     let end = bytes.len();
     bytes[end - 4..].fill(0xff);
-    assert_eq!(Message::read(bytes[4], &bytes[HEAD..]), Err(Malformed::Short));
+    assert_eq!(
+        Message::read(bytes[4], &bytes[HEAD..]),
+        Err(Malformed::Short)
+    );
 }
 
 #[test]

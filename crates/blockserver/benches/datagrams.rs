@@ -37,14 +37,26 @@ impl Peer for Bare {
     }
 
     fn round(&mut self) -> Figures {
-        let (serving, asking) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        let (serving, asking) = (
+            UdpSocket::bind("127.0.0.1:0").unwrap(),
+            UdpSocket::bind("127.0.0.1:0").unwrap(),
+        );
         serving.connect(asking.local_addr().unwrap()).unwrap();
         asking.connect(serving.local_addr().unwrap()).unwrap();
         let mtu = getsockopt(&serving, sockopt::IpMtu).unwrap() as usize;
-        setsockopt(&serving, sockopt::UdpGsoSegment, &((mtu - HEADERS).min(LONGEST) as i32)).unwrap();
+        setsockopt(
+            &serving,
+            sockopt::UdpGsoSegment,
+            &((mtu - HEADERS).min(LONGEST) as i32),
+        )
+        .unwrap();
         setsockopt(&asking, sockopt::UdpGroSegment, &true).unwrap();
-        socket2::SockRef::from(&asking).set_recv_buffer_size(4 << 20).unwrap();
-        asking.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        socket2::SockRef::from(&asking)
+            .set_recv_buffer_size(4 << 20)
+            .unwrap();
+        asking
+            .set_read_timeout(Some(Duration::from_secs(5)))
+            .unwrap();
         let server = std::thread::spawn(move || {
             let memory = vec![1_u8; BLOCK * BLOCKS as usize];
             let (mut requests, cpu) = ([0; 8 * IN_FLIGHT as usize], own_cpu());
@@ -54,8 +66,14 @@ impl Peer for Bare {
                     return own_cpu() - cpu;
                 }
                 for request in requests[..count].chunks_exact(8) {
-                    let at = (u64::from_be_bytes(request.try_into().unwrap()) % BLOCKS) as usize * BLOCK;
-                    send(serving.as_raw_fd(), &memory[at..at + BLOCK], MsgFlags::empty()).unwrap();
+                    let at =
+                        (u64::from_be_bytes(request.try_into().unwrap()) % BLOCKS) as usize * BLOCK;
+                    send(
+                        serving.as_raw_fd(),
+                        &memory[at..at + BLOCK],
+                        MsgFlags::empty(),
+                    )
+                    .unwrap();
                 }
             }
         });
@@ -64,7 +82,9 @@ impl Peer for Bare {
         while bytes < ROUND as usize * BLOCK {
             let came = (bytes / BLOCK) as u64;
             while asked < ROUND && asked - came <= IN_FLIGHT / 2 {
-                let requests: Vec<u8> = (asked..asked + IN_FLIGHT / 2).flat_map(u64::to_be_bytes).collect();
+                let requests: Vec<u8> = (asked..asked + IN_FLIGHT / 2)
+                    .flat_map(u64::to_be_bytes)
+                    .collect();
                 asked += IN_FLIGHT / 2;
                 asking.send(&requests).unwrap();
             }
@@ -72,7 +92,11 @@ impl Peer for Bare {
         }
         let wall = begun.elapsed();
         asking.send(&[]).unwrap();
-        Figures { blocks: ROUND, wall, server_cpu_s: server.join().unwrap() }
+        Figures {
+            blocks: ROUND,
+            wall,
+            server_cpu_s: server.join().unwrap(),
+        }
     }
 }
 
@@ -80,9 +104,22 @@ fn main() {
     let rounds = rounds::asked_for();
     let site = Site::new(1);
     ours::load(&site, BLOCKS);
-    let reading = Reading { round: ROUND, in_flight: IN_FLIGHT, number: |at| at % BLOCKS };
-    let options = Options { transport: Transport::Udp, ..ours::discarding() };
-    let ours = Ours { name: "stackline, UDP".into(), site, options, reading, threads: &["client", "disk", "master"] };
+    let reading = Reading {
+        round: ROUND,
+        in_flight: IN_FLIGHT,
+        number: |at| at % BLOCKS,
+    };
+    let options = Options {
+        transport: Transport::Udp,
+        ..ours::discarding()
+    };
+    let ours = Ours {
+        name: "stackline, UDP".into(),
+        site,
+        options,
+        reading,
+        threads: &["client", "disk", "master"],
+    };
     let mut peers: Vec<Box<dyn Peer>> = vec![Box::new(ours), Box::new(Bare)];
     let all = rounds::in_turns(&mut peers, rounds);
     println!(

@@ -41,20 +41,45 @@ impl Peer for Fio {
 
     fn round(&mut self) -> Figures {
         let output = Command::new("fio")
-            .args(["--name=read", "--rw=randread", "--direct=1", "--readonly", "--ioengine=libaio", "--norandommap"])
-            .args(["--output-format=json", &format!("--iodepth={DEPTH}"), &format!("--bs={BLOCK}")])
-            .args([format!("--filename={}", self.file.display()), format!("--offset={FIRST}")])
-            .args([format!("--size={}", BLOCKS * BLOCK as u64), format!("--io_size={}", ROUND * BLOCK as u64)])
+            .args([
+                "--name=read",
+                "--rw=randread",
+                "--direct=1",
+                "--readonly",
+                "--ioengine=libaio",
+                "--norandommap",
+            ])
+            .args([
+                "--output-format=json",
+                &format!("--iodepth={DEPTH}"),
+                &format!("--bs={BLOCK}"),
+            ])
+            .args([
+                format!("--filename={}", self.file.display()),
+                format!("--offset={FIRST}"),
+            ])
+            .args([
+                format!("--size={}", BLOCKS * BLOCK as u64),
+                format!("--io_size={}", ROUND * BLOCK as u64),
+            ])
             .output()
             .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         let job = &said["jobs"][0];
         let number = |value: &serde_json::Value| value.as_f64().unwrap();
         let seconds = number(&job["read"]["runtime"]) / 1e3;
         let cpu = (number(&job["usr_cpu"]) + number(&job["sys_cpu"])) / 100.0 * seconds;
         let blocks = number(&job["read"]["total_ios"]) as u64;
-        Figures { blocks, wall: Duration::from_secs_f64(seconds), server_cpu_s: cpu }
+        Figures {
+            blocks,
+            wall: Duration::from_secs_f64(seconds),
+            server_cpu_s: cpu,
+        }
     }
 }
 
@@ -64,8 +89,13 @@ fn site() -> (Site, PathBuf) {
     let path = site.directory.path().join("direct");
     std::fs::create_dir_all(&path).unwrap();
     let disk = Disk::open(&path, true, Some(BLOCKS * BLOCK as u64 * 2)).unwrap();
-    let options = server::Options { cache: 0, depth: DEPTH, ..site.options(0) };
-    site.servers.push(server::start(options, vec![disk]).unwrap());
+    let options = server::Options {
+        cache: 0,
+        depth: DEPTH,
+        ..site.options(0)
+    };
+    site.servers
+        .push(server::start(options, vec![disk]).unwrap());
     site.wait_for(1);
     (site, path.join("stackline.blocks"))
 }
@@ -75,11 +105,25 @@ fn main() {
     let begun = Instant::now();
     let (site, file) = site();
     ours::load(&site, BLOCKS);
-    println!("{} MiB loaded in {:.1} s", (BLOCKS * BLOCK as u64) >> 20, begun.elapsed().as_secs_f64());
+    println!(
+        "{} MiB loaded in {:.1} s",
+        (BLOCKS * BLOCK as u64) >> 20,
+        begun.elapsed().as_secs_f64()
+    );
     // Half of what is on its way is asked for at once: there are always more wanted than can be read at once.
-    let reading = Reading { round: ROUND, in_flight: 4 * DEPTH as u64, number: scattered };
+    let reading = Reading {
+        round: ROUND,
+        in_flight: 4 * DEPTH as u64,
+        number: scattered,
+    };
     let threads = &["client", "disk", "master"];
-    let ours = Ours { name: "stackline".into(), site, options: ours::discarding(), reading, threads };
+    let ours = Ours {
+        name: "stackline".into(),
+        site,
+        options: ours::discarding(),
+        reading,
+        threads,
+    };
     let mut peers: Vec<Box<dyn Peer>> = vec![Box::new(ours)];
     if Command::new("fio").arg("--version").output().is_ok() {
         peers.push(Box::new(Fio { file }));

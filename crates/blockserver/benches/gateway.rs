@@ -24,7 +24,12 @@ const ROUND: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 3;
 
 /// Blocks a second, with so many connections that each ask for one block after the other, or one range of many.
-fn by_http(address: SocketAddr, connections: u64, path: impl Fn(u64) -> String + Sync, each: u64) -> f64 {
+fn by_http(
+    address: SocketAddr,
+    connections: u64,
+    path: impl Fn(u64) -> String + Sync,
+    each: u64,
+) -> f64 {
     let (count, begun) = (AtomicU64::new(0), Instant::now());
     std::thread::scope(|scope| {
         for connection in 0..connections {
@@ -58,7 +63,12 @@ fn by_client(site: &Site) -> f64 {
 
 fn main() {
     let site = Site::new(1);
-    site.load(&Set { block_size: BLOCK, bytes: BLOCKS * u64::from(BLOCK), ..set("map", 1, 1) }).unwrap();
+    site.load(&Set {
+        block_size: BLOCK,
+        bytes: BLOCKS * u64::from(BLOCK),
+        ..set("map", 1, 1)
+    })
+    .unwrap();
     let gateway = http::start(&site);
     let address = gateway.address();
     let block = |number: u64| format!("/map/{number}");
@@ -68,11 +78,26 @@ fn main() {
     type Row<'r> = (&'r str, Box<dyn Fn() -> f64 + 'r>);
     let rows: [Row<'_>; 6] = [
         ("client library, all at once", Box::new(|| by_client(&site))),
-        ("gateway, 1 connection, a block at a time", Box::new(|| by_http(address, 1, block, 1))),
-        ("gateway, 8 connections, a block at a time", Box::new(|| by_http(address, 8, block, 1))),
-        ("gateway, 64 connections, a block at a time", Box::new(|| by_http(address, 64, block, 1))),
-        ("gateway, 1 connection, the whole set", Box::new(|| by_http(address, 1, whole, BLOCKS))),
-        ("gateway, 4 connections, the whole set", Box::new(|| by_http(address, 4, whole, BLOCKS))),
+        (
+            "gateway, 1 connection, a block at a time",
+            Box::new(|| by_http(address, 1, block, 1)),
+        ),
+        (
+            "gateway, 8 connections, a block at a time",
+            Box::new(|| by_http(address, 8, block, 1)),
+        ),
+        (
+            "gateway, 64 connections, a block at a time",
+            Box::new(|| by_http(address, 64, block, 1)),
+        ),
+        (
+            "gateway, 1 connection, the whole set",
+            Box::new(|| by_http(address, 1, whole, BLOCKS)),
+        ),
+        (
+            "gateway, 4 connections, the whole set",
+            Box::new(|| by_http(address, 4, whole, BLOCKS)),
+        ),
     ];
     let mut figures = vec![Vec::new(); rows.len()];
     // In turns, so that what the machine does besides meets all of them.

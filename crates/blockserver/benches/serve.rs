@@ -25,9 +25,19 @@ fn main() {
     let rounds = rounds::asked_for();
     let site = Site::new(1);
     ours::load(&site, BLOCKS);
-    let reading = Reading { round: ROUND, in_flight: IN_FLIGHT, number: |at| at % BLOCKS };
+    let reading = Reading {
+        round: ROUND,
+        in_flight: IN_FLIGHT,
+        number: |at| at % BLOCKS,
+    };
     let threads = &["client", "disk", "master"];
-    let ours = Ours { name: "stackline".into(), site, options: ours::discarding(), reading, threads };
+    let ours = Ours {
+        name: "stackline".into(),
+        site,
+        options: ours::discarding(),
+        reading,
+        threads,
+    };
     let mut peers: Vec<Box<dyn Peer>> = vec![Box::new(ours), Box::new(bare::Bare)];
     peers.extend(nginx::start().map(|nginx| Box::new(nginx) as Box<dyn Peer>));
     peers.extend(redis::start().map(|redis| Box::new(redis) as Box<dyn Peer>));
@@ -38,6 +48,9 @@ fn main() {
     rounds::print(&peers, &all);
     for (peer, figures) in peers.iter().zip(&all).skip(1) {
         let (cpu, least, most) = rounds::ratio(&all[0], figures, rounds::Figures::cpu_us_a_block);
-        println!("server CPU a block of stackline by that of {}: {cpu:.2} ({least:.2}..{most:.2})", peer.name());
+        println!(
+            "server CPU a block of stackline by that of {}: {cpu:.2} ({least:.2}..{most:.2})",
+            peer.name()
+        );
     }
 }

@@ -24,7 +24,11 @@ const ROUND: u64 = 40_000;
 const MOST: usize = 4;
 
 fn reading(servers: usize) -> Reading {
-    Reading { round: ROUND, in_flight: IN_FLIGHT * servers as u64, number: |at| at % BLOCKS }
+    Reading {
+        round: ROUND,
+        in_flight: IN_FLIGHT * servers as u64,
+        number: |at| at % BLOCKS,
+    }
 }
 
 fn stackline(servers: usize) -> Box<dyn Peer> {
@@ -32,7 +36,13 @@ fn stackline(servers: usize) -> Box<dyn Peer> {
     ours::load(&site, BLOCKS);
     let threads = &["client", "disk", "master"];
     let name = format!("stackline, {servers}");
-    Box::new(Ours { name, site, options: ours::discarding(), reading: reading(servers), threads })
+    Box::new(Ours {
+        name,
+        site,
+        options: ours::discarding(),
+        reading: reading(servers),
+        threads,
+    })
 }
 
 fn bare(servers: usize) -> Box<dyn Peer> {
@@ -41,12 +51,20 @@ fn bare(servers: usize) -> Box<dyn Peer> {
     site.wait_for(servers);
     ours::load(&site, BLOCKS);
     let name = format!("bare senders, {servers}");
-    Box::new(Ours { name, site, options: ours::discarding(), reading: reading(servers), threads: &[sender::THREAD] })
+    Box::new(Ours {
+        name,
+        site,
+        options: ours::discarding(),
+        reading: reading(servers),
+        threads: &[sender::THREAD],
+    })
 }
 
 fn main() {
     let rounds = rounds::asked_for();
-    let mut peers: Vec<Box<dyn Peer>> = (1..=MOST).flat_map(|servers| [stackline(servers), bare(servers)]).collect();
+    let mut peers: Vec<Box<dyn Peer>> = (1..=MOST)
+        .flat_map(|servers| [stackline(servers), bare(servers)])
+        .collect();
     let all = rounds::in_turns(&mut peers, rounds);
     println!(
         "{ROUND} blocks of {BLOCK} B a round, {IN_FLIGHT} in flight at each, {rounds} rounds in turns; medians (least to most)"

@@ -16,7 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const PATIENCE: Duration = Duration(60_000_000_000);
 
 fn options(session: u128) -> Options {
-    let mut options = Options { token: session.to_be_bytes(), ..Options::default() };
+    let mut options = Options {
+        token: session.to_be_bytes(),
+        ..Options::default()
+    };
     options.blast.patience = PATIENCE;
     options
 }
@@ -46,16 +49,27 @@ impl Blasts {
         stopped: &Arc<AtomicBool>,
     ) -> std::io::Result<Self> {
         let (connection, stopped) = (connection.try_clone()?, Arc::clone(stopped));
-        let interrupt = Interrupt::new(move || stopped.load(Ordering::Relaxed) || is_closed(&connection));
-        let options = Options { interrupt: Some(interrupt), ..options(session) };
-        Ok(Self { channel: Channel::connect(to, &options).map_err(failed)? })
+        let interrupt =
+            Interrupt::new(move || stopped.load(Ordering::Relaxed) || is_closed(&connection));
+        let options = Options {
+            interrupt: Some(interrupt),
+            ..options(session)
+        };
+        Ok(Self {
+            channel: Channel::connect(to, &options).map_err(failed)?,
+        })
     }
 
     /// Sends a block; when it returns, the client has it.
     ///
     /// # Errors
     /// When the client is gone, or takes nothing for a minute.
-    pub(crate) fn block(&mut self, mut connection: &TcpStream, head: &BlockHead, data: &[u8]) -> std::io::Result<()> {
+    pub(crate) fn block(
+        &mut self,
+        mut connection: &TcpStream,
+        head: &BlockHead,
+        data: &[u8],
+    ) -> std::io::Result<()> {
         connection.write_all(&Message::from(head.clone()).bytes())?;
         self.channel.send(data).map_err(failed)
     }
@@ -65,8 +79,15 @@ impl Blasts {
 fn is_closed(connection: &TcpStream) -> bool {
     use nix::sys::socket::{MsgFlags, recv};
     use std::os::fd::AsRawFd as _;
-    let looked = recv(connection.as_raw_fd(), &mut [0], MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT);
-    !matches!(looked, Ok(1) | Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR))
+    let looked = recv(
+        connection.as_raw_fd(),
+        &mut [0],
+        MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT,
+    );
+    !matches!(
+        looked,
+        Ok(1) | Err(nix::errno::Errno::EAGAIN | nix::errno::Errno::EINTR)
+    )
 }
 
 /// Where a client waits for a server's blocks.
@@ -80,7 +101,9 @@ impl Landing {
     /// # Errors
     /// What the system says.
     pub(crate) fn open(at: IpAddr, session: u128) -> std::io::Result<Self> {
-        Ok(Self { listener: Listener::bind(SocketAddr::new(at, 0), &options(session)).map_err(failed)? })
+        Ok(Self {
+            listener: Listener::bind(SocketAddr::new(at, 0), &options(session)).map_err(failed)?,
+        })
     }
 
     /// Its port.
@@ -95,10 +118,16 @@ impl Landing {
     ///
     /// # Errors
     /// That it is over.
-    pub(crate) fn accept(mut self, over: impl Fn() -> bool + Send + Sync + 'static) -> std::io::Result<Landed> {
+    pub(crate) fn accept(
+        mut self,
+        over: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> std::io::Result<Landed> {
         self.listener.interrupted_by(Interrupt::new(over));
         let channel = self.listener.accept().map_err(failed)?;
-        Ok(Landed { channel, _listener: self.listener })
+        Ok(Landed {
+            channel,
+            _listener: self.listener,
+        })
     }
 }
 

@@ -34,7 +34,11 @@ impl Buffer {
     /// The bytes of the block.
     #[must_use]
     pub fn data(&self) -> &[u8] {
-        if self.memory.is_empty() { &[] } else { &self.memory[self.range(self.length)] }
+        if self.memory.is_empty() {
+            &[]
+        } else {
+            &self.memory[self.range(self.length)]
+        }
     }
 }
 
@@ -48,7 +52,11 @@ const KEPT: usize = 64;
 impl Pool {
     /// One for a block.
     pub fn take(&self) -> Buffer {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()
+            .unwrap_or_default()
     }
 
     /// One that is no longer used.
@@ -70,7 +78,10 @@ mod tests {
         assert_eq!(buffer.data(), b"");
         for length in [1, 4096, 4097, 49_152, 100] {
             let pages = buffer.pages(length);
-            assert_eq!((pages.as_ptr().addr() % PAGE, pages.len()), (0, length.next_multiple_of(PAGE)));
+            assert_eq!(
+                (pages.as_ptr().addr() % PAGE, pages.len()),
+                (0, length.next_multiple_of(PAGE))
+            );
             pages[0] = 7;
             assert_eq!((buffer.data().len(), buffer.data()[0]), (length, 7));
         }

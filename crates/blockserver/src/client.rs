@@ -32,7 +32,8 @@ use stackline_blocks::client::{Arrival, Tally};
 use stackline_blocks::limits;
 use stackline_blocks::set::Set;
 use stackline_blocks::wire::control::{
-    Ask, Commit, Create, Created, Delete, Map, Missing, Open, Reserve, Row, ServerInfo, SetInfo, Told,
+    Ask, Commit, Create, Created, Delete, Map, Missing, Open, Reserve, Row, ServerInfo, SetInfo,
+    Told,
 };
 use stackline_blocks::wire::data::BlockHead;
 use stackline_blocks::wire::greeting::{Key, Role};
@@ -167,7 +168,9 @@ pub struct Client {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("options", &self.shared.options).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("options", &self.shared.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -178,16 +181,29 @@ impl Client {
     /// As [`connection::connect`].
     pub fn connect(master: &str, options: Options) -> Result<Self> {
         if options.pace.is_some() && !matches!(options.transport, Transport::Udp | Transport::Rtp) {
-            return Err(Error::input("only datagrams are paced")
-                .hint("the transports udp and rtp send them; tcp and blast find their pace themselves"));
+            return Err(Error::input("only datagrams are paced").hint(
+                "the transports udp and rtp send them; tcp and blast find their pace themselves",
+            ));
         }
-        let role = if options.key.is_some() { Role::Loader } else { Role::Client };
+        let role = if options.key.is_some() {
+            Role::Loader
+        } else {
+            Role::Client
+        };
         let (receiver, sender) = connection::connect(master, role, options.key.as_ref(), None)?;
         let drawn = || (crate::key::number().unwrap_or(1) as u64 >> 24) << 20;
         let first_unit = options.first_unit.unwrap_or_else(drawn);
-        let capture = options.capture.as_deref().map(list_trace::Writer::create).transpose()?.map(Mutex::new);
+        let capture = options
+            .capture
+            .as_deref()
+            .map(list_trace::Writer::create)
+            .transpose()?
+            .map(Mutex::new);
         let machine = stackline_blocks::Client::new(first_unit);
-        let known = Known { machine, ..Known::default() };
+        let known = Known {
+            machine,
+            ..Known::default()
+        };
         let shared = Arc::new(Shared {
             options,
             known: Mutex::new(known),
@@ -215,23 +231,43 @@ impl Client {
     /// # Errors
     /// When there is no such set, or the master does not answer.
     pub fn open(&self, name: &str) -> Result<OpenSet> {
-        let answer = self.shared.ask(|request| Open { request, name: name.to_owned() }.into())?;
-        let Message::Opened(opened) = answer else { return Err(refusal(&answer)) };
+        let answer = self.shared.ask(|request| {
+            Open {
+                request,
+                name: name.to_owned(),
+            }
+            .into()
+        })?;
+        let Message::Opened(opened) = answer else {
+            return Err(refusal(&answer));
+        };
         if let Some(fault) = opened.about.fault() {
-            return Err(Error::environment(format!("what the master says of the set {name} cannot be: {fault}")));
+            return Err(Error::environment(format!(
+                "what the master says of the set {name} cannot be: {fault}"
+            )));
         }
         {
             let mut known = lock(&self.shared.known);
             known.machine.opened(opened.set, opened.about.clone());
             known.session = opened.session;
-            known.servers.extend(opened.servers.iter().map(|server| (server.id, server.clone())));
+            known.servers.extend(
+                opened
+                    .servers
+                    .iter()
+                    .map(|server| (server.id, server.clone())),
+            );
         }
-        self.shared.reach(&opened.servers, opened.session, links::REACHING);
+        self.shared
+            .reach(&opened.servers, opened.session, links::REACHING);
         if opened.about.blocks() <= MAPPED {
             let rows = self.map(opened.set, 0, opened.about.blocks())?;
             lock(&self.shared.known).rows.insert(opened.set, rows);
         }
-        Ok(OpenSet { id: opened.set, master: opened.master, about: opened.about })
+        Ok(OpenSet {
+            id: opened.set,
+            master: opened.master,
+            about: opened.about,
+        })
     }
 
     /// Where blocks are.
@@ -243,8 +279,18 @@ impl Client {
         while (rows.len() as u64) < count {
             let first = first + rows.len() as u64;
             let left = (count - rows.len() as u64).min(limits::LONGEST_BATCH as u64);
-            let answer = self.shared.ask(|request| Map { request, set, first, count: left as u32 }.into())?;
-            let Message::Mapped(mapped) = answer else { return Err(refusal(&answer)) };
+            let answer = self.shared.ask(|request| {
+                Map {
+                    request,
+                    set,
+                    first,
+                    count: left as u32,
+                }
+                .into()
+            })?;
+            let Message::Mapped(mapped) = answer else {
+                return Err(refusal(&answer));
+            };
             if mapped.rows.is_empty() {
                 break;
             }
@@ -265,7 +311,12 @@ impl Client {
     ///
     /// # Errors
     /// As for [`Client::request`].
-    pub fn request_directly(&self, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<SentList> {
+    pub fn request_directly(
+        &self,
+        set: u32,
+        blocks: Vec<u64>,
+        supersedes: bool,
+    ) -> Result<SentList> {
         self.shared.request(set, blocks, supersedes, true)
     }
 
@@ -273,7 +324,8 @@ impl Client {
     pub fn next(&self, within: Option<Duration>) -> Option<Event> {
         let until = within.map(|within| std::time::Instant::now() + within);
         loop {
-            let left = until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
+            let left =
+                until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
             let (mut event, before) = self.shared.events.take(left)?;
             let is_old = |set: u32| lock(&self.shared.known).withdrawals(set) > before;
             match &mut event {
@@ -288,7 +340,9 @@ impl Client {
     /// [`Client::next`] gives a block again that it has given.
     pub fn give_back(&self, block: Box<Block>) {
         let withdrawals = lock(&self.shared.known).withdrawals(block.head.set);
-        self.shared.events.put_again(Event::Block(block), withdrawals);
+        self.shared
+            .events
+            .put_again(Event::Block(block), withdrawals);
     }
 
     /// Nothing that was asked for of a set is wanted any more. What has come and was not taken, and what comes yet, is unwanted.
@@ -303,15 +357,27 @@ impl Client {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let known = lock(&self.shared.known);
-        let away = known.away.iter().map(|(id, words)| format!("{}: {words}", known.server(*id)));
+        let away = known
+            .away
+            .iter()
+            .map(|(id, words)| format!("{}: {words}", known.server(*id)));
         let damaged = known.damaged.iter().map(|(place, damaged)| {
             let all = damaged.blocks.len() as u64;
-            let blocks = |count: u64| if count == 1 { "1 block".to_owned() } else { format!("{count} blocks") };
+            let blocks = |count: u64| {
+                if count == 1 {
+                    "1 block".to_owned()
+                } else {
+                    format!("{count} blocks")
+                }
+            };
             let holder = known.disk(*place);
             match damaged.covered {
                 0 if all == 1 => format!("{holder} holds a damaged block"),
                 0 => format!("{holder} holds {all} damaged blocks"),
-                covered => format!("{} came from another copy: {holder} holds damaged ones", blocks(covered)),
+                covered => format!(
+                    "{} came from another copy: {holder} holds damaged ones",
+                    blocks(covered)
+                ),
             }
         });
         away.chain(damaged).collect()
@@ -359,7 +425,13 @@ impl Client {
     /// # Errors
     /// When there is none, or this client may not write.
     pub fn delete(&self, name: &str) -> Result<()> {
-        self.shared.done(|request| Delete { request, name: name.to_owned() }.into())
+        self.shared.done(|request| {
+            Delete {
+                request,
+                name: name.to_owned(),
+            }
+            .into()
+        })
     }
 
     /// Whether the master is there, as far as is known.
@@ -368,7 +440,13 @@ impl Client {
     }
 
     pub(crate) fn create(&self, about: &Set) -> Result<Created> {
-        match self.shared.ask(|request| Create { request, about: about.clone() }.into())? {
+        match self.shared.ask(|request| {
+            Create {
+                request,
+                about: about.clone(),
+            }
+            .into()
+        })? {
             Message::Created(created) => Ok(created),
             other => Err(refusal(&other)),
         }
@@ -376,7 +454,15 @@ impl Client {
 
     pub(crate) fn reserve(&self, set: u32, blocks: &[u64], given: &[u32]) -> Result<Vec<Row>> {
         let (blocks, given) = (blocks.to_vec(), given.to_vec());
-        match self.shared.ask(|request| Reserve { request, set, blocks, given }.into())? {
+        match self.shared.ask(|request| {
+            Reserve {
+                request,
+                set,
+                blocks,
+                given,
+            }
+            .into()
+        })? {
             Message::Reserved(reserved) => Ok(reserved.rows),
             other => Err(refusal(&other)),
         }
@@ -429,9 +515,8 @@ pub(crate) const READ_ON: &str = "sets that are open can be read on";
 
 fn master_gone(sent_away: Option<&String>) -> Error {
     match sent_away {
-        Some(words) => {
-            Error::environment(words.clone()).hint("another try may succeed; else close other clients first")
-        }
+        Some(words) => Error::environment(words.clone())
+            .hint("another try may succeed; else close other clients first"),
         None => Error::environment("the master is gone").hint(READ_ON),
     }
 }
@@ -446,15 +531,23 @@ impl Known {
     /// `server s1 at 10.0.0.6:7490`.
     fn server(&self, id: u16) -> String {
         let info = self.servers.get(&id);
-        info.map_or_else(|| format!("server {id}"), |info| format!("server {} at {}", info.name, info.address))
+        info.map_or_else(
+            || format!("server {id}"),
+            |info| format!("server {} at {}", info.name, info.address),
+        )
     }
 
     /// `server s1, disk /data/a`.
     fn disk(&self, (server, disk): (u16, u16)) -> String {
         let info = self.servers.get(&server);
         let name = info.map_or_else(|| server.to_string(), |info| info.name.clone());
-        let path = info.and_then(|info| info.disks.get(usize::from(disk))).map(|disk| disk.path.clone());
-        format!("server {name}, disk {}", path.unwrap_or_else(|| disk.to_string()))
+        let path = info
+            .and_then(|info| info.disks.get(usize::from(disk)))
+            .map(|disk| disk.path.clone());
+        format!(
+            "server {name}, disk {}",
+            path.unwrap_or_else(|| disk.to_string())
+        )
     }
 }
 
@@ -473,7 +566,9 @@ impl Shared {
 
     fn send(&self, message: &Message) -> Result<()> {
         let mut master = lock(&self.master);
-        let sent = master.as_mut().is_some_and(|master| master.message(message).is_ok());
+        let sent = master
+            .as_mut()
+            .is_some_and(|master| master.message(message).is_ok());
         if sent {
             return Ok(());
         }
@@ -555,8 +650,12 @@ impl Shared {
     fn ask_again(&self) {
         let sets: Vec<u32> = lock(&self.known).rows.keys().copied().collect();
         for set in sets {
-            let wanted: Vec<u64> =
-                lock(&self.known).machine.outstanding(set).into_iter().map(|(number, _)| number).collect();
+            let wanted: Vec<u64> = lock(&self.known)
+                .machine
+                .outstanding(set)
+                .into_iter()
+                .map(|(number, _)| number)
+                .collect();
             for part in wanted.chunks(limits::LONGEST_LIST) {
                 // Where no server can be reached, that was reported when the last of them went.
                 let _ = self.request(set, part.to_vec(), false, true);
@@ -575,10 +674,20 @@ impl Shared {
         }
         let (gone, withdrawals) = {
             let mut known = lock(&self.known);
-            (known.machine.missing(missing), known.withdrawals(missing.set))
+            (
+                known.machine.missing(missing),
+                known.withdrawals(missing.set),
+            )
         };
         for number in gone {
-            self.tell_of_block(Event::Failed { set: missing.set, number, why: Why::of(missing.why) }, withdrawals);
+            self.tell_of_block(
+                Event::Failed {
+                    set: missing.set,
+                    number,
+                    why: Why::of(missing.why),
+                },
+                withdrawals,
+            );
         }
     }
 
@@ -610,7 +719,11 @@ impl Shared {
     fn goes_around(&self, set: u32) -> bool {
         let links = lock(&self.links);
         let known = lock(&self.known);
-        known.rows.contains_key(&set) && known.servers.values().any(|one| one.up && !links.contains_key(&one.id))
+        known.rows.contains_key(&set)
+            && known
+                .servers
+                .values()
+                .any(|one| one.up && !links.contains_key(&one.id))
     }
 
     // --- blocks ---
@@ -618,21 +731,41 @@ impl Shared {
     fn came(&self, head: BlockHead, data: Vec<u8>) {
         let at = now();
         if self.options.check && !self.options.discard && crc32fast::hash(&data) != head.checksum {
-            return self.try_elsewhere(head.set, head.number, (head.server, head.disk), Why::Corrupt);
+            return self.try_elsewhere(
+                head.set,
+                head.number,
+                (head.server, head.disk),
+                Why::Corrupt,
+            );
         }
         let (arrival, withdrawals) = {
             let mut known = lock(&self.known);
-            (known.machine.arrived(at, &head), known.withdrawals(head.set))
+            (
+                known.machine.arrived(at, &head),
+                known.withdrawals(head.set),
+            )
         };
         let wanted = arrival == Arrival::Wanted;
-        self.tell_of_block(Event::Block(Box::new(Block { head, data, at, wanted })), withdrawals);
+        self.tell_of_block(
+            Event::Block(Box::new(Block {
+                head,
+                data,
+                at,
+                wanted,
+            })),
+            withdrawals,
+        );
     }
 
     /// A copy of a block cannot be had: another one is asked for, or it is reported.
     fn try_elsewhere(&self, set: u32, number: u64, (server, disk): (u16, u16), why: Why) {
         let (again, withdrawals) = {
             let mut known = lock(&self.known);
-            let row = known.rows.get(&set).and_then(|rows| rows.get(number as usize)).cloned();
+            let row = known
+                .rows
+                .get(&set)
+                .and_then(|rows| rows.get(number as usize))
+                .cloned();
             let failed = known.failed.entry((set, number)).or_default();
             failed.insert((server, disk));
             let failed = &*failed;

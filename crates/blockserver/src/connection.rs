@@ -70,7 +70,10 @@ pub struct Sender {
 
 impl Sender {
     const fn new(stream: TcpStream) -> Self {
-        Self { stream, buffer: Vec::new() }
+        Self {
+            stream,
+            buffer: Vec::new(),
+        }
     }
 
     /// Sends a message.
@@ -87,7 +90,9 @@ impl Sender {
     /// When the connection is gone.
     pub fn messages(&mut self, messages: &[Message]) -> io::Result<()> {
         self.buffer.clear();
-        messages.iter().for_each(|message| message.put(&mut self.buffer));
+        messages
+            .iter()
+            .for_each(|message| message.put(&mut self.buffer));
         let sent = self.stream.write_all(&self.buffer);
         if self.buffer.capacity() > KEPT {
             self.buffer = Vec::new();
@@ -104,8 +109,10 @@ impl Sender {
         message.put(&mut self.buffer);
         let (head, mut done) = (self.buffer.len(), 0);
         while done < head + data.len() {
-            let parts =
-                [IoSlice::new(&self.buffer[done.min(head)..]), IoSlice::new(&data[done.saturating_sub(head)..])];
+            let parts = [
+                IoSlice::new(&self.buffer[done.min(head)..]),
+                IoSlice::new(&data[done.saturating_sub(head)..]),
+            ];
             match self.stream.write_vectored(&parts) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => done += count,
@@ -163,7 +170,12 @@ fn tune(stream: &TcpStream, send: Option<usize>, receive: Option<usize>) -> io::
 ///
 /// # Errors
 /// When nobody answers, the other side speaks another version or does not hold the key.
-pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Option<usize>) -> Result<Halves> {
+pub fn connect(
+    address: &str,
+    role: Role,
+    key: Option<&Key>,
+    receive_buffer: Option<usize>,
+) -> Result<Halves> {
     let failed = |error: io::Error| {
         Error::environment(format!("{address} cannot be reached: {error}"))
             .hint("is it running there, and is that its address?")
@@ -174,7 +186,8 @@ pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Opt
     let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
         .map_err(|error| {
-            Error::input(format!("{address} is no address: {error}")).hint("write HOST:PORT, as in 10.0.0.5:7480")
+            Error::input(format!("{address} is no address: {error}"))
+                .hint("write HOST:PORT, as in 10.0.0.5:7480")
         })?
         .collect();
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -192,18 +205,35 @@ pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Opt
     tune(&stream, None, receive_buffer).map_err(failed)?;
     if matches!(role, Role::Client | Role::Loader) {
         // A master whose machine went down is noticed also by who asks it nothing.
-        let alive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(Duration::from_secs(1)).with_retries(3);
-        SockRef::from(&stream).set_tcp_keepalive(&alive).map_err(failed)?;
+        let alive = TcpKeepalive::new()
+            .with_time(KEEPALIVE)
+            .with_interval(Duration::from_secs(1))
+            .with_retries(3);
+        SockRef::from(&stream)
+            .set_tcp_keepalive(&alive)
+            .map_err(failed)?;
     }
     stream.set_write_timeout(Some(GREETING)).map_err(failed)?;
     let (mut receiver, mut sender) = halves(stream).map_err(failed)?;
     let deadline = Deadline::within(GREETING);
     let ours = nonce().map_err(failed)?;
-    sender.message(&Hello { magic: MAGIC, version: VERSION, role, nonce: ours }.into()).map_err(failed)?;
+    sender
+        .message(
+            &Hello {
+                magic: MAGIC,
+                version: VERSION,
+                role,
+                nonce: ours,
+            }
+            .into(),
+        )
+        .map_err(failed)?;
     let answer = receiver.message_by(&deadline, limits::LONGEST_GREETING);
     let welcome = match answer {
         Ok(Message::Welcome(welcome)) => welcome,
-        Ok(Message::Refused(refused)) => return Err(refusal(address, Why::of(refused.why), &refused.words)),
+        Ok(Message::Refused(refused)) => {
+            return Err(refusal(address, Why::of(refused.why), &refused.words));
+        }
         Err(Ended::Silent) => return Err(silent(address)),
         Err(Ended::Closed) => {
             return Err(Error::environment(format!("{address} closed the connection without a word")).hint(
@@ -211,17 +241,26 @@ pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Opt
             ));
         }
         Ok(_) | Err(_) => {
-            return Err(Error::environment(format!("what answers at {address} is no block server"))
-                .hint("the port of a master is the one that `stackline blocks master` prints"));
+            return Err(Error::environment(format!(
+                "what answers at {address} is no block server"
+            ))
+            .hint("the port of a master is the one that `stackline blocks master` prints"));
         }
     };
     if welcome.version != VERSION {
-        let words = format!("it speaks version {}, this program {VERSION}", welcome.version);
+        let words = format!(
+            "it speaks version {}, this program {VERSION}",
+            welcome.version
+        );
         return Err(refusal(address, Why::Version, &words));
     }
     if let Some(key) = key.filter(|_| role.proves()) {
         if !key.verifies(&welcome.proof, true, role, &ours, &welcome.nonce) {
-            return Err(refusal(address, Why::Key, "the other side does not hold this key"));
+            return Err(refusal(
+                address,
+                Why::Key,
+                "the other side does not hold this key",
+            ));
         }
         let proof = key.proof(false, role, &ours, &welcome.nonce);
         sender.message(&Prove { proof }.into()).map_err(failed)?;
@@ -233,8 +272,10 @@ pub fn connect(address: &str, role: Role, key: Option<&Key>, receive_buffer: Opt
 
 /// That somebody has taken a connection and says nothing.
 pub(crate) fn silent(address: &str) -> Error {
-    Error::environment(format!("{address} does not answer, though it can be connected to"))
-        .hint("is it stopped, or has it no time? another try may succeed")
+    Error::environment(format!(
+        "{address} does not answer, though it can be connected to"
+    ))
+    .hint("is it stopped, or has it no time? another try may succeed")
 }
 
 /// That there is no key where one is needed.
@@ -248,7 +289,9 @@ fn refusal(address: &str, why: Why, words: &str) -> Error {
     let error = Error::environment(format!("{address} refuses: {words}"));
     match why {
         Why::Version => error.hint("run the same version of stackline on both sides"),
-        Why::Key => error.hint("master, servers and loaders need the same file of `stackline blocks key`"),
+        Why::Key => {
+            error.hint("master, servers and loaders need the same file of `stackline blocks key`")
+        }
         Why::Limit => error.hint("another try may succeed; else close other clients first"),
         _ => error,
     }
@@ -258,30 +301,55 @@ fn refusal(address: &str, why: Why, words: &str) -> Error {
 ///
 /// # Errors
 /// [`Ended`], also where the other side was refused.
-pub fn accept(stream: TcpStream, key: Option<&Key>, send_buffer: Option<usize>) -> Result<(Role, Halves), Ended> {
+pub fn accept(
+    stream: TcpStream,
+    key: Option<&Key>,
+    send_buffer: Option<usize>,
+) -> Result<(Role, Halves), Ended> {
     let deadline = Deadline::within(GREETING);
     stream.set_write_timeout(Some(GREETING))?;
     tune(&stream, send_buffer, None)?;
     let (mut receiver, mut sender) = halves(stream)?;
     let Message::Hello(hello) = receiver.message_by(&deadline, limits::LONGEST_GREETING)? else {
-        return refuse(&mut sender, Why::Malformed, "a connection begins with HELLO");
+        return refuse(
+            &mut sender,
+            Why::Malformed,
+            "a connection begins with HELLO",
+        );
     };
     if hello.magic != MAGIC {
         return Err(Ended::Broken("what came is of another protocol".into()));
     }
     if hello.version != VERSION {
-        let words = format!("this program speaks version {VERSION}, the other side {}", hello.version);
+        let words = format!(
+            "this program speaks version {VERSION}, the other side {}",
+            hello.version
+        );
         return refuse(&mut sender, Why::Version, &words);
     }
     let (role, theirs) = (hello.role, hello.nonce);
     let ours = nonce()?;
-    let proof = key.filter(|_| role.proves()).map(|key| key.proof(true, role, &theirs, &ours));
+    let proof = key
+        .filter(|_| role.proves())
+        .map(|key| key.proof(true, role, &theirs, &ours));
     if role.proves() && proof.is_none() {
-        return refuse(&mut sender, Why::Key, "this side has no key, so nobody writes here");
+        return refuse(
+            &mut sender,
+            Why::Key,
+            "this side has no key, so nobody writes here",
+        );
     }
-    sender.message(&Welcome { version: VERSION, nonce: ours, proof: proof.unwrap_or_default() }.into())?;
+    sender.message(
+        &Welcome {
+            version: VERSION,
+            nonce: ours,
+            proof: proof.unwrap_or_default(),
+        }
+        .into(),
+    )?;
     if let Some(key) = key.filter(|_| role.proves()) {
-        let Message::Prove(prove) = receiver.message_by(&deadline, limits::LONGEST_GREETING)? else {
+        let Message::Prove(prove) = receiver.message_by(&deadline, limits::LONGEST_GREETING)?
+        else {
             return refuse(&mut sender, Why::Malformed, "a proof was expected");
         };
         if !key.verifies(&prove.proof, false, role, &theirs, &ours) {
@@ -295,14 +363,22 @@ pub fn accept(stream: TcpStream, key: Option<&Key>, send_buffer: Option<usize>) 
 
 /// Tells the other side why the connection ends, as far as there is room for it, and ends it: whoever waits for it wakes.
 pub(crate) fn send_away(stream: &TcpStream, words: &str) {
-    let refused = Refused { request: 0, why: Why::Limit as u8, words: words.to_owned() };
+    let refused = Refused {
+        request: 0,
+        why: Why::Limit as u8,
+        words: words.to_owned(),
+    };
     let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
     let _ = send(stream.as_raw_fd(), &Message::from(refused).bytes(), flags);
     let _ = stream.shutdown(Shutdown::Both);
 }
 
 fn refuse<T>(sender: &mut Sender, why: Why, words: &str) -> Result<T, Ended> {
-    let refused = Refused { request: 0, why: why as u8, words: words.to_owned() };
+    let refused = Refused {
+        request: 0,
+        why: why as u8,
+        words: words.to_owned(),
+    };
     let _ = sender.message(&refused.into());
     Err(Ended::Broken(words.to_owned()))
 }

@@ -74,19 +74,37 @@ impl Datagrams {
     /// # Errors
     /// What the system says.
     pub fn open(to: SocketAddr, rtp: bool, session: u128) -> io::Result<Self> {
-        let any: SocketAddr = if to.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0_u16; 8], 0).into() };
+        let any: SocketAddr = if to.is_ipv4() {
+            ([0, 0, 0, 0], 0).into()
+        } else {
+            ([0_u16; 8], 0).into()
+        };
         let socket = UdpSocket::bind(any)?;
         socket.connect(to)?;
-        let mtu = nix::sys::socket::getsockopt(&socket, sockopt::IpMtu).map_or(USUAL_MTU, |mtu| mtu as usize);
+        let mtu = nix::sys::socket::getsockopt(&socket, sockopt::IpMtu)
+            .map_or(USUAL_MTU, |mtu| mtu as usize);
         let header = PART + if rtp { RTP } else { 0 };
-        let datagram = mtu.saturating_sub(HEADERS).clamp(header + 64, AT_ONCE.0 / 2);
+        let datagram = mtu
+            .saturating_sub(HEADERS)
+            .clamp(header + 64, AT_ONCE.0 / 2);
         // The kernel cuts what it is given after so many bytes each.
         if !rtp {
             setsockopt(&socket, sockopt::UdpGsoSegment, &(datagram as i32))?;
         }
-        let rtp = rtp.then_some(Rtp { sequence: session as u16, source: (session >> 32) as u32 });
+        let rtp = rtp.then_some(Rtp {
+            sequence: session as u16,
+            source: (session >> 32) as u32,
+        });
         let carries = datagram - header;
-        Ok(Self { socket, header, carries, rtp, pace: None, heads: Vec::new(), headers: Vec::new() })
+        Ok(Self {
+            socket,
+            header,
+            carries,
+            rtp,
+            pace: None,
+            heads: Vec::new(),
+            headers: Vec::new(),
+        })
     }
 
     /// At so many bytes a second, IP's and UDP's headers included; 0: as fast as they can. Four datagrams leave at once, or what leaves
@@ -94,7 +112,11 @@ impl Datagrams {
     #[must_use]
     pub fn paced(mut self, rate: u64) -> Self {
         let burst = ((self.carries + self.header + HEADERS) * 4).max((rate / 1000) as usize);
-        self.pace = (rate > 0).then(|| Pace { rate, burst, next: Instant::now() });
+        self.pace = (rate > 0).then(|| Pace {
+            rate,
+            burst,
+            next: Instant::now(),
+        });
         self
     }
 
@@ -108,7 +130,11 @@ impl Datagrams {
     ///
     /// # Errors
     /// What the system says; datagrams that nobody takes are no error.
-    pub fn blocks<B>(&mut self, blocks: &[(BlockHead, B)], data: impl Fn(&B) -> &[u8]) -> io::Result<()> {
+    pub fn blocks<B>(
+        &mut self,
+        blocks: &[(BlockHead, B)],
+        data: impl Fn(&B) -> &[u8],
+    ) -> io::Result<()> {
         self.blocks_with(blocks, data, |time| {
             std::thread::sleep(time);
             Ok::<(), io::Error>(())
@@ -127,27 +153,40 @@ impl Datagrams {
     ) -> Result<(), E> {
         self.heads.clear();
         self.headers.clear();
-        blocks.iter().for_each(|(head, _)| head.put(&mut self.heads));
+        blocks
+            .iter()
+            .for_each(|(head, _)| head.put(&mut self.heads));
         let whole = self.carries + self.header + HEADERS;
         let at_once = self.pace.map_or(usize::MAX, |pace| pace.burst / whole);
         let datagrams = if self.rtp.is_some() {
             1
         } else {
-            (AT_ONCE.0 / (self.carries + self.header)).min(at_once).clamp(1, AT_ONCE.1)
+            (AT_ONCE.0 / (self.carries + self.header))
+                .min(at_once)
+                .clamp(1, AT_ONCE.1)
         };
         let most = datagrams * self.carries;
         let mut calls = Vec::with_capacity(blocks.len());
         for (number, (head, block)) in blocks.iter().enumerate() {
             let all = BLOCK_HEAD + data(block).len();
             for from in (0..all).step_by(most) {
-                let call = Call { number, from, to: (from + most).min(all), headers: self.headers.len() };
+                let call = Call {
+                    number,
+                    from,
+                    to: (from + most).min(all),
+                    headers: self.headers.len(),
+                };
                 self.put_headers(head, &call, all);
                 calls.push(call);
             }
         }
-        let parts: Vec<Vec<IoSlice<'_>>> =
-            calls.iter().map(|call| self.parts(call, data(&blocks[call.number].1))).collect();
-        let Some(mut pace) = self.pace else { return Ok(send(&self.socket, &parts)?) };
+        let parts: Vec<Vec<IoSlice<'_>>> = calls
+            .iter()
+            .map(|call| self.parts(call, data(&blocks[call.number].1)))
+            .collect();
+        let Some(mut pace) = self.pace else {
+            return Ok(send(&self.socket, &parts)?);
+        };
         let bytes = |call: &Call| {
             let carried = call.to - call.from;
             carried + carried.div_ceil(self.carries) * (self.header + HEADERS)
@@ -155,7 +194,11 @@ impl Datagrams {
         let mut done = 0;
         while let Some(first) = calls.get(done) {
             let (mut leaves, mut until) = (bytes(first), done + 1);
-            while let Some(more) = calls.get(until).map(bytes).filter(|more| leaves + more <= pace.burst) {
+            while let Some(more) = calls
+                .get(until)
+                .map(bytes)
+                .filter(|more| leaves + more <= pace.burst)
+            {
                 (leaves, until) = (leaves + more, until + 1);
             }
             loop {
@@ -178,7 +221,8 @@ impl Datagrams {
         for at in (call.from..call.to).step_by(self.carries) {
             if let Some(rtp) = &mut self.rtp {
                 let last = at + self.carries >= all;
-                let ticks = (u128::from(head.start_write) * u128::from(TICKS) / 1_000_000_000) as u32;
+                let ticks =
+                    (u128::from(head.start_write) * u128::from(TICKS) / 1_000_000_000) as u32;
                 self.headers.push(VERSION);
                 self.headers.push(u8::from(last) << 7 | PAYLOAD_TYPE);
                 rtp.sequence.put(&mut self.headers);
@@ -204,7 +248,9 @@ impl Datagrams {
                 parts.push(IoSlice::new(&own[at..end.min(BLOCK_HEAD)]));
             }
             if end > BLOCK_HEAD {
-                parts.push(IoSlice::new(&data[at.saturating_sub(BLOCK_HEAD)..end - BLOCK_HEAD]));
+                parts.push(IoSlice::new(
+                    &data[at.saturating_sub(BLOCK_HEAD)..end - BLOCK_HEAD],
+                ));
             }
         }
         parts
@@ -228,7 +274,14 @@ fn send(socket: &UdpSocket, parts: &[Vec<IoSlice<'_>>]) -> io::Result<()> {
     while done < parts.len() {
         let left = &parts[done..];
         let mut memory = MultiHeaders::<()>::preallocate(left.len(), None);
-        let sent = sendmmsg(socket.as_raw_fd(), &mut memory, left, vec![None; left.len()], [], MsgFlags::empty());
+        let sent = sendmmsg(
+            socket.as_raw_fd(),
+            &mut memory,
+            left,
+            vec![None; left.len()],
+            [],
+            MsgFlags::empty(),
+        );
         done += match sent {
             Ok(sent) => sent.count().max(1),
             Err(Errno::EINTR) => 0,
@@ -272,7 +325,9 @@ mod tests {
         for rtp in [false, true] {
             let to = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
             let rate = 10_000_000;
-            let mut datagrams = Datagrams::open(to.local_addr().unwrap(), rtp, 7).unwrap().paced(rate);
+            let mut datagrams = Datagrams::open(to.local_addr().unwrap(), rtp, 7)
+                .unwrap()
+                .paced(rate);
             let (data, begun) = (vec![7_u8; 300_000], Instant::now());
             let (mut paused, mut longest) = (0, Duration::ZERO);
             let blocks = [(head(300_000), data.clone()), (head(300_000), data)];
@@ -283,8 +338,15 @@ mod tests {
             };
             datagrams.blocks_with(&blocks, |data| data, pause).unwrap();
             // 600 kB at 10 MB/s, but for what leaves at once; what a loopback's large datagrams hold leaves at once too.
-            assert!(begun.elapsed() >= Duration::from_millis(30), "{:?}", begun.elapsed());
-            assert!(paused >= 2 && longest < Duration::from_millis(40), "{paused} {longest:?}");
+            assert!(
+                begun.elapsed() >= Duration::from_millis(30),
+                "{:?}",
+                begun.elapsed()
+            );
+            assert!(
+                paused >= 2 && longest < Duration::from_millis(40),
+                "{paused} {longest:?}"
+            );
         }
     }
 }

@@ -62,30 +62,48 @@ impl Disk {
     /// When it cannot be opened, or holds something else.
     pub fn open(path: &Path, direct: bool, size: Option<u64>) -> Result<Self> {
         let failed = |error: io::Error| {
-            let error = Error::environment(format!("the disk {} cannot be used: {error}", path.display()));
+            let error = Error::environment(format!(
+                "the disk {} cannot be used: {error}",
+                path.display()
+            ));
             error.hint("a disk is a directory, a file or a block device that this user may write")
         };
         let metadata = fs::metadata(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => failed(error).hint("make it first: a directory, or an empty file"),
+            io::ErrorKind::NotFound => {
+                failed(error).hint("make it first: a directory, or an empty file")
+            }
             _ => failed(error),
         })?;
-        let file_path = if metadata.is_dir() { path.join(NAME) } else { path.to_owned() };
+        let file_path = if metadata.is_dir() {
+            path.join(NAME)
+        } else {
+            path.to_owned()
+        };
         let is_device = metadata.file_type().is_block_device();
         if !metadata.is_dir() && !metadata.is_file() && !is_device {
-            let error = Error::input(format!("{} is no directory, file or block device", path.display()));
+            let error = Error::input(format!(
+                "{} is no directory, file or block device",
+                path.display()
+            ));
             return Err(error.hint("--disk PATH names one"));
         }
         let open = |is_writable: bool, flags: OFlag| {
             let create = metadata.is_dir() && is_writable && flags.is_empty();
             let mut options = OpenOptions::new();
-            options.read(true).write(is_writable).create(create).truncate(false).custom_flags(flags.bits());
+            options
+                .read(true)
+                .write(is_writable)
+                .create(create)
+                .truncate(false)
+                .custom_flags(flags.bits());
             options.open(&file_path)
         };
         let (plain, is_writable) = match open(true, OFlag::empty()) {
             Ok(file) => (file, true),
-            Err(error) if is_refusal_to_write(&error) => {
-                (open(false, OFlag::empty()).map_err(|_| failed(error))?, false)
-            }
+            Err(error) if is_refusal_to_write(&error) => (
+                open(false, OFlag::empty()).map_err(|_| failed(error))?,
+                false,
+            ),
             Err(error) => return Err(failed(error)),
         };
         plain.try_lock().map_err(|_| {
@@ -100,14 +118,26 @@ impl Disk {
         };
         let data = if direct {
             open(is_writable, OFlag::O_DIRECT).map_err(|error| {
-                let error = Error::environment(format!("{} has no direct reads: {error}", file_path.display()));
+                let error = Error::environment(format!(
+                    "{} has no direct reads: {error}",
+                    file_path.display()
+                ));
                 error.hint("leave --direct out, or name a disk on another file system")
             })?
         } else {
             plain.try_clone().map_err(failed)?
         };
-        let files = Some(Files { data, locked: plain });
-        Ok(Self::with(files, (path, &file_path), page, capacity, is_writable))
+        let files = Some(Files {
+            data,
+            locked: plain,
+        });
+        Ok(Self::with(
+            files,
+            (path, &file_path),
+            page,
+            capacity,
+            is_writable,
+        ))
     }
 
     fn with(
@@ -132,7 +162,14 @@ impl Disk {
     /// One that is not there: it keeps its place among the disks of a server, which serves the others without it.
     #[must_use]
     pub fn missing(path: &Path) -> Self {
-        let nobody = Page { identity: 0, kept: Kept { master: 0, used: FIRST, last_set: 0 } };
+        let nobody = Page {
+            identity: 0,
+            kept: Kept {
+                master: 0,
+                used: FIRST,
+                last_set: 0,
+            },
+        };
         Self::with(None, (path, path), nobody, 0, false)
     }
 
@@ -146,7 +183,15 @@ impl Disk {
         let mut path = self.path.display().to_string();
         path.truncate(path.floor_char_boundary(200));
         let (identity, up, writable) = (self.page().identity, self.is_there(), self.is_writable());
-        About { identity, path, capacity: self.capacity, used: 0, up, writable, damaged: 0 }
+        About {
+            identity,
+            path,
+            capacity: self.capacity,
+            used: 0,
+            up,
+            writable,
+            damaged: 0,
+        }
     }
 
     /// Whose it is, as its first page says.
@@ -166,15 +211,31 @@ impl Disk {
     /// # Errors
     /// What the system says; then it is one that can only be read.
     pub fn belong_to(&self, master: u128) -> io::Result<bool> {
-        let Some(files) = self.files.as_ref().filter(|_| self.is_writable()) else { return Ok(false) };
+        let Some(files) = self.files.as_ref().filter(|_| self.is_writable()) else {
+            return Ok(false);
+        };
         let mut page = self.page();
         let before = page.kept.clone();
         let was_anothers = before.master != 0 && before.master != master && before.used > FIRST;
         if before.master != master {
             // How far it is used by another, or on a device by nobody knows whom, is of no use to this one.
-            let used = if before.master == 0 && before.used <= self.capacity { before.used } else { FIRST };
-            let new = Page { identity: page.identity, kept: Kept { master, used, last_set: 0 } };
-            let written = files.locked.write_all_at(&new.bytes(), 0).and_then(|()| files.locked.sync_data());
+            let used = if before.master == 0 && before.used <= self.capacity {
+                before.used
+            } else {
+                FIRST
+            };
+            let new = Page {
+                identity: page.identity,
+                kept: Kept {
+                    master,
+                    used,
+                    last_set: 0,
+                },
+            };
+            let written = files
+                .locked
+                .write_all_at(&new.bytes(), 0)
+                .and_then(|()| files.locked.sync_data());
             if let Err(error) = written {
                 self.is_read_only.store(true, Ordering::Relaxed);
                 return Err(error);
@@ -195,7 +256,9 @@ impl Disk {
     /// Whether it is still there, and the one that was opened.
     #[must_use]
     pub fn is_there(&self) -> bool {
-        let Some(files) = &self.files else { return false };
+        let Some(files) = &self.files else {
+            return false;
+        };
         let (now, then) = (fs::metadata(&self.file_path), files.locked.metadata());
         matches!((now, then), (Ok(now), Ok(then)) if (now.dev(), now.ino()) == (then.dev(), then.ino()))
     }
@@ -213,14 +276,21 @@ impl Disk {
         let mut done = 0;
         let pages = buffer.pages(wanted);
         while done < wanted {
-            match files.data.read_at(&mut pages[done..], spot.offset + done as u64) {
+            match files
+                .data
+                .read_at(&mut pages[done..], spot.offset + done as u64)
+            {
                 Ok(0) => return Err(Why::Corrupt),
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return Err(Why::Disk),
             }
         }
-        if crc32fast::hash(&pages[..wanted]) == checksum { Ok(()) } else { Err(Why::Corrupt) }
+        if crc32fast::hash(&pages[..wanted]) == checksum {
+            Ok(())
+        } else {
+            Err(Why::Corrupt)
+        }
     }
 
     /// Writes a block; [`Disk::sync`] makes it last.
@@ -228,7 +298,11 @@ impl Disk {
     /// # Errors
     /// [`Why::Full`] or [`Why::Disk`].
     pub fn write(&self, spot: &Spot, buffer: &mut Buffer) -> Result<(), Why> {
-        let files = self.files.as_ref().filter(|_| self.is_writable()).ok_or(Why::Disk)?;
+        let files = self
+            .files
+            .as_ref()
+            .filter(|_| self.is_writable())
+            .ok_or(Why::Disk)?;
         if !self.holds(spot) {
             return Err(Why::NoBlock);
         }
@@ -237,11 +311,15 @@ impl Disk {
         }
         // Whole pages, as direct writes want them: the place is rounded up to pages too.
         let pages = buffer.pages(spot.length as usize);
-        files.data.write_all_at(pages, spot.offset).map_err(|error| match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Why::Full,
-            _ => self.failed(&error),
-        })?;
-        self.stored.fetch_max(spot.offset + u64::from(spot.length), Ordering::Relaxed);
+        files
+            .data
+            .write_all_at(pages, spot.offset)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Why::Full,
+                _ => self.failed(&error),
+            })?;
+        self.stored
+            .fetch_max(spot.offset + u64::from(spot.length), Ordering::Relaxed);
         Ok(())
     }
 
@@ -263,42 +341,80 @@ impl Disk {
         {
             // Written before the sync that makes the blocks last, so that it costs no other.
             let mut page = self.page();
-            let kept = Kept { used: stored.max(page.kept.used), last_set: set.max(page.kept.last_set), ..page.kept };
+            let kept = Kept {
+                used: stored.max(page.kept.used),
+                last_set: set.max(page.kept.last_set),
+                ..page.kept
+            };
             if kept != page.kept {
-                let new = Page { identity: page.identity, kept };
-                files.locked.write_all_at(&new.bytes(), 0).map_err(|error| self.failed(&error))?;
+                let new = Page {
+                    identity: page.identity,
+                    kept,
+                };
+                files
+                    .locked
+                    .write_all_at(&new.bytes(), 0)
+                    .map_err(|error| self.failed(&error))?;
                 *page = new;
             }
         }
-        files.data.sync_data().map_err(|error| self.failed(&error))?;
-        if self.is_there() { Ok(()) } else { Err(Why::Disk) }
+        files
+            .data
+            .sync_data()
+            .map_err(|error| self.failed(&error))?;
+        if self.is_there() {
+            Ok(())
+        } else {
+            Err(Why::Disk)
+        }
     }
 }
 
 /// What the first page of a disk says; an empty disk gets one.
 fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> Result<Page> {
-    let failed = |error: io::Error| Error::environment(format!("the disk {}: {error}", path.display()));
+    let failed =
+        |error: io::Error| Error::environment(format!("the disk {}: {error}", path.display()));
     let mut bytes = [0; page::LENGTH];
     read_up_to(file, &mut bytes).map_err(failed)?;
     match page::found(&bytes) {
         Found::Page(page) => Ok(page),
         // Of a device nobody knows how far it is used.
         Found::Old(identity) => {
-            let used = if is_device { u64::MAX } else { file.metadata().map_err(failed)?.len() };
-            Ok(Page { identity, kept: Kept { master: 0, used, last_set: 0 } })
+            let used = if is_device {
+                u64::MAX
+            } else {
+                file.metadata().map_err(failed)?.len()
+            };
+            Ok(Page {
+                identity,
+                kept: Kept {
+                    master: 0,
+                    used,
+                    last_set: 0,
+                },
+            })
         }
         Found::Nothing if is_writable => new_page(file, path).map_err(failed),
-        Found::Nothing => Err(Error::environment(format!("{} is empty and can only be read", path.display()))
-            .hint("a new disk is one that this user may write")),
-        Found::Damaged => Err(Error::environment(format!("the first page of the disk {} is damaged", path.display()))
-            .hint("restore its first 68 bytes from a copy; nothing was written")),
+        Found::Nothing => Err(Error::environment(format!(
+            "{} is empty and can only be read",
+            path.display()
+        ))
+        .hint("a new disk is one that this user may write")),
+        Found::Damaged => Err(Error::environment(format!(
+            "the first page of the disk {} is damaged",
+            path.display()
+        ))
+        .hint("restore its first 68 bytes from a copy; nothing was written")),
         Found::Newer(version) => Err(Error::environment(format!(
             "the disk {} is of version {version}, which this program does not know",
             path.display()
         ))
         .hint("serve it with the newer stackline that made it; nothing was written")),
         Found::Other => {
-            let error = Error::input(format!("{} holds something else than blocks", path.display()));
+            let error = Error::input(format!(
+                "{} holds something else than blocks",
+                path.display()
+            ));
             Err(error.hint(if is_device {
                 "a new disk begins with zeros: `wipefs` shows what is on it; nothing was written"
             } else {
@@ -310,7 +426,14 @@ fn first_page(file: &File, path: &Path, is_device: bool, is_writable: bool) -> R
 
 /// The first page of a new disk: it is nobody's yet.
 fn new_page(file: &File, path: &Path) -> io::Result<Page> {
-    let page = Page { identity: crate::key::number()?, kept: Kept { master: 0, used: FIRST, last_set: 0 } };
+    let page = Page {
+        identity: crate::key::number()?,
+        kept: Kept {
+            master: 0,
+            used: FIRST,
+            last_set: 0,
+        },
+    };
     let mut bytes = vec![0; FIRST as usize];
     bytes[..page::LENGTH].copy_from_slice(&page.bytes());
     file.write_all_at(&bytes, 0)?;
@@ -321,7 +444,10 @@ fn new_page(file: &File, path: &Path) -> io::Result<Page> {
 
 /// Whether a file cannot be written, though it may be read.
 fn is_refusal_to_write(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
+    matches!(
+        error.kind(),
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+    )
 }
 
 fn read_up_to(file: &File, page: &mut [u8]) -> io::Result<usize> {
@@ -336,8 +462,16 @@ fn read_up_to(file: &File, page: &mut [u8]) -> io::Result<usize> {
 }
 
 fn free(path: &Path) -> io::Result<u64> {
-    let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("/")) };
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let directory = if path.is_dir() {
+        path
+    } else {
+        path.parent().unwrap_or(Path::new("/"))
+    };
+    let directory = if directory.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        directory
+    };
     let free = nix::sys::statvfs::statvfs(directory)?;
     Ok(free.blocks_available() * free.fragment_size())
 }
@@ -357,7 +491,11 @@ mod tests {
     use super::*;
 
     fn spot(offset: u64, length: u32) -> Spot {
-        Spot { disk: 0, offset, length }
+        Spot {
+            disk: 0,
+            offset,
+            length,
+        }
     }
 
     const MASTER: u128 = 5;
@@ -386,10 +524,19 @@ mod tests {
         let data: Vec<u8> = (0..5000).map(|n| n as u8).collect();
         disk.write(&spot(8192, 5000), &mut buffer(&data)).unwrap();
         let mut back = Buffer::default();
-        disk.read(&spot(8192, 5000), crc32fast::hash(&data), &mut back).unwrap();
+        disk.read(&spot(8192, 5000), crc32fast::hash(&data), &mut back)
+            .unwrap();
         assert_eq!(&back.pages(5000)[..5000], &data[..]);
-        OpenOptions::new().write(true).open(directory.path().join(NAME)).unwrap().write_at(b"x", 8200).unwrap();
-        assert_eq!(disk.read(&spot(8192, 5000), crc32fast::hash(&data), &mut back), Err(Why::Corrupt));
+        OpenOptions::new()
+            .write(true)
+            .open(directory.path().join(NAME))
+            .unwrap()
+            .write_at(b"x", 8200)
+            .unwrap();
+        assert_eq!(
+            disk.read(&spot(8192, 5000), crc32fast::hash(&data), &mut back),
+            Err(Why::Corrupt)
+        );
     }
 
     #[test]
@@ -397,9 +544,23 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let disk = owned(directory.path());
         let mut buffer = Buffer::default();
-        for place in [spot(0, 16), spot(4095, 1), spot(1 << 20, 1), spot(u64::MAX, 512), spot((1 << 20) - 1, 512)] {
-            assert_eq!(disk.read(&place, 0, &mut buffer), Err(Why::NoBlock), "{place:?}");
-            assert_eq!(disk.write(&place, &mut buffer), Err(Why::NoBlock), "{place:?}");
+        for place in [
+            spot(0, 16),
+            spot(4095, 1),
+            spot(1 << 20, 1),
+            spot(u64::MAX, 512),
+            spot((1 << 20) - 1, 512),
+        ] {
+            assert_eq!(
+                disk.read(&place, 0, &mut buffer),
+                Err(Why::NoBlock),
+                "{place:?}"
+            );
+            assert_eq!(
+                disk.write(&place, &mut buffer),
+                Err(Why::NoBlock),
+                "{place:?}"
+            );
         }
     }
 
@@ -418,10 +579,12 @@ mod tests {
     fn what_nobody_could_open_again_is_not_acknowledged() {
         let directory = tempfile::tempdir().unwrap();
         let disk = owned(directory.path());
-        disk.write(&spot(8192, 100), &mut buffer(&[1; 100])).unwrap();
+        disk.write(&spot(8192, 100), &mut buffer(&[1; 100]))
+            .unwrap();
         assert_eq!(disk.sync(1), Ok(()));
         fs::remove_file(directory.path().join(NAME)).unwrap();
-        disk.write(&spot(8192, 100), &mut buffer(&[2; 100])).unwrap();
+        disk.write(&spot(8192, 100), &mut buffer(&[2; 100]))
+            .unwrap();
         assert_eq!(disk.sync(1), Err(Why::Disk));
         assert!(!disk.about().up && !disk.is_there());
     }
@@ -443,23 +606,54 @@ mod tests {
         let write = |disk: &Disk, offset| disk.write(&spot(offset, 100), &mut buffer(&[1; 100]));
         assert_eq!(
             (write(&disk, 8192), disk.kept()),
-            (Err(Why::Foreign), Kept { master: 0, used: FIRST, last_set: 0 })
+            (
+                Err(Why::Foreign),
+                Kept {
+                    master: 0,
+                    used: FIRST,
+                    last_set: 0
+                }
+            )
         );
         assert!(!disk.belong_to(MASTER).unwrap());
         assert_eq!(write(&disk, 8192), Ok(()));
         drop(disk);
         // A server that was killed before the sync: nothing was acknowledged.
         let disk = open(directory.path());
-        assert_eq!(disk.kept(), Kept { master: MASTER, used: FIRST, last_set: 0 });
-        assert_eq!((write(&disk, 8192), write(&disk, 4096), disk.sync(7)), (Ok(()), Ok(()), Ok(())));
+        assert_eq!(
+            disk.kept(),
+            Kept {
+                master: MASTER,
+                used: FIRST,
+                last_set: 0
+            }
+        );
+        assert_eq!(
+            (write(&disk, 8192), write(&disk, 4096), disk.sync(7)),
+            (Ok(()), Ok(()), Ok(()))
+        );
         assert_eq!(disk.sync(3), Ok(()));
         drop(disk);
         let disk = open(directory.path());
-        assert_eq!(disk.kept(), Kept { master: MASTER, used: 8292, last_set: 7 });
+        assert_eq!(
+            disk.kept(),
+            Kept {
+                master: MASTER,
+                used: 8292,
+                last_set: 7
+            }
+        );
         // Another master takes it over: what it has given out there is nothing yet.
         assert!(disk.belong_to(MASTER + 1).unwrap());
         drop(disk);
-        assert_eq!(open(directory.path()).kept(), Kept { master: MASTER + 1, used: FIRST, last_set: 0 });
+        assert_eq!(
+            open(directory.path()).kept(),
+            Kept {
+                master: MASTER + 1,
+                used: FIRST,
+                last_set: 0
+            }
+        );
     }
 
     #[test]
@@ -472,11 +666,31 @@ mod tests {
         for (length, used) in [(4096, 4096), (12_288, 12_288)] {
             fs::write(&file, &old[..length]).unwrap();
             let disk = open(directory.path());
-            assert_eq!((disk.about().identity, disk.kept()), (9, Kept { master: 0, used, last_set: 0 }));
+            assert_eq!(
+                (disk.about().identity, disk.kept()),
+                (
+                    9,
+                    Kept {
+                        master: 0,
+                        used,
+                        last_set: 0
+                    }
+                )
+            );
             assert!(!disk.belong_to(MASTER).unwrap());
             drop(disk);
             let disk = open(directory.path());
-            assert_eq!((disk.about().identity, disk.kept()), (9, Kept { master: MASTER, used, last_set: 0 }));
+            assert_eq!(
+                (disk.about().identity, disk.kept()),
+                (
+                    9,
+                    Kept {
+                        master: MASTER,
+                        used,
+                        last_set: 0
+                    }
+                )
+            );
         }
     }
 
@@ -484,7 +698,10 @@ mod tests {
     fn a_damaged_first_page_is_named_and_not_touched() {
         let directory = tempfile::tempdir().unwrap();
         drop(owned(directory.path()));
-        let file = OpenOptions::new().write(true).open(directory.path().join(NAME)).unwrap();
+        let file = OpenOptions::new()
+            .write(true)
+            .open(directory.path().join(NAME))
+            .unwrap();
         file.write_at(b"x", 45).unwrap();
         let before = fs::read(directory.path().join(NAME)).unwrap();
         let error = Disk::open(directory.path(), false, None).unwrap_err();

@@ -28,7 +28,13 @@ pub fn range(
     count: u64,
     take: impl FnMut(u64, Vec<u8>) -> Result<()>,
 ) -> Result<()> {
-    range_while(client, set, first..first.saturating_add(count), || true, take)
+    range_while(
+        client,
+        set,
+        first..first.saturating_add(count),
+        || true,
+        take,
+    )
 }
 
 /// The same for the blocks of `numbers`, while `goes_on` says so. However it ends, nothing of it is wanted any more.
@@ -43,13 +49,24 @@ pub fn range_while(
     take: impl FnMut(u64, Vec<u8>) -> Result<()>,
 ) -> Result<()> {
     let (mut waiting, mut lost) = (0, BTreeMap::new());
-    let result = read(client, set, numbers, (&mut waiting, &mut lost), goes_on, take);
+    let result = read(
+        client,
+        set,
+        numbers,
+        (&mut waiting, &mut lost),
+        goes_on,
+        take,
+    );
     if waiting > 0 {
         // Where nothing can be asked for any more, nothing comes.
         let _ = client.withdraw(set.id);
     }
     result?;
-    if lost.is_empty() { Ok(()) } else { Err(cannot_be_read(client, set, &lost)) }
+    if lost.is_empty() {
+        Ok(())
+    } else {
+        Err(cannot_be_read(client, set, &lost))
+    }
 }
 
 fn read(
@@ -81,14 +98,21 @@ fn read(
                 take(block.head.number, block.data)?;
                 heard = Instant::now();
             }
-            Some(Event::Failed { set: of, number, why }) if of == set.id => {
+            Some(Event::Failed {
+                set: of,
+                number,
+                why,
+            }) if of == set.id => {
                 *waiting = waiting.saturating_sub(1);
                 lost.insert(number, why);
                 heard = Instant::now();
             }
             None if heard.elapsed() >= SILENCE => {
-                return Err(Error::measurement(format!("{waiting} blocks of {} do not come", set.about.name))
-                    .hint("`stackline blocks list` shows which servers are there"));
+                return Err(Error::measurement(format!(
+                    "{waiting} blocks of {} do not come",
+                    set.about.name
+                ))
+                .hint("`stackline blocks list` shows which servers are there"));
             }
             Some(_) | None => {}
         }
@@ -100,21 +124,36 @@ fn read(
 fn cannot_be_read(client: &Client, set: &OpenSet, lost: &BTreeMap<u64, Why>) -> Error {
     let name = &set.about.name;
     let mut reasons: BTreeMap<Why, Vec<u64>> = BTreeMap::new();
-    lost.iter().for_each(|(number, why)| reasons.entry(*why).or_default().push(*number));
+    lost.iter()
+        .for_each(|(number, why)| reasons.entry(*why).or_default().push(*number));
     let words = match (lost.len(), reasons.first_key_value()) {
-        (1, Some((why, numbers))) => format!("block {} of {name} cannot be read: {}", numbers[0], why.words()),
+        (1, Some((why, numbers))) => format!(
+            "block {} of {name} cannot be read: {}",
+            numbers[0],
+            why.words()
+        ),
         (count, _) => {
-            let each = reasons.iter().map(|(why, numbers)| format!("{}: {}", ranges(numbers), why.words()));
-            format!("{count} blocks of {name} cannot be read: {}", each.collect::<Vec<_>>().join("; "))
+            let each = reasons
+                .iter()
+                .map(|(why, numbers)| format!("{}: {}", ranges(numbers), why.words()));
+            format!(
+                "{count} blocks of {name} cannot be read: {}",
+                each.collect::<Vec<_>>().join("; ")
+            )
         }
     };
     let damaged = lost.iter().filter(|(_, why)| **why == Why::Corrupt);
-    let places: BTreeSet<String> = damaged.flat_map(|(number, _)| client.failed_copies(set.id, *number)).collect();
+    let places: BTreeSet<String> = damaged
+        .flat_map(|(number, _)| client.failed_copies(set.id, *number))
+        .collect();
     let named: Vec<&str> = places.iter().take(MOST_NAMED).map(String::as_str).collect();
     Error::measurement(words).hint(match named.is_empty() {
         true => "`stackline blocks list` shows which servers and disks are there".to_owned(),
         false => {
-            format!("damaged copies are at {}; what is loaded again under another name is whole", named.join("; "))
+            format!(
+                "damaged copies are at {}; what is loaded again under another name is whole",
+                named.join("; ")
+            )
         }
     })
 }
@@ -128,10 +167,24 @@ fn ranges(numbers: &[u64]) -> String {
             _ => ranges.push((*number, *number)),
         }
     }
-    let word = |(first, last): &(u64, u64)| if first == last { first.to_string() } else { format!("{first}..{last}") };
+    let word = |(first, last): &(u64, u64)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}..{last}")
+        }
+    };
     let words: Vec<String> = ranges.iter().take(MOST_NAMED).map(word).collect();
-    let others: u64 = ranges.iter().skip(MOST_NAMED).map(|(first, last)| last - first + 1).sum();
-    let others = if others > 0 { format!(" and {others} others") } else { String::new() };
+    let others: u64 = ranges
+        .iter()
+        .skip(MOST_NAMED)
+        .map(|(first, last)| last - first + 1)
+        .sum();
+    let others = if others > 0 {
+        format!(" and {others} others")
+    } else {
+        String::new()
+    };
     words.join(", ") + &others
 }
 

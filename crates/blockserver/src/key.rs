@@ -16,7 +16,9 @@ pub fn usual_place() -> Option<PathBuf> {
         return Some(named.into());
     }
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".config"));
-    let configuration = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
+    let configuration = std::env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(home)?;
     Some(configuration.join("stackline").join("blocks.key"))
 }
 
@@ -58,12 +60,17 @@ pub fn create(path: &Path) -> Result<()> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
             let hint = match read(path) {
-                Ok(_) => "it is the key: copy it to the other hosts; to make another one, remove it first",
+                Ok(_) => {
+                    "it is the key: copy it to the other hosts; to make another one, remove it first"
+                }
                 Err(_) => "it does not hold a key: remove it first, or name another file",
             };
             Error::input(format!("{} is there already", path.display())).hint(hint)
         }
-        _ => Error::environment(format!("the key {} cannot be written: {error}", path.display())),
+        _ => Error::environment(format!(
+            "the key {} cannot be written: {error}",
+            path.display()
+        )),
     };
     let key = fresh().map_err(failed)?;
     write(path, &key).map_err(failed)
@@ -84,20 +91,26 @@ pub fn write(path: &Path, key: &Key) -> io::Result<()> {
 /// When there is none, or the file holds something else.
 pub fn read(path: &Path) -> Result<Key> {
     let text = files::read_text(path, LONGEST).map_err(|error| {
-        Error::input(format!("the key {} cannot be read: {error}", path.display()))
-            .hint("`stackline blocks key` makes one")
+        Error::input(format!(
+            "the key {} cannot be read: {error}",
+            path.display()
+        ))
+        .hint("`stackline blocks key` makes one")
     })?;
     let digits = text.trim();
     let mut key = [0; 32];
     let whole = digits.len() == 64 && digits.is_ascii();
     let parsed = key.iter_mut().enumerate().all(|(at, byte)| {
         let pair = digits.get(2 * at..2 * at + 2);
-        pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).map(|value| *byte = value).is_some()
+        pair.and_then(|pair| u8::from_str_radix(pair, 16).ok())
+            .map(|value| *byte = value)
+            .is_some()
     });
     if whole && parsed {
         Ok(Key(key))
     } else {
-        Err(Error::input(format!("{} is no key", path.display())).hint("a key is 64 hexadecimal digits"))
+        Err(Error::input(format!("{} is no key", path.display()))
+            .hint("a key is 64 hexadecimal digits"))
     }
 }
 
@@ -106,7 +119,10 @@ pub fn read(path: &Path) -> Result<Key> {
 /// # Errors
 /// As for [`read`]; none where no file was named and none is there.
 pub fn find(named: Option<&Path>, say: impl FnOnce(&str)) -> Result<Option<Key>> {
-    let Some(path) = named.map(Path::to_owned).or_else(|| usual_place().filter(|path| path.exists())) else {
+    let Some(path) = named
+        .map(Path::to_owned)
+        .or_else(|| usual_place().filter(|path| path.exists()))
+    else {
         return Ok(None);
     };
     let key = read(&path)?;

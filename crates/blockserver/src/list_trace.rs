@@ -29,7 +29,8 @@ impl Writer {
     /// # Errors
     /// When it cannot be made.
     pub fn create(path: &Path) -> Result<Self> {
-        let failed = |error| Error::environment(format!("{} cannot be written: {error}", path.display()));
+        let failed =
+            |error| Error::environment(format!("{} cannot be written: {error}", path.display()));
         let mut file = BufWriter::new(File::create(path).map_err(failed)?);
         writeln!(file, "# lists of a session: seconds, set, blocks").map_err(failed)?;
         Ok(Self { file, began: None })
@@ -40,7 +41,12 @@ impl Writer {
         let began = *self.began.get_or_insert(now);
         let numbers: Vec<String> = blocks.iter().map(ToString::to_string).collect();
         // What cannot be captured is not: the session goes on.
-        let _ = writeln!(self.file, "{:.6} {set} {}", now.since(began).seconds(), numbers.join(" "));
+        let _ = writeln!(
+            self.file,
+            "{:.6} {set} {}",
+            now.since(began).seconds(),
+            numbers.join(" ")
+        );
         let _ = self.file.flush();
     }
 }
@@ -61,12 +67,20 @@ pub fn read(path: &Path) -> Result<Lists> {
     let mut line = String::new();
     for number in 1.. {
         line.clear();
-        match (&mut reader).take(LONGEST).read_line(&mut line).map_err(failed)? {
+        match (&mut reader)
+            .take(LONGEST)
+            .read_line(&mut line)
+            .map_err(failed)?
+        {
             0 => break,
             bytes => all += bytes as u64,
         }
         if all > MOST {
-            let error = Error::input(format!("{} has more than {} MiB of lists", path.display(), MOST >> 20));
+            let error = Error::input(format!(
+                "{} has more than {} MiB of lists",
+                path.display(),
+                MOST >> 20
+            ));
             return Err(error.hint("cut it into several traces"));
         }
         let words = line.trim();
@@ -78,7 +92,10 @@ pub fn read(path: &Path) -> Result<Lists> {
                 .hint("a line is `SECONDS SET BLOCK BLOCK ...`, as `stackline blocks replay --capture FILE` writes it")
         };
         let mut words = words.split_whitespace();
-        let at: f64 = words.next().and_then(|word| word.parse().ok()).ok_or_else(|| wrong("no time in front"))?;
+        let at: f64 = words
+            .next()
+            .and_then(|word| word.parse().ok())
+            .ok_or_else(|| wrong("no time in front"))?;
         if !(0.0..=1e9).contains(&at) {
             return Err(wrong("its time cannot be"));
         }
@@ -86,7 +103,9 @@ pub fn read(path: &Path) -> Result<Lists> {
         let blocks: Option<Vec<u64>> = words.map(|word| word.parse().ok()).collect();
         let blocks = blocks.ok_or_else(|| wrong("a block is no number"))?;
         if blocks.len() > limits::LONGEST_LIST {
-            return Err(wrong("it has more blocks than a list may have, which is 8192"));
+            return Err(wrong(
+                "it has more blocks than a list may have, which is 8192",
+            ));
         }
         let of_set = lists.entry(set.to_owned()).or_default();
         let at = Duration::from_seconds(at);

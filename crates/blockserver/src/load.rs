@@ -53,13 +53,18 @@ pub struct How<'a> {
 impl Default for How<'_> {
     /// Batches of 16 MiB.
     fn default() -> Self {
-        Self { given: None, batch: 16 << 20 }
+        Self {
+            given: None,
+            batch: 16 << 20,
+        }
     }
 }
 
 impl std::fmt::Debug for How<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("How").field("batch", &self.batch).finish_non_exhaustive()
+        f.debug_struct("How")
+            .field("batch", &self.batch)
+            .finish_non_exhaustive()
     }
 }
 
@@ -76,7 +81,17 @@ pub fn load(
     given: Option<&dyn Fn(u64) -> u32>,
     progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Loaded> {
-    load_with(client, key, about, source, How { given, ..How::default() }, progress)
+    load_with(
+        client,
+        key,
+        about,
+        source,
+        How {
+            given,
+            ..How::default()
+        },
+        progress,
+    )
 }
 
 /// Loads a set in that way; `progress` hears how many blocks are acknowledged.
@@ -92,16 +107,29 @@ pub fn load_with(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Loaded> {
     let created = client.create(about)?;
-    let mut loaded = Loaded { written: 0, before: 0 };
-    let result = write_all(client, key, about, source, How { given, batch }, (&created, &mut loaded), &mut progress);
+    let mut loaded = Loaded {
+        written: 0,
+        before: 0,
+    };
+    let result = write_all(
+        client,
+        key,
+        about,
+        source,
+        How { given, batch },
+        (&created, &mut loaded),
+        &mut progress,
+    );
     if result.is_err() && created.written + loaded.written == 0 {
         // The master was told of no block, so nothing is kept of it: not its name either.
         let _ = client.delete(&about.name);
     }
-    result.map(|()| loaded).map_err(|error| match error.hint.as_deref() {
-        None | Some(READ_ON) if !client.has_master() => error.hint(AGAIN),
-        _ => error,
-    })
+    result
+        .map(|()| loaded)
+        .map_err(|error| match error.hint.as_deref() {
+            None | Some(READ_ON) if !client.has_master() => error.hint(AGAIN),
+            _ => error,
+        })
 }
 
 fn write_all(
@@ -114,34 +142,59 @@ fn write_all(
     progress: &mut impl FnMut(u64) -> Result<()>,
 ) -> Result<()> {
     let set = created.set;
-    let mut writers = Writers { servers: created.servers.clone(), set, key, connections: BTreeMap::new() };
+    let mut writers = Writers {
+        servers: created.servers.clone(),
+        set,
+        key,
+        connections: BTreeMap::new(),
+    };
     let (blocks, mut done) = (about.blocks(), 0);
     let at_once = (batch / u64::from(about.block_size)).clamp(1, 1024);
     while done < blocks {
         let batch = done..(done + at_once).min(blocks);
-        let rows =
-            if created.written > 0 { client.map(set, batch.start, batch.end - batch.start)? } else { Vec::new() };
+        let rows = if created.written > 0 {
+            client.map(set, batch.start, batch.end - batch.start)?
+        } else {
+            Vec::new()
+        };
         let missing: Vec<u64> = batch
             .clone()
-            .filter(|number| rows.get((number - batch.start) as usize).is_none_or(|row| row.places.is_empty()))
+            .filter(|number| {
+                rows.get((number - batch.start) as usize)
+                    .is_none_or(|row| row.places.is_empty())
+            })
             .collect();
         loaded.before += batch.end - batch.start - missing.len() as u64;
-        if let Some((number, row)) = (batch.start..).zip(&rows).find(|(_, row)| !row.places.is_empty()) {
+        if let Some((number, row)) = (batch.start..)
+            .zip(&rows)
+            .find(|(_, row)| !row.places.is_empty())
+        {
             same(about, source, number, row.checksum)?;
         }
         if !missing.is_empty() {
-            let given: Vec<u32> =
-                given.map_or_else(Vec::new, |given| missing.iter().map(|number| given(*number)).collect());
+            let given: Vec<u32> = given.map_or_else(Vec::new, |given| {
+                missing.iter().map(|number| given(*number)).collect()
+            });
             let places = client.reserve(set, &missing, &given)?;
             let written = writers.write(about, source, &missing, places)?;
             // Counted before the answer: where that is lost, the master may have written them down all the same.
             loaded.written += missing.len() as u64;
-            client.commit(|request| Commit { request, set, blocks: written, seal: false })?;
+            client.commit(|request| Commit {
+                request,
+                set,
+                blocks: written,
+                seal: false,
+            })?;
         }
         done = batch.end;
         progress(done)?;
     }
-    client.commit(|request| Commit { request, set, blocks: Vec::new(), seal: true })
+    client.commit(|request| Commit {
+        request,
+        set,
+        blocks: Vec::new(),
+        seal: true,
+    })
 }
 
 /// Appends a block, as long as it has to be.
@@ -159,8 +212,10 @@ fn same(about: &Set, source: &mut dyn Source, number: u64, checksum: u32) -> Res
     if crc32fast::hash(&data) == checksum {
         return Ok(());
     }
-    let error =
-        Error::input(format!("the set {} was begun with another content: its block {number} differs", about.name));
+    let error = Error::input(format!(
+        "the set {} was begun with another content: its block {number} differs",
+        about.name
+    ));
     Err(error.hint("choose another name, or `stackline blocks delete` what is there of it first"))
 }
 
@@ -176,19 +231,30 @@ impl Writers<'_> {
     fn connection(&mut self, server: u16) -> Result<&mut Halves> {
         if !self.connections.contains_key(&server) {
             let info = self.servers.iter().find(|info| info.id == server);
-            let address = &info.ok_or_else(|| Error::environment("a server came while blocks were loaded"))?.address;
+            let address = &info
+                .ok_or_else(|| Error::environment("a server came while blocks were loaded"))?
+                .address;
             let halves = connection::connect(address, Role::Writer, Some(self.key), None)
                 .map_err(|error| error.within(&self.name(server)))?;
             let failed = |error| Error::environment(format!("{address}: {error}"));
-            halves.0.stream().set_read_timeout(Some(SYNC)).map_err(failed)?;
+            halves
+                .0
+                .stream()
+                .set_read_timeout(Some(SYNC))
+                .map_err(failed)?;
             self.connections.insert(server, halves);
         }
-        self.connections.get_mut(&server).ok_or_else(|| Error::environment("no connection"))
+        self.connections
+            .get_mut(&server)
+            .ok_or_else(|| Error::environment("no connection"))
     }
 
     fn name(&self, server: u16) -> String {
         let info = self.servers.iter().find(|info| info.id == server);
-        info.map_or_else(|| format!("server {server}"), |info| format!("server {} at {}", info.name, info.address))
+        info.map_or_else(
+            || format!("server {server}"),
+            |info| format!("server {} at {}", info.name, info.address),
+        )
     }
 
     /// Writes blocks and waits until they last.
@@ -207,8 +273,17 @@ impl Writers<'_> {
             let checksum = crc32fast::hash(&data);
             for place in &row.places {
                 let (disk, offset, length) = (place.disk, place.offset, data.len() as u32);
-                let store = Store { request: *number as u32, disk, offset, length, checksum };
-                let sent = self.connection(place.server)?.1.with_data(&store.into(), &data);
+                let store = Store {
+                    request: *number as u32,
+                    disk,
+                    offset,
+                    length,
+                    checksum,
+                };
+                let sent = self
+                    .connection(place.server)?
+                    .1
+                    .with_data(&store.into(), &data);
                 if let Err(error) = sent {
                     return Err(self.broke_off(place.server, &error.to_string()));
                 }
@@ -216,11 +291,17 @@ impl Writers<'_> {
                     touched.push(place.server);
                 }
             }
-            written.push(Written { number: *number, row: Row { checksum, ..row } });
+            written.push(Written {
+                number: *number,
+                row: Row { checksum, ..row },
+            });
         }
         let set = self.set;
         for server in &touched {
-            let sent = self.connection(*server)?.1.message(&Sync { request: 0, set }.into());
+            let sent = self
+                .connection(*server)?
+                .1
+                .message(&Sync { request: 0, set }.into());
             if let Err(error) = sent {
                 return Err(self.broke_off(*server, &error.to_string()));
             }
@@ -244,7 +325,10 @@ impl Writers<'_> {
     /// A server takes nothing more: perhaps it has said why.
     fn broke_off(&mut self, server: u16, words: &str) -> Error {
         let name = self.name(server);
-        let receiver = self.connections.get_mut(&server).map(|(receiver, _)| receiver);
+        let receiver = self
+            .connections
+            .get_mut(&server)
+            .map(|(receiver, _)| receiver);
         let said = receiver.and_then(|receiver| {
             receiver.stream().set_read_timeout(Some(SAID)).ok()?;
             receiver.message().ok()

@@ -87,7 +87,9 @@ pub struct Running {
 
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Running")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -96,10 +98,15 @@ impl std::fmt::Debug for Running {
 /// # Errors
 /// When it cannot listen, or what it remembers cannot be read.
 pub fn start(options: Options, data: &Path) -> Result<Running> {
-    let failed = |error: std::io::Error| Error::environment(format!("the master cannot be started: {error}"));
+    let failed = |error: std::io::Error| {
+        Error::environment(format!("the master cannot be started: {error}"))
+    };
     std::fs::create_dir_all(data).map_err(|error| {
-        Error::environment(format!("the directory {} cannot be made: {error}", data.display()))
-            .hint("--data DIRECTORY names another place for what the master remembers")
+        Error::environment(format!(
+            "the directory {} cannot be made: {error}",
+            data.display()
+        ))
+        .hint("--data DIRECTORY names another place for what the master remembers")
     })?;
     let path = data.join("master.redb");
     let store = Store::open(&path)?;
@@ -113,7 +120,12 @@ pub fn start(options: Options, data: &Path) -> Result<Running> {
     })?;
     let address = listener.local_addr().map_err(failed)?;
     let (jobs, waiting) = mpsc::channel();
-    let state = Mutex::new(State { machine, outboxes: BTreeMap::new(), on_their_way: 0, failure: None });
+    let state = Mutex::new(State {
+        machine,
+        outboxes: BTreeMap::new(),
+        on_their_way: 0,
+        failure: None,
+    });
     let shared = Arc::new(Shared {
         state,
         jobs,
@@ -127,14 +139,23 @@ pub fn start(options: Options, data: &Path) -> Result<Running> {
         options,
     });
     let remembering = Arc::clone(&shared);
-    spawn("remember", move || remembering.remember(&store, &waiting, address)).map_err(failed)?;
+    spawn("remember", move || {
+        remembering.remember(&store, &waiting, address)
+    })
+    .map_err(failed)?;
     let accepting = Arc::clone(&shared);
     spawn("accept", move || accepting.listen(&listener)).map_err(failed)?;
     Ok(Running { shared, address })
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<thread::JoinHandle<()>> {
-    thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work)
+fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> std::io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new()
+        .name(name.into())
+        .stack_size(STACK)
+        .spawn(work)
 }
 
 impl Running {
@@ -169,7 +190,12 @@ impl Running {
             outbox.end(None);
         }
         let _ = TcpStream::connect(self.address);
-        let _ = self.shared.jobs.send(Job { changes: Vec::new(), sends: Vec::new(), closes: Vec::new(), of: None });
+        let _ = self.shared.jobs.send(Job {
+            changes: Vec::new(),
+            sends: Vec::new(),
+            closes: Vec::new(),
+            of: None,
+        });
     }
 }
 
@@ -187,7 +213,9 @@ impl Shared {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
-            let Ok(place) = self.places.stranger(&stream) else { continue };
+            let Ok(place) = self.places.stranger(&stream) else {
+                continue;
+            };
             if Arc::strong_count(self) > self.options.places.threads() {
                 continue;
             }
@@ -197,7 +225,9 @@ impl Shared {
     }
 
     fn client(self: &Arc<Self>, stream: TcpStream, place: Place) {
-        let Ok((role, (mut receiver, sender))) = connection::accept(stream, self.options.key.as_ref(), None) else {
+        let Ok((role, (mut receiver, sender))) =
+            connection::accept(stream, self.options.key.as_ref(), None)
+        else {
             return;
         };
         let mut seat = match self.places.known(role, sender.stream()) {
@@ -208,10 +238,16 @@ impl Shared {
         if role == Role::Client {
             receiver.bound(limits::LONGEST_QUESTION, &self.incoming);
         }
-        let (Ok(session), Ok(stream)) = (crate::key::number(), receiver.stream().try_clone()) else { return };
+        let (Ok(session), Ok(stream)) = (crate::key::number(), receiver.stream().try_clone())
+        else {
+            return;
+        };
         let peer = receiver.stream().peer_addr().ok();
         let connection = self.next.fetch_add(1, Ordering::Relaxed);
-        let outbox = Outbox::new(stream, (role != Role::Server).then(|| Arc::clone(&self.waiting)));
+        let outbox = Outbox::new(
+            stream,
+            (role != Role::Server).then(|| Arc::clone(&self.waiting)),
+        );
         {
             let mut state = self.state();
             if let Err(why) = state.machine.connected(connection, role, session) {
@@ -250,8 +286,12 @@ impl Shared {
                 Ok(message) => message,
                 Err(ended) => {
                     let state = self.state();
-                    if let (Ended::Silent, Some(name)) = (ended, state.machine.server_name(connection)) {
-                        (self.options.say)(&format!("the server {name} says nothing any more: it counts as down"));
+                    if let (Ended::Silent, Some(name)) =
+                        (ended, state.machine.server_name(connection))
+                    {
+                        (self.options.say)(&format!(
+                            "the server {name} says nothing any more: it counts as down"
+                        ));
                     }
                     return;
                 }
@@ -271,8 +311,15 @@ impl Shared {
     fn when_servers_have_room(&self) -> MutexGuard<'_, State> {
         loop {
             let state = self.state();
-            let servers = state.machine.connections_of_servers().filter_map(|server| state.outboxes.get(&server));
-            let Some(full) = servers.into_iter().find(|outbox| outbox.bytes() >= limits::LISTS).map(Arc::clone) else {
+            let servers = state
+                .machine
+                .connections_of_servers()
+                .filter_map(|server| state.outboxes.get(&server));
+            let Some(full) = servers
+                .into_iter()
+                .find(|outbox| outbox.bytes() >= limits::LISTS)
+                .map(Arc::clone)
+            else {
                 return state;
             };
             drop(state);
@@ -283,8 +330,12 @@ impl Shared {
     /// What has to be remembered is, before anything of it is sent. Nobody is told of blocks that a master killed now
     /// would not know.
     fn carry_out(&self, state: &mut State, actions: Actions, asked: Option<&Arc<Outbox>>) {
-        actions.notes.iter().for_each(|note| (self.options.say)(note));
-        let waits = !actions.changes.is_empty() || (state.on_their_way > 0 && tells_of_blocks(&actions));
+        actions
+            .notes
+            .iter()
+            .for_each(|note| (self.options.say)(note));
+        let waits =
+            !actions.changes.is_empty() || (state.on_their_way > 0 && tells_of_blocks(&actions));
         let job = self.charged(state, actions, asked);
         if waits {
             state.on_their_way += 1;
@@ -297,7 +348,12 @@ impl Shared {
 
     /// Charges those that messages go to, and who asked with what is to be remembered; lets go of those for whom too much waits.
     fn charged(&self, state: &mut State, actions: Actions, asked: Option<&Arc<Outbox>>) -> Job {
-        let Actions { changes, sends, closes, .. } = actions;
+        let Actions {
+            changes,
+            sends,
+            closes,
+            ..
+        } = actions;
         let charge = |(connection, message): (u64, Message)| {
             let outbox = state.outboxes.get(&connection)?;
             let bytes = message.weight();
@@ -319,13 +375,21 @@ impl Shared {
         if waiting > limits::ALL_ANSWERS {
             self.let_go(state);
         }
-        Job { changes, sends, closes, of }
+        Job {
+            changes,
+            sends,
+            closes,
+            of,
+        }
     }
 
     /// Too much waits for all clients: the one for which most does is closed.
     fn let_go(&self, state: &State) {
         let servers: Vec<u64> = state.machine.connections_of_servers().collect();
-        let clients = state.outboxes.iter().filter(|(connection, _)| !servers.contains(connection));
+        let clients = state
+            .outboxes
+            .iter()
+            .filter(|(connection, _)| !servers.contains(connection));
         if let Some((_, outbox)) = clients.max_by_key(|(_, outbox)| outbox.bytes()) {
             outbox.end(None);
             self.tell_of_closed();
@@ -348,7 +412,10 @@ impl Shared {
             // All that waits is remembered at once.
             let mut all = vec![first];
             all.extend(waiting.try_iter());
-            let changes: Vec<Change> = all.iter_mut().flat_map(|job| std::mem::take(&mut job.changes)).collect();
+            let changes: Vec<Change> = all
+                .iter_mut()
+                .flat_map(|job| std::mem::take(&mut job.changes))
+                .collect();
             let remembered = store.remember(&changes);
             let mut state = self.state();
             state.on_their_way -= all.len();
@@ -376,7 +443,12 @@ impl Shared {
 
 /// Whether somebody learns which blocks are written.
 fn tells_of_blocks(actions: &Actions) -> bool {
-    let tells = |message: &Message| matches!(message, Message::Mapped(_) | Message::Told(_) | Message::Created(_));
+    let tells = |message: &Message| {
+        matches!(
+            message,
+            Message::Mapped(_) | Message::Told(_) | Message::Created(_)
+        )
+    };
     actions.sends.iter().any(|(_, message)| tells(message))
 }
 
@@ -391,13 +463,20 @@ fn refuse(job: &mut Job, words: &str) {
             Message::Told(told) => told.request,
             _ => continue,
         };
-        *message = Refused { request, why: Why::Memory as u8, words: words.to_owned() }.into();
+        *message = Refused {
+            request,
+            why: Why::Memory as u8,
+            words: words.to_owned(),
+        }
+        .into();
     }
 }
 
 impl State {
     fn deliver(&mut self, job: Job) {
-        job.sends.into_iter().for_each(|(outbox, charged, message)| outbox.put(charged, message));
+        job.sends
+            .into_iter()
+            .for_each(|(outbox, charged, message)| outbox.put(charged, message));
         for connection in job.closes {
             if let Some(outbox) = self.outboxes.remove(&connection) {
                 outbox.close();

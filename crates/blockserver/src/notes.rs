@@ -26,7 +26,10 @@ impl Rarely {
 
 /// Says a line; where nobody listens, nothing.
 pub fn say(words: &str) {
-    let clean: String = words.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    let clean: String = words
+        .chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect();
     let _ = writeln!(std::io::stderr(), "{clean}");
 }
 

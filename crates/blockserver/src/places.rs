@@ -23,7 +23,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { strangers: limits::MOST_STRANGERS, readers: limits::MOST_READERS, trusted: limits::MOST_TRUSTED }
+        Self {
+            strangers: limits::MOST_STRANGERS,
+            readers: limits::MOST_READERS,
+            trusted: limits::MOST_TRUSTED,
+        }
     }
 }
 
@@ -50,9 +54,18 @@ pub(crate) struct Places {
 
 impl Places {
     pub(crate) fn new(name: String, limits: Limits) -> Self {
-        let (strangers, readers, trusted) =
-            (Pool::new(limits.strangers), Pool::new(limits.readers), Pool::new(limits.trusted));
-        Self { limits, strangers, readers, trusted, name }
+        let (strangers, readers, trusted) = (
+            Pool::new(limits.strangers),
+            Pool::new(limits.readers),
+            Pool::new(limits.trusted),
+        );
+        Self {
+            limits,
+            strangers,
+            readers,
+            trusted,
+            name,
+        }
     }
 
     /// A place for a connection that has just come.
@@ -65,14 +78,20 @@ impl Places {
             self.name, self.limits.strangers
         );
         let stream = stream.try_clone()?;
-        Ok(self.strangers.enter_or_replace(move || connection::send_away(&stream, &words)))
+        Ok(self
+            .strangers
+            .enter_or_replace(move || connection::send_away(&stream, &words)))
     }
 
     /// A place for a connection that has said who it is, or why it gets none.
     pub(crate) fn known(&self, role: Role, stream: &TcpStream) -> Result<Seat, String> {
         let place = if role.proves() {
-            let words =
-                || format!("{} has as many loaders and servers as it takes: {}", self.name, self.limits.trusted);
+            let words = || {
+                format!(
+                    "{} has as many loaders and servers as it takes: {}",
+                    self.name, self.limits.trusted
+                )
+            };
             self.trusted.enter().ok_or_else(words)?
         } else {
             let words = format!(
@@ -80,9 +99,13 @@ impl Places {
                 self.name, self.limits.readers
             );
             let stream = stream.try_clone().map_err(|error| error.to_string())?;
-            self.readers.enter_or_replace(move || connection::send_away(&stream, &words))
+            self.readers
+                .enter_or_replace(move || connection::send_away(&stream, &words))
         };
-        Ok(Seat { place, touched: Instant::now() })
+        Ok(Seat {
+            place,
+            touched: Instant::now(),
+        })
     }
 }
 

@@ -65,7 +65,13 @@ fn play_all(
     mut give: impl FnMut(u64, Option<Box<Block>>) -> Result<()>,
 ) -> Result<Played> {
     let end = pace.numbers.end.min(set.about.blocks());
-    let mut playout = Playout::new(pace.numbers.start, end, pace.depth, pace.interval, pace.missing);
+    let mut playout = Playout::new(
+        pace.numbers.start,
+        end,
+        pace.depth,
+        pace.interval,
+        pace.missing,
+    );
     let ahead = (2 * pace.depth.max(4)).min(limits::LONGEST_LIST) as u64;
     let (mut asked, mut turn) = (pace.numbers.start, pace.numbers.start);
     let mut heard = Instant::now();
@@ -96,22 +102,41 @@ fn play_all(
                 heard = Instant::now();
                 playout.came(block.head.number, block);
             }
-            Some(Event::Failed { set: of, number, why }) if of == set.id && pace.missing == Missing::Wait => {
+            Some(Event::Failed {
+                set: of,
+                number,
+                why,
+            }) if of == set.id && pace.missing == Missing::Wait => {
                 let name = &set.about.name;
-                return Err(Error::measurement(format!("block {number} of {name} cannot be read: {}", why.words()))
-                    .hint("let those that are missing be skipped, or see `stackline blocks list`"));
+                return Err(Error::measurement(format!(
+                    "block {number} of {name} cannot be read: {}",
+                    why.words()
+                ))
+                .hint("let those that are missing be skipped, or see `stackline blocks list`"));
             }
-            None if pace.missing == Missing::Wait && until.is_none() && heard.elapsed() >= SILENCE => {
-                return Err(Error::measurement(format!("block {turn} of {} does not come", set.about.name))
-                    .hint("`stackline blocks list` shows which servers are there"));
+            None if pace.missing == Missing::Wait
+                && until.is_none()
+                && heard.elapsed() >= SILENCE =>
+            {
+                return Err(Error::measurement(format!(
+                    "block {turn} of {} does not come",
+                    set.about.name
+                ))
+                .hint("`stackline blocks list` shows which servers are there"));
             }
             Some(_) | None => {}
         }
         if pace.missing == Missing::Skip && until.is_none() && heard.elapsed() >= SILENCE {
-            return Err(Error::measurement(format!("no block of {} comes", set.about.name))
-                .hint("`stackline blocks list` shows which servers are there"));
+            return Err(
+                Error::measurement(format!("no block of {} comes", set.about.name))
+                    .hint("`stackline blocks list` shows which servers are there"),
+            );
         }
     }
     let (late, skipped, stalls) = playout.counts();
-    Ok(Played { late, skipped, stalls })
+    Ok(Played {
+        late,
+        skipped,
+        stalls,
+    })
 }

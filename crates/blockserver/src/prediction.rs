@@ -60,7 +60,10 @@ impl<P: FnMut(&[u64]) -> Vec<u64>> Prediction<P> {
         let guessed = (self.predict)(&blocks);
         self.wanted.clear();
         let (mut list, mut there) = (Vec::with_capacity(blocks.len()), Vec::new());
-        for number in blocks.into_iter().filter(|number| self.wanted.insert(*number)) {
+        for number in blocks
+            .into_iter()
+            .filter(|number| self.wanted.insert(*number))
+        {
             match self.kept.remove(&number) {
                 Some(block) => {
                     self.order.retain(|kept| *kept != number);
@@ -71,7 +74,9 @@ impl<P: FnMut(&[u64]) -> Vec<u64>> Prediction<P> {
             }
         }
         let end = self.set.about.blocks();
-        let new = |number: &u64| *number < end && !self.wanted.contains(number) && !self.kept.contains_key(number);
+        let new = |number: &u64| {
+            *number < end && !self.wanted.contains(number) && !self.kept.contains_key(number)
+        };
         list.extend(guessed.into_iter().filter(new).take(self.most));
         (list, there)
     }
@@ -112,7 +117,10 @@ pub struct Predicting<'c, P> {
 impl<'c, P: FnMut(&[u64]) -> Vec<u64>> Predicting<'c, P> {
     /// As [`Prediction::new`].
     pub fn new(client: &'c Client, set: &OpenSet, predict: P) -> Self {
-        Self { client, prediction: Prediction::new(set, predict) }
+        Self {
+            client,
+            prediction: Prediction::new(set, predict),
+        }
     }
 
     /// Asks for blocks, and behind them for what may be needed next. What is left of the list before is discarded.
@@ -121,8 +129,12 @@ impl<'c, P: FnMut(&[u64]) -> Vec<u64>> Predicting<'c, P> {
     /// As for [`Client::request`].
     pub fn request(&mut self, blocks: Vec<u64>) -> Result<()> {
         let (list, there) = self.prediction.list(blocks);
-        there.into_iter().for_each(|block| self.client.give_back(block));
-        self.client.request(self.prediction.set.id, list, true).map(|_| ())
+        there
+            .into_iter()
+            .for_each(|block| self.client.give_back(block));
+        self.client
+            .request(self.prediction.set.id, list, true)
+            .map(|_| ())
     }
 
     /// What happens next; nothing when the time is over. Blocks that came by prediction are kept, not given.

@@ -26,7 +26,13 @@ impl Partial {
     /// Of so many bytes, of whose data so many are kept.
     fn new(all: usize, kept: usize) -> Self {
         let (head, data) = ([0; BLOCK_HEAD], Vec::with_capacity(kept));
-        Self { all, head, data, missing: all, came: Vec::new() }
+        Self {
+            all,
+            head,
+            data,
+            missing: all,
+            came: Vec::new(),
+        }
     }
 
     /// Puts a part where it belongs; of data that is thrown away nothing.
@@ -63,13 +69,19 @@ impl Reassembly {
     /// Of datagrams with RTP's headers, or without.
     #[must_use]
     pub fn new(rtp: bool) -> Self {
-        Self { rtp, ..Self::default() }
+        Self {
+            rtp,
+            ..Self::default()
+        }
     }
 
     /// The same, of which nothing but the heads is kept.
     #[must_use]
     pub fn discarding(self) -> Self {
-        Self { discard: true, ..self }
+        Self {
+            discard: true,
+            ..self
+        }
     }
 
     /// Blocks of which some part came and some never did.
@@ -96,9 +108,15 @@ impl Reassembly {
         let (header, part) = datagram.split_at_checked(PART)?;
         let mut reader = Reader::new(header);
         let unit = u64::take(&mut reader).ok()?;
-        let (at, all) = (u32::take(&mut reader).ok()?, u32::take(&mut reader).ok()? as usize);
+        let (at, all) = (
+            u32::take(&mut reader).ok()?,
+            u32::take(&mut reader).ok()? as usize,
+        );
         let end = (at as usize).checked_add(part.len())?;
-        if part.is_empty() || end > all || !(BLOCK_HEAD..=limits::BLOCK_SIZES.1 as usize + BLOCK_HEAD).contains(&all) {
+        if part.is_empty()
+            || end > all
+            || !(BLOCK_HEAD..=limits::BLOCK_SIZES.1 as usize + BLOCK_HEAD).contains(&all)
+        {
             return None;
         }
         self.parts += 1;
@@ -116,7 +134,10 @@ impl Reassembly {
         }
         partial.came.push(at);
         partial.put(at as usize, part, self.discard);
-        partial.missing = partial.missing.checked_sub(part.len()).unwrap_or(usize::MAX);
+        partial.missing = partial
+            .missing
+            .checked_sub(part.len())
+            .unwrap_or(usize::MAX);
         if partial.missing > 0 {
             return None;
         }
@@ -141,7 +162,11 @@ mod tests {
     /// The parts of a block, so many bytes each.
     fn parts(unit: u64, each: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
-        let head = BlockHead { unit, length: BYTES as u32, ..stamped() };
+        let head = BlockHead {
+            unit,
+            length: BYTES as u32,
+            ..stamped()
+        };
         head.put(&mut all);
         all.extend((0..BYTES).map(|at| (at % 251) as u8));
         let part = |(at, part): (usize, &[u8])| {
@@ -174,7 +199,12 @@ mod tests {
                 }
                 let (head, data) = reassembly.datagram(last).unwrap();
                 assert_eq!((head.unit, data.len()), (7, BYTES));
-                assert!(data.iter().enumerate().all(|(at, byte)| *byte == (at % 251) as u8), "{each}");
+                assert!(
+                    data.iter()
+                        .enumerate()
+                        .all(|(at, byte)| *byte == (at % 251) as u8),
+                    "{each}"
+                );
             }
         }
     }

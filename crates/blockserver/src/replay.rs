@@ -53,15 +53,29 @@ pub struct Outcome {
 ///
 /// # Errors
 /// When a set has no picture to view, or nothing can be asked for any more.
-pub fn run(client: &Client, session: &Session<'_>, mut progress: impl FnMut(&Record)) -> Result<Outcome> {
+pub fn run(
+    client: &Client,
+    session: &Session<'_>,
+    mut progress: impl FnMut(&Record),
+) -> Result<Outcome> {
     let mut askers = Vec::new();
     for (index, (set, demand)) in session.sets.iter().enumerate() {
         if matches!(demand, Demand::Viewer(_)) && set.about.picture.is_none() {
-            return Err(Error::input(format!("the set {} has no picture that could be viewed", set.about.name))
-                .hint("--blocks N asks for so many blocks a list of any set"));
+            return Err(Error::input(format!(
+                "the set {} has no picture that could be viewed",
+                set.about.name
+            ))
+            .hint("--blocks N asks for so many blocks a list of any set"));
         }
         let seed = session.seed.child("viewer").index(index as u64);
-        let asker = Asker::new(&set.about, demand.clone(), session.schedule, session.keeps, session.most, seed);
+        let asker = Asker::new(
+            &set.about,
+            demand.clone(),
+            session.schedule,
+            session.keeps,
+            session.most,
+            seed,
+        );
         askers.push((set.id, asker));
     }
     let mut record = Record::new(session.histories);
@@ -75,7 +89,11 @@ pub fn run(client: &Client, session: &Session<'_>, mut progress: impl FnMut(&Rec
         if interrupted {
             break;
         }
-        let next = askers.iter().enumerate().filter_map(|(at, (_, asker))| Some((began + asker.next_at()?, at))).min();
+        let next = askers
+            .iter()
+            .enumerate()
+            .filter_map(|(at, (_, asker))| Some((began + asker.next_at()?, at)))
+            .min();
         let due = next.map_or(end, |(at, _)| at.min(end));
         let present = now();
         if present >= due {
@@ -97,7 +115,8 @@ pub fn run(client: &Client, session: &Session<'_>, mut progress: impl FnMut(&Rec
         match client.next(Some(std::time::Duration::from_nanos(wait))) {
             Some(Event::Block(block)) => {
                 record.came(&block.head, block.at, block.wanted);
-                if let Some((_, asker)) = askers.iter_mut().find(|(set, _)| *set == block.head.set) {
+                if let Some((_, asker)) = askers.iter_mut().find(|(set, _)| *set == block.head.set)
+                {
                     asker.came(block.head.number);
                 }
             }
@@ -108,11 +127,26 @@ pub fn run(client: &Client, session: &Session<'_>, mut progress: impl FnMut(&Rec
         }
     }
     let end = now();
-    client.finish().into_iter().for_each(|tally| record.ended(tally));
-    Ok(Outcome { record, end, latest, interrupted, gone })
+    client
+        .finish()
+        .into_iter()
+        .for_each(|tally| record.ended(tally));
+    Ok(Outcome {
+        record,
+        end,
+        latest,
+        interrupted,
+        gone,
+    })
 }
 
-fn send(client: &Client, record: &mut Record, set: u32, blocks: Vec<u64>, supersedes: bool) -> Result<()> {
+fn send(
+    client: &Client,
+    record: &mut Record,
+    set: u32,
+    blocks: Vec<u64>,
+    supersedes: bool,
+) -> Result<()> {
     let numbers = blocks.clone();
     let at = now();
     let sent = client.request(set, blocks, supersedes)?;

@@ -120,7 +120,13 @@ impl Slot {
     fn new(disk: Disk) -> Self {
         // The machine takes a disk as there until it is told otherwise.
         let is_writable = AtomicBool::new(disk.is_writable());
-        Self { disk, is_up: AtomicBool::new(true), is_writable, wake: Condvar::new(), damage: Mutex::default() }
+        Self {
+            disk,
+            is_up: AtomicBool::new(true),
+            is_writable,
+            wake: Condvar::new(),
+            damage: Mutex::default(),
+        }
     }
 
     fn damage(&self) -> MutexGuard<'_, Damage> {
@@ -157,7 +163,9 @@ pub struct Running {
 
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Running").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Running")
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -175,14 +183,19 @@ pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
         Error::environment(format!("nothing can listen at {}: {error}", options.listen))
             .hint("is another server there? --listen HOST:PORT names another place")
     })?;
-    let failed = |error: std::io::Error| Error::environment(format!("the server cannot be started: {error}"));
+    let failed = |error: std::io::Error| {
+        Error::environment(format!("the server cannot be started: {error}"))
+    };
     let address = listener.local_addr().map_err(failed)?;
     let machine = Server::new(0, disks.len() as u16, options.cache);
     let depth = options.depth.max(1);
     // Disks, and those that accept and talk to the master.
     let own_threads = disks.len() * depth + 2;
     let shared = Arc::new(Shared {
-        state: Mutex::new(State { machine, bells: BTreeMap::new() }),
+        state: Mutex::new(State {
+            machine,
+            bells: BTreeMap::new(),
+        }),
         disks: disks.into_iter().map(Slot::new).collect(),
         pool: Arc::default(),
         id: AtomicU16::new(0),
@@ -201,7 +214,10 @@ pub fn start(options: Options, disks: Vec<Disk>) -> Result<Running> {
             spawn(&shared, "disk", move |shared| shared.read_disk(disk)).map_err(failed)?;
         }
     }
-    spawn(&shared, "master", move |shared| shared.talk_to_master(address)).map_err(failed)?;
+    spawn(&shared, "master", move |shared| {
+        shared.talk_to_master(address)
+    })
+    .map_err(failed)?;
     spawn(&shared, "accept", move |shared| shared.listen(&listener)).map_err(failed)?;
     Ok(Running { shared, address })
 }
@@ -212,7 +228,10 @@ fn spawn(
     work: impl FnOnce(&Arc<Shared>) + Send + 'static,
 ) -> std::io::Result<thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    thread::Builder::new().name(name.into()).stack_size(STACK).spawn(move || work(&shared))
+    thread::Builder::new()
+        .name(name.into())
+        .stack_size(STACK)
+        .spawn(move || work(&shared))
 }
 
 impl Running {
@@ -240,7 +259,10 @@ impl Running {
         let state = self.shared.state();
         state.bells.values().for_each(|bell| bell.wake());
         drop(state);
-        self.shared.disks.iter().for_each(|slot| slot.wake.notify_all());
+        self.shared
+            .disks
+            .iter()
+            .for_each(|slot| slot.wake.notify_all());
         // Whoever accepts is woken by a connection.
         let _ = TcpStream::connect(self.address);
     }
@@ -281,9 +303,14 @@ impl Shared {
             let Some(read) = read else {
                 state = if state.machine.is_crowded() {
                     self.make_way(&state);
-                    slot.wake.wait_timeout(state, CROWDED).unwrap_or_else(PoisonError::into_inner).0
+                    slot.wake
+                        .wait_timeout(state, CROWDED)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
                 } else {
-                    slot.wake.wait(state).unwrap_or_else(PoisonError::into_inner)
+                    slot.wake
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner)
                 };
                 continue;
             };
@@ -298,7 +325,12 @@ impl Shared {
             if result == Err(Why::Corrupt) {
                 self.found_damaged(slot, &read.spot);
             }
-            let held = result.map(|()| Arc::new(Held { buffer, pool: Arc::downgrade(&self.pool) }));
+            let held = result.map(|()| {
+                Arc::new(Held {
+                    buffer,
+                    pool: Arc::downgrade(&self.pool),
+                })
+            });
             state = self.state();
             let woken = state.machine.read_done(now(), read.spot, held);
             self.wake(&state, &woken);
@@ -307,12 +339,18 @@ impl Shared {
 
     /// Blocks for clients that read nothing take all the room that others need: the one that has taken nothing for longest gives way.
     fn make_way(&self, state: &State) {
-        let waiting = state.bells.iter().filter(|(connection, _)| state.machine.has_waiting(**connection));
-        let idlest = waiting.map(|(_, bell)| bell).min_by_key(|bell| bell.moved());
+        let waiting = state
+            .bells
+            .iter()
+            .filter(|(connection, _)| state.machine.has_waiting(**connection));
+        let idlest = waiting
+            .map(|(_, bell)| bell)
+            .min_by_key(|bell| bell.moved());
         if idlest.is_some_and(|bell| now().since(bell.moved()) >= IDLE && bell.end())
             && let Some(count) = self.closed.happened(std::time::Instant::now())
         {
-            let words = "clients that were closed because they read nothing while others waited for room";
+            let words =
+                "clients that were closed because they read nothing while others waited for room";
             (self.options.say)(&format!("{words}: {count}"));
         }
     }
@@ -322,7 +360,11 @@ impl Shared {
         let words = slot.damage().found(spot.offset, std::time::Instant::now());
         if let Some(more) = words {
             let path = &slot.disk.about().path;
-            let others = if more > 0 { format!(", and {more} others since it was said last") } else { String::new() };
+            let others = if more > 0 {
+                format!(", and {more} others since it was said last")
+            } else {
+                String::new()
+            };
             (self.options.say)(&format!(
                 "disk {path}: what is there from byte {} on ({} bytes) is not the block that was written{others}",
                 spot.offset, spot.length
@@ -332,7 +374,10 @@ impl Shared {
 
     /// What a master is told of each disk.
     fn damaged(&self) -> Vec<u64> {
-        self.disks.iter().map(|slot| slot.damage().count()).collect()
+        self.disks
+            .iter()
+            .map(|slot| slot.damage().count())
+            .collect()
     }
 
     /// Disks that are gone, or there again.
@@ -343,7 +388,9 @@ impl Shared {
             let was_writable = slot.is_writable.swap(writable, Ordering::Relaxed);
             if was_writable && !writable {
                 let path = &slot.disk.about().path;
-                (self.options.say)(&format!("disk {path} can only be read from now on: it gets no more blocks"));
+                (self.options.say)(&format!(
+                    "disk {path} can only be read from now on: it gets no more blocks"
+                ));
             }
             if up != slot.is_up.swap(up, Ordering::Relaxed) {
                 let mut state = self.state();
@@ -354,9 +401,17 @@ impl Shared {
                     slot.disk.about().path,
                     if up { "there again" } else { "gone" }
                 ));
-                changed.push(DiskChanged { disk: at as u16, up, writable });
+                changed.push(DiskChanged {
+                    disk: at as u16,
+                    up,
+                    writable,
+                });
             } else if writable != was_writable {
-                changed.push(DiskChanged { disk: at as u16, up, writable });
+                changed.push(DiskChanged {
+                    disk: at as u16,
+                    up,
+                    writable,
+                });
             }
         }
         changed
@@ -367,7 +422,12 @@ impl Shared {
     fn talk_to_master(&self, address: SocketAddr) {
         let (mut wait, mut said) = (AGAIN.0, String::new());
         while !self.is_stopped() {
-            let words = match connection::connect(&self.options.master, Role::Server, Some(&self.options.key), None) {
+            let words = match connection::connect(
+                &self.options.master,
+                Role::Server,
+                Some(&self.options.key),
+                None,
+            ) {
                 Ok(halves) => {
                     let mut joined = false;
                     let ended = self.with_master(halves, address, &mut joined);
@@ -377,7 +437,10 @@ impl Shared {
                     ended.err().map(|ended| ended.to_string())
                 }
                 Err(error) => {
-                    let hint = error.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+                    let hint = error
+                        .hint
+                        .map(|hint| format!(" (hint: {hint})"))
+                        .unwrap_or_default();
                     Some(format!("{}{hint}", error.message))
                 }
             };
@@ -400,12 +463,21 @@ impl Shared {
         self.look_after_disks();
         let about = |slot: &Slot| {
             let damaged = slot.damage().count();
-            stackline_blocks::wire::data::Disk { damaged, ..slot.disk.about() }
+            stackline_blocks::wire::data::Disk {
+                damaged,
+                ..slot.disk.about()
+            }
         };
         let disks = self.disks.iter().map(about).collect();
         let kept = self.disks.iter().map(|slot| slot.disk.kept()).collect();
         let adopt = self.adopts.load(Ordering::Relaxed);
-        let join = Join { name: self.options.name.clone(), address: address.to_string(), disks, kept, adopt };
+        let join = Join {
+            name: self.options.name.clone(),
+            address: address.to_string(),
+            disks,
+            kept,
+            adopt,
+        };
         sender.message(&join.into())?;
         let joined = match receiver.message()? {
             Message::Joined(joined) => joined,
@@ -415,7 +487,10 @@ impl Shared {
                     Why::Foreign => format!("; nothing is written there (hint: {OWNERSHIP_HINT})"),
                     _ => String::new(),
                 };
-                return Err(Ended::Broken(format!("the master refuses: {}{hint}", refused.words)));
+                return Err(Ended::Broken(format!(
+                    "the master refuses: {}{hint}",
+                    refused.words
+                )));
             }
             _ => return Err(Ended::Broken("the master did not answer".into())),
         };
@@ -424,7 +499,10 @@ impl Shared {
         let server = joined.server;
         self.id.store(server, Ordering::Relaxed);
         self.state().machine.set_id(server);
-        (self.options.say)(&format!("joined the master at {} as server {server}", self.options.master));
+        (self.options.say)(&format!(
+            "joined the master at {} as server {server}",
+            self.options.master
+        ));
         self.belong_to(joined.master);
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -434,7 +512,12 @@ impl Shared {
                     thread::park_timeout(LOOK);
                     if told.elapsed() >= HEARTBEAT {
                         told = std::time::Instant::now();
-                        let _ = sender.message(&Alive { damaged: self.damaged() }.into());
+                        let _ = sender.message(
+                            &Alive {
+                                damaged: self.damaged(),
+                            }
+                            .into(),
+                        );
                     }
                     for change in self.look_after_disks() {
                         let _ = sender.message(&change.into());
@@ -458,7 +541,9 @@ impl Shared {
             looking.thread().unpark();
             match ended {
                 _ if self.is_stopped() => Ok(()),
-                Ended::Closed => Err(Ended::Broken("the master is gone; clients with an open set go on".into())),
+                Ended::Closed => Err(Ended::Broken(
+                    "the master is gone; clients with an open set go on".into(),
+                )),
                 broken => Err(broken),
             }
         })
@@ -470,9 +555,15 @@ impl Shared {
             let path = || slot.disk.about().path;
             match slot.disk.belong_to(master) {
                 Ok(false) => {}
-                Ok(true) => (self.options.say)(&format!("took over the disk {} from another master", path())),
+                Ok(true) => (self.options.say)(&format!(
+                    "took over the disk {} from another master",
+                    path()
+                )),
                 Err(error) => {
-                    (self.options.say)(&format!("disk {} cannot be written: {error}; it is only read", path()));
+                    (self.options.say)(&format!(
+                        "disk {} cannot be written: {error}; it is only read",
+                        path()
+                    ));
                 }
             }
         }
@@ -505,17 +596,25 @@ impl Shared {
                 thread::sleep(Duration::from_millis(10));
                 continue;
             };
-            let Ok(place) = self.places.stranger(&stream) else { continue };
-            let too_many = Arc::strong_count(self) > self.own_threads + self.options.places.threads();
-            if too_many || spawn(self, "client", move |shared| shared.client(stream, place)).is_err() {
+            let Ok(place) = self.places.stranger(&stream) else {
+                continue;
+            };
+            let too_many =
+                Arc::strong_count(self) > self.own_threads + self.options.places.threads();
+            if too_many
+                || spawn(self, "client", move |shared| shared.client(stream, place)).is_err()
+            {
                 // Dropped: the other side sees it closed.
             }
         }
     }
 
     fn client(self: &Arc<Self>, stream: TcpStream, place: Place) {
-        let accepted = connection::accept(stream, Some(&self.options.key), self.options.send_buffer);
-        let Ok((role, (mut receiver, mut sender))) = accepted else { return };
+        let accepted =
+            connection::accept(stream, Some(&self.options.key), self.options.send_buffer);
+        let Ok((role, (mut receiver, mut sender))) = accepted else {
+            return;
+        };
         let seat = match self.places.known(role, sender.stream()) {
             Ok(seat) => seat,
             Err(words) => return connection::send_away(sender.stream(), &words),
@@ -534,7 +633,14 @@ impl Shared {
             }
             _ => {
                 let words = "this is a disk server; the master is elsewhere".to_owned();
-                let _ = sender.message(&Refused { request: 0, why: Why::Malformed as u8, words }.into());
+                let _ = sender.message(
+                    &Refused {
+                        request: 0,
+                        why: Why::Malformed as u8,
+                        words,
+                    }
+                    .into(),
+                );
             }
         }
     }
@@ -547,20 +653,30 @@ impl Shared {
         loop {
             match receiver.message()? {
                 Message::Store(store) => {
-                    receiver.data(&mut buffer.pages(store.length as usize)[..store.length as usize])?;
+                    receiver
+                        .data(&mut buffer.pages(store.length as usize)[..store.length as usize])?;
                     match self.store(&store, &mut buffer) {
                         Ok(()) => written[usize::from(store.disk)] = true,
                         Err(why) => sender.message(&refused(store.request, why))?,
                     }
                 }
                 Message::Sync(sync) => {
-                    let mut touched = self.disks.iter().zip(&mut written).filter(|(_, written)| **written);
+                    let mut touched = self
+                        .disks
+                        .iter()
+                        .zip(&mut written)
+                        .filter(|(_, written)| **written);
                     let synced = touched.try_for_each(|(slot, written)| {
                         *written = false;
                         slot.disk.sync(sync.set)
                     });
                     match synced {
-                        Ok(()) => sender.message(&Synced { request: sync.request }.into())?,
+                        Ok(()) => sender.message(
+                            &Synced {
+                                request: sync.request,
+                            }
+                            .into(),
+                        )?,
                         Err(why) => sender.message(&refused(sync.request, why))?,
                     }
                 }
@@ -574,7 +690,11 @@ impl Shared {
         if crc32fast::hash(buffer.data()) != store.checksum {
             return Err(Why::Corrupt);
         }
-        let spot = Spot { disk: store.disk, offset: store.offset, length: store.length };
+        let spot = Spot {
+            disk: store.disk,
+            offset: store.offset,
+            length: store.length,
+        };
         slot.disk.write(&spot, buffer)?;
         slot.damage().mended(spot.offset);
         self.state().machine.stored(spot);
@@ -583,5 +703,10 @@ impl Shared {
 }
 
 fn refused(request: u32, why: Why) -> Message {
-    Refused { request, why: why as u8, words: why.words().to_owned() }.into()
+    Refused {
+        request,
+        why: why as u8,
+        words: why.words().to_owned(),
+    }
+    .into()
 }

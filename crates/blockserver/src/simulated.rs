@@ -142,10 +142,20 @@ pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome
     }
     for (index, (set, demand)) in scene.sets.iter().enumerate() {
         if matches!(demand, Demand::Viewer(_)) && set.picture.is_none() {
-            return Err(Error::input(format!("the set {} has no picture that could be viewed", set.name)));
+            return Err(Error::input(format!(
+                "the set {} has no picture that could be viewed",
+                set.name
+            )));
         }
         let seed = scene.seed.child("viewer").index(index as u64);
-        let asker = Asker::new(set, demand.clone(), scene.schedule, scene.keeps, scene.most, seed);
+        let asker = Asker::new(
+            set,
+            demand.clone(),
+            scene.schedule,
+            scene.keeps,
+            scene.most,
+            seed,
+        );
         site.askers.push(asker);
         site.parts.at(begun, Task::List { set: index, begun });
     }
@@ -157,13 +167,33 @@ pub fn carry_out<T: Tap<Datagram>>(scene: &Scene<'_>, tap: T) -> Result<(Outcome
     if scene.histories {
         site.look(end);
     }
-    let Site { mut parts, mut record, watcher, .. } = site;
-    parts.client.finish().into_iter().for_each(|tally| record.ended(tally));
+    let Site {
+        mut parts,
+        mut record,
+        watcher,
+        ..
+    } = site;
+    parts
+        .client
+        .finish()
+        .into_iter()
+        .for_each(|tally| record.ended(tally));
     let traced = parts.world.take_traced();
     let servers = parts.server_outcomes(scene);
     let (counters, unwanted) = (parts.world.counters(), parts.client.unwanted());
     let watched = watcher.seen;
-    Ok((Outcome { record, end, traced, servers, counters, unwanted, watched }, parts.world.into_tap()))
+    Ok((
+        Outcome {
+            record,
+            end,
+            traced,
+            servers,
+            counters,
+            unwanted,
+            watched,
+        },
+        parts.world.into_tap(),
+    ))
 }
 
 struct Site<'s, T: Tap<Datagram>> {
@@ -181,7 +211,11 @@ impl<T: Tap<Datagram>> Site<'_, T> {
             match self.parts.world.next(CONNECTING)? {
                 Some((_, Happening::Connected(_))) => missing -= 1,
                 Some(_) => {}
-                None => return Err(Error::measurement("not all connections came about within a minute")),
+                None => {
+                    return Err(Error::measurement(
+                        "not all connections came about within a minute",
+                    ));
+                }
             }
         }
         Ok(())
@@ -190,14 +224,21 @@ impl<T: Tap<Datagram>> Site<'_, T> {
     fn happened(&mut self, now: Instant, happening: Happening<Travels>) -> Result<()> {
         match happening {
             // The disk servers' costs are theirs, and they speak over connections alone.
-            Happening::Connected(_) | Happening::Worked(_) | Happening::Asked(..) | Happening::Answered(..) => {}
+            Happening::Connected(_)
+            | Happening::Worked(_)
+            | Happening::Asked(..)
+            | Happening::Answered(..) => {}
             Happening::Broken(_) => return Err(Error::measurement("a connection was given up")),
             Happening::Timer(token) => {
                 if let Some(task) = self.parts.take_task(token) {
                     self.carry_out(now, task);
                 }
             }
-            Happening::Arrived { connection, side, message } => self.arrived(now, connection, side, message),
+            Happening::Arrived {
+                connection,
+                side,
+                message,
+            } => self.arrived(now, connection, side, message),
             Happening::Room { connection, .. } => {
                 if let Some(server) = self.parts.server_of(connection) {
                     self.write(now, server);
@@ -226,7 +267,17 @@ impl<T: Tap<Datagram>> Site<'_, T> {
             // At a server.
             Travels::Message(Message::Requests(list)) => {
                 if let Some(server) = self.parts.control_of(connection) {
-                    self.parts.compute(server, now, costs.parse, false, Task::Parse { server, came: now, list });
+                    self.parts.compute(
+                        server,
+                        now,
+                        costs.parse,
+                        false,
+                        Task::Parse {
+                            server,
+                            came: now,
+                            list,
+                        },
+                    );
                 }
             }
             // At the client.
@@ -254,10 +305,15 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         match task {
             Task::List { set, begun } => self.list(now, set, begun),
             Task::Local(travels, connection, side) => self.arrived(now, connection, side, travels),
-            Task::Translate { came, message } => self.parts.translate(came, now, message, self.scene.costs.forward),
+            Task::Translate { came, message } => {
+                self.parts
+                    .translate(came, now, message, self.scene.costs.forward)
+            }
             Task::Forward { server, message } => self.parts.tell_server(server, message),
             Task::Parse { server, came, list } => {
-                let woken = self.parts.servers[server].requests(now, came, list).unwrap_or_default();
+                let woken = self.parts.servers[server]
+                    .requests(now, came, list)
+                    .unwrap_or_default();
                 self.woken(now, server, &woken);
             }
             Task::ReadDone { server, disk, spot } => {
@@ -272,7 +328,8 @@ impl<T: Tap<Datagram>> Site<'_, T> {
             }
             Task::Read { server, disk, spot } => {
                 let task = Task::ReadDone { server, disk, spot };
-                self.parts.compute(server, now, self.scene.costs.enter, false, task);
+                self.parts
+                    .compute(server, now, self.scene.costs.enter, false, task);
             }
             Task::Hand { server, head } => {
                 self.parts.begin_block(server, head);
@@ -291,22 +348,30 @@ impl<T: Tap<Datagram>> Site<'_, T> {
     }
 
     fn look(&mut self, now: Instant) {
-        self.watcher.look(now, self.parts.world.counters(), self.parts.ends());
+        self.watcher
+            .look(now, self.parts.world.counters(), self.parts.ends());
     }
 
     fn list(&mut self, now: Instant, index: usize, begun: Instant) {
-        let Some(asker) = self.askers.get_mut(index) else { return };
+        let Some(asker) = self.askers.get_mut(index) else {
+            return;
+        };
         let blocks = asker.list();
         if let Some(next) = asker.next_at() {
-            self.parts.at(begun + next, Task::List { set: index, begun });
+            self.parts
+                .at(begun + next, Task::List { set: index, begun });
         }
         let set = self.parts.sets[index];
         let numbers = blocks.clone();
-        let (list, before) = self.parts.client.request(now, set, blocks, self.scene.supersedes, true);
+        let (list, before) =
+            self.parts
+                .client
+                .request(now, set, blocks, self.scene.supersedes, true);
         if let Some(tally) = before {
             self.record.over(tally);
         }
-        self.record.sent(now, (list.first_unit, list.set, list.serial), &numbers);
+        self.record
+            .sent(now, (list.first_unit, list.set, list.serial), &numbers);
         self.parts.tell_master(list.into());
     }
 
@@ -326,7 +391,14 @@ impl<T: Tap<Datagram>> Site<'_, T> {
         let mut woken = Woken::default();
         if let Some(read) = self.parts.servers[server].next_read(now, disk, &mut woken) {
             let done = now + self.parts.disk_takes(self.scene, server, disk);
-            self.parts.at(done, Task::Read { server, disk, spot: read.spot });
+            self.parts.at(
+                done,
+                Task::Read {
+                    server,
+                    disk,
+                    spot: read.spot,
+                },
+            );
         }
         if !woken.connections.is_empty() {
             self.write(now, server);
@@ -348,7 +420,13 @@ impl<T: Tap<Datagram>> Site<'_, T> {
                 Write::Words(words) => self.parts.tell_client(server, words),
                 Write::Block(head, ()) => {
                     self.parts.begin_writing(server, head.unit);
-                    self.parts.compute(server, now, self.scene.costs.hand, true, Task::Hand { server, head });
+                    self.parts.compute(
+                        server,
+                        now,
+                        self.scene.costs.hand,
+                        true,
+                        Task::Hand { server, head },
+                    );
                     return;
                 }
             }

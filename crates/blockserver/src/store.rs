@@ -1,6 +1,9 @@
 //! What the master remembers, in one file of transactions (redb): what was acknowledged is there after kill -9.
 
-use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, WriteTransaction};
+use redb::{
+    Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
+    WriteTransaction,
+};
 use stackline_blocks::master::Change;
 use stackline_blocks::set::Set;
 use stackline_blocks::wire::control::{Row, Written};
@@ -52,7 +55,10 @@ fn field<T: Field>(bytes: &[u8]) -> Result<T, Fault> {
 /// The highest number that a set has had is no lower than that.
 fn raise_last_set(write: &WriteTransaction, number: u32) -> Result<(), Fault> {
     let mut master = write.open_table(MASTER)?;
-    let last = master.get(LAST_SET)?.map(|value| field::<u32>(value.value())).transpose()?;
+    let last = master
+        .get(LAST_SET)?
+        .map(|value| field::<u32>(value.value()))
+        .transpose()?;
     if last.is_none_or(|last| last < number) {
         master.insert(LAST_SET, &number.to_be_bytes()[..])?;
     }
@@ -67,9 +73,16 @@ impl Store {
     pub fn open(path: &Path) -> Result<Self> {
         let database = Database::create(path).map_err(|error| {
             let hint = hint(&error);
-            Error::environment(format!("the master's file {} cannot be opened: {error}", path.display())).hint(hint)
+            Error::environment(format!(
+                "the master's file {} cannot be opened: {error}",
+                path.display()
+            ))
+            .hint(hint)
         })?;
-        let store = Self { database, path: path.to_owned() };
+        let store = Self {
+            database,
+            path: path.to_owned(),
+        };
         store.tables().map_err(|fault| said(path, &*fault))?;
         Ok(store)
     }
@@ -115,13 +128,19 @@ impl Store {
                     }
                     Change::Deleted { set } => {
                         write.open_table(SETS)?.remove(set)?;
-                        write.open_table(ROWS)?.retain_in((*set, 0)..=(*set, u64::MAX), |_, _| false)?;
+                        write
+                            .open_table(ROWS)?
+                            .retain_in((*set, 0)..=(*set, u64::MAX), |_, _| false)?;
                     }
                     Change::Server { id, name, disks } => {
                         let value = [bytes(name), bytes(disks)].concat();
                         write.open_table(SERVERS)?.insert(id, &value[..])?;
                     }
-                    Change::Space { server, disk, up_to } => {
+                    Change::Space {
+                        server,
+                        disk,
+                        up_to,
+                    } => {
                         write.open_table(SPACE)?.insert((*server, *disk), up_to)?;
                     }
                 }
@@ -147,24 +166,43 @@ impl Store {
         let read = self.database.begin_read()?;
         let master = read.open_table(MASTER)?;
         let identity = master.get(IDENTITY)?.ok_or("it does not say whose it is")?;
-        let last_set = master.get(LAST_SET)?.map(|value| field::<u32>(value.value())).transpose()?.unwrap_or(0);
-        take(Change::Master { identity: field::<u128>(identity.value())?, last_set });
+        let last_set = master
+            .get(LAST_SET)?
+            .map(|value| field::<u32>(value.value()))
+            .transpose()?
+            .unwrap_or(0);
+        take(Change::Master {
+            identity: field::<u128>(identity.value())?,
+            last_set,
+        });
         for entry in read.open_table(SERVERS)?.iter()? {
             let (id, value) = entry?;
             let mut reader = Reader::new(value.value());
             let name = String::take(&mut reader).map_err(|fault| fault.to_string())?;
             let disks = Vec::<u128>::take(&mut reader).map_err(|fault| fault.to_string())?;
-            take(Change::Server { id: id.value(), name, disks });
+            take(Change::Server {
+                id: id.value(),
+                name,
+                disks,
+            });
         }
         for entry in read.open_table(SPACE)?.iter()? {
             let (key, value) = entry?;
             let (server, disk) = key.value();
-            take(Change::Space { server, disk, up_to: value.value() });
+            take(Change::Space {
+                server,
+                disk,
+                up_to: value.value(),
+            });
         }
         for entry in read.open_table(SETS)?.iter()? {
             let (id, value) = entry?;
             let (sealed, about) = value.value().split_first().ok_or("a set without words")?;
-            take(Change::Set { id: id.value(), about: field::<Set>(about)?, sealed: *sealed != 0 });
+            take(Change::Set {
+                id: id.value(),
+                about: field::<Set>(about)?,
+                sealed: *sealed != 0,
+            });
         }
         let mut blocks: Vec<Written> = Vec::new();
         let mut of_set = 0;
@@ -172,20 +210,33 @@ impl Store {
             let (key, value) = entry?;
             let (set, number) = key.value();
             if (set != of_set || blocks.len() == AT_ONCE) && !blocks.is_empty() {
-                take(Change::Rows { set: of_set, blocks: std::mem::take(&mut blocks) });
+                take(Change::Rows {
+                    set: of_set,
+                    blocks: std::mem::take(&mut blocks),
+                });
             }
             of_set = set;
-            blocks.push(Written { number, row: field::<Row>(value.value())? });
+            blocks.push(Written {
+                number,
+                row: field::<Row>(value.value())?,
+            });
         }
         if !blocks.is_empty() {
-            take(Change::Rows { set: of_set, blocks });
+            take(Change::Rows {
+                set: of_set,
+                blocks,
+            });
         }
         Ok(())
     }
 }
 
 fn said(path: &Path, fault: &(dyn std::error::Error + Send + Sync)) -> Error {
-    Error::environment(format!("the master's file {} cannot be read: {fault}", path.display())).hint(DAMAGED)
+    Error::environment(format!(
+        "the master's file {} cannot be read: {fault}",
+        path.display()
+    ))
+    .hint(DAMAGED)
 }
 
 /// What can be done about a file that is there and cannot be understood.
@@ -211,7 +262,9 @@ fn hint(error: &DatabaseError) -> &'static str {
             ErrorKind::NotFound | ErrorKind::NotADirectory => {
                 "the directory is not there: make it, or name another with --data DIRECTORY"
             }
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room on the disk that holds the file",
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "make room on the disk that holds the file"
+            }
             ErrorKind::ReadOnlyFilesystem => {
                 "the file system can only be read: make it writable, or name another place with --data DIRECTORY"
             }
@@ -239,16 +292,44 @@ mod tests {
             placement: Placement::Hash,
             picture: None,
         };
-        let row = |offset| Row { checksum: 5, places: vec![Place { server: 1, disk: 0, offset }] };
+        let row = |offset| Row {
+            checksum: 5,
+            places: vec![Place {
+                server: 1,
+                disk: 0,
+                offset,
+            }],
+        };
         let rows = |set, numbers: std::ops::Range<u64>| Change::Rows {
             set,
-            blocks: numbers.map(|number| Written { number, row: row(number * 4096) }).collect(),
+            blocks: numbers
+                .map(|number| Written {
+                    number,
+                    row: row(number * 4096),
+                })
+                .collect(),
         };
         let changes = [
-            Change::Server { id: 1, name: "a".into(), disks: vec![7, 8] },
-            Change::Space { server: 1, disk: 0, up_to: 1 << 30 },
-            Change::Set { id: 1, about: about("one"), sealed: false },
-            Change::Set { id: 2, about: about("two"), sealed: true },
+            Change::Server {
+                id: 1,
+                name: "a".into(),
+                disks: vec![7, 8],
+            },
+            Change::Space {
+                server: 1,
+                disk: 0,
+                up_to: 1 << 30,
+            },
+            Change::Set {
+                id: 1,
+                about: about("one"),
+                sealed: false,
+            },
+            Change::Set {
+                id: 2,
+                about: about("two"),
+                sealed: true,
+            },
             rows(1, 0..5000),
             rows(2, 0..3),
         ];
@@ -256,15 +337,49 @@ mod tests {
         let store = Store::open(&path).unwrap();
         let mut back = Vec::new();
         store.recall(&path, |change| back.push(change)).unwrap();
-        let Change::Master { identity, last_set: 2 } = back.remove(0) else { panic!() };
-        assert_eq!(back, [&changes[..4], &[rows(1, 0..4096), rows(1, 4096..5000), rows(2, 0..3)]].concat());
-        store.remember(&[Change::Deleted { set: 1 }, Change::Deleted { set: 2 }, changes[2].clone()]).unwrap();
-        store.remember(&[Change::Deleted { set: 1 }, changes[3].clone(), rows(2, 0..3)]).unwrap();
+        let Change::Master {
+            identity,
+            last_set: 2,
+        } = back.remove(0)
+        else {
+            panic!()
+        };
+        assert_eq!(
+            back,
+            [
+                &changes[..4],
+                &[rows(1, 0..4096), rows(1, 4096..5000), rows(2, 0..3)]
+            ]
+            .concat()
+        );
+        store
+            .remember(&[
+                Change::Deleted { set: 1 },
+                Change::Deleted { set: 2 },
+                changes[2].clone(),
+            ])
+            .unwrap();
+        store
+            .remember(&[
+                Change::Deleted { set: 1 },
+                changes[3].clone(),
+                rows(2, 0..3),
+            ])
+            .unwrap();
         let mut back = Vec::new();
         store.recall(&path, |change| back.push(change)).unwrap();
         // It stays who it is, and no number of a set comes again.
-        assert_eq!(back.remove(0), Change::Master { identity, last_set: 2 });
-        assert_eq!(back, [&changes[..2], &changes[3..4], &[rows(2, 0..3)]].concat());
+        assert_eq!(
+            back.remove(0),
+            Change::Master {
+                identity,
+                last_set: 2
+            }
+        );
+        assert_eq!(
+            back,
+            [&changes[..2], &changes[3..4], &[rows(2, 0..3)]].concat()
+        );
     }
 
     #[test]
@@ -287,14 +402,26 @@ mod tests {
         magic[..8].fill(b'x');
         let mut zeros = whole.clone();
         zeros[64..].fill(0);
-        for (case, bytes) in
-            [("magic", magic), ("short", whole[..700].to_vec()), ("cut", whole[..3].to_vec()), ("zeros", zeros)]
-        {
+        for (case, bytes) in [
+            ("magic", magic),
+            ("short", whole[..700].to_vec()),
+            ("cut", whole[..3].to_vec()),
+            ("zeros", zeros),
+        ] {
             std::fs::write(&path, bytes).unwrap();
             let hint = Store::open(&path).unwrap_err().hint.unwrap();
-            assert!(hint.starts_with("the file is damaged") && hint.contains("restore a copy"), "{case}: {hint}");
+            assert!(
+                hint.starts_with("the file is damaged") && hint.contains("restore a copy"),
+                "{case}: {hint}"
+            );
         }
         let nowhere = directory.path().join("none").join("master.redb");
-        assert!(Store::open(&nowhere).unwrap_err().hint.unwrap().contains("make it"));
+        assert!(
+            Store::open(&nowhere)
+                .unwrap_err()
+                .hint
+                .unwrap()
+                .contains("make it")
+        );
     }
 }

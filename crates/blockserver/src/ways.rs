@@ -22,7 +22,10 @@ impl Names {
         match place {
             Place::Application => &self.client,
             Place::Master => &self.master,
-            Place::Server => self.servers.get(&history.server).map_or("server", |name| name),
+            Place::Server => self
+                .servers
+                .get(&history.server)
+                .map_or("server", |name| name),
         }
     }
 }
@@ -42,11 +45,21 @@ pub fn ways(record: &Record, names: &Names, zero_ns: u64, emit: &mut Emit<'_>) {
             if let Some(at) = history.passed(point) {
                 // In virtual time points of one moment are common; a nanosecond each keeps their order.
                 let at_ns = at.0 + zero_ns + point as u64;
-                emit(names.of(history, point.place()), point.keyword(), at_ns, &values);
+                emit(
+                    names.of(history, point.place()),
+                    point.keyword(),
+                    at_ns,
+                    &values,
+                );
             }
         }
         if let Some(at) = history.flushed {
-            emit(names.of(history, Place::Server), FLUSH, at.0 + zero_ns, &values);
+            emit(
+                names.of(history, Place::Server),
+                FLUSH,
+                at.0 + zero_ns,
+                &values,
+            );
         }
     }
 }

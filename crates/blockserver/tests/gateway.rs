@@ -1,6 +1,9 @@
 //! The gateway as HTTP clients meet it, good and bad ones.
 
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 mod http;
@@ -16,13 +19,24 @@ use std::time::{Duration, Instant};
 
 /// All bytes of a set of [`common::set`].
 fn all(about: &Set) -> Vec<u8> {
-    (0..about.blocks()).flat_map(|number| content(number, about.length(number) as usize)).collect()
+    (0..about.blocks())
+        .flat_map(|number| content(number, about.length(number) as usize))
+        .collect()
 }
 
 /// The terms of Server-Timing with a duration, ms.
 fn terms(header: &str) -> Vec<(String, f64)> {
-    let terms = header.split(", ").filter_map(|term| term.split_once(";dur="));
-    terms.map(|(name, ms)| (name.to_owned(), ms.split(';').next().unwrap().parse().unwrap())).collect()
+    let terms = header
+        .split(", ")
+        .filter_map(|term| term.split_once(";dur="));
+    terms
+        .map(|(name, ms)| {
+            (
+                name.to_owned(),
+                ms.split(';').next().unwrap().parse().unwrap(),
+            )
+        })
+        .collect()
 }
 
 #[test]
@@ -32,19 +46,32 @@ fn a_block_comes_with_its_hops() {
     let gateway = start(&site);
     let mut http = Http::to(gateway.address());
     let answer = http.get("/map/3");
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/octet-stream")));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("application/octet-stream"))
+    );
     assert_eq!(answer.body, content(3, 8192));
     assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
     let header = answer.header("server-timing").unwrap();
     let hops = terms(header);
     let names: Vec<&str> = hops.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["gateway", "master", "queue", "read", "write", "network", "total"]);
+    assert_eq!(
+        names,
+        [
+            "gateway", "master", "queue", "read", "write", "network", "total"
+        ]
+    );
     let sum: f64 = hops[..6].iter().map(|(_, ms)| ms).sum();
     // Each is rounded to a microsecond.
     assert!((sum - hops[6].1).abs() < 0.005, "{header}");
     assert!(header.ends_with("from;desc=\"disk\""), "{header}");
     let again = http.get("/map/3");
-    assert!(again.header("server-timing").unwrap().ends_with("from;desc=\"memory\""));
+    assert!(
+        again
+            .header("server-timing")
+            .unwrap()
+            .ends_with("from;desc=\"memory\"")
+    );
     // The last block is shorter.
     assert_eq!(http.get("/map/9").body, content(9, 8092));
 }
@@ -71,7 +98,10 @@ fn what_is_not_there_is_404() {
         assert!(answer.text().starts_with("404: "), "{}", answer.text());
         assert!(answer.text().len() < 200);
     }
-    assert_eq!(http.get("/map/10").text(), "404: block 10 of map: the set has no such block\n");
+    assert_eq!(
+        http.get("/map/10").text(),
+        "404: block 10 of map: the set has no such block\n"
+    );
     assert_eq!(http.get("/other").text(), "404: there is no set other\n");
 }
 
@@ -83,14 +113,28 @@ fn it_only_reads() {
     let mut http = Http::to(gateway.address());
     for method in ["POST", "PUT", "DELETE", "PATCH", "TRACE", "SOMETHING"] {
         let answer = http.ask(method, "/map/1", "");
-        assert_eq!((answer.status, answer.header("allow")), (405, Some("GET, HEAD, OPTIONS")), "{method}");
+        assert_eq!(
+            (answer.status, answer.header("allow")),
+            (405, Some("GET, HEAD, OPTIONS")),
+            "{method}"
+        );
     }
-    let answer = http.ask("OPTIONS", "/map", "Origin: http://a\r\nAccess-Control-Request-Headers: range\r\n");
-    assert_eq!((answer.status, answer.header("access-control-allow-headers")), (204, Some("Range, If-None-Match")));
+    let answer = http.ask(
+        "OPTIONS",
+        "/map",
+        "Origin: http://a\r\nAccess-Control-Request-Headers: range\r\n",
+    );
+    assert_eq!(
+        (answer.status, answer.header("access-control-allow-headers")),
+        (204, Some("Range, If-None-Match"))
+    );
     // A body is refused, and what may follow it is not taken for a request.
     http.send("GET /map/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello");
     let answer = http.answer(false).unwrap();
-    assert_eq!((answer.status, answer.header("connection")), (413, Some("close")));
+    assert_eq!(
+        (answer.status, answer.header("connection")),
+        (413, Some("close"))
+    );
     assert!(http.head().is_none());
 }
 
@@ -115,20 +159,37 @@ fn one_range_at_a_time_is_served() {
         assert_eq!(answer.status, 206, "{range}");
         let expected = format!("bytes {first}-{end}/{}", about.bytes);
         assert_eq!(answer.header("content-range"), Some(expected.as_str()));
-        assert!(answer.body == bytes[first as usize..=end as usize], "{range}");
+        assert!(
+            answer.body == bytes[first as usize..=end as usize],
+            "{range}"
+        );
         let blocks = end / 8192 - first / 8192 + 1;
         let timing = answer.header("server-timing").unwrap();
-        assert!(timing.starts_with(&format!("blocks;desc=\"{blocks}\", slowest;dur=")), "{timing}");
+        assert!(
+            timing.starts_with(&format!("blocks;desc=\"{blocks}\", slowest;dur=")),
+            "{timing}"
+        );
     }
     for range in ["4096000-", "-0", "0-1,3-4"] {
         let answer = http.ask("GET", "/map", &format!("Range: bytes={range}\r\n"));
         let expected = format!("bytes */{}", about.bytes);
-        assert_eq!((answer.status, answer.header("content-range")), (416, Some(expected.as_str())), "{range}");
+        assert_eq!(
+            (answer.status, answer.header("content-range")),
+            (416, Some(expected.as_str())),
+            "{range}"
+        );
     }
     // Without a range, with one that is none, and with one that hangs on a tag that no set has.
-    for headers in ["", "Range: bytes=9-1\r\n", "Range: bytes=0-9\r\nIf-Range: \"x\"\r\n"] {
+    for headers in [
+        "",
+        "Range: bytes=9-1\r\n",
+        "Range: bytes=0-9\r\nIf-Range: \"x\"\r\n",
+    ] {
         let answer = http.ask("GET", "/map", headers);
-        assert_eq!((answer.status, answer.header("accept-ranges")), (200, Some("bytes")));
+        assert_eq!(
+            (answer.status, answer.header("accept-ranges")),
+            (200, Some("bytes"))
+        );
         assert!(answer.body == bytes, "{headers}");
     }
 }
@@ -145,9 +206,15 @@ fn head_tells_the_length_and_reads_nothing() {
     for name in ["content-length", "etag", "content-type", "cache-control"] {
         assert_eq!(head.header(name), get.header(name), "{name}");
     }
-    assert_eq!((head.status, head.header("content-length")), (200, Some("8092")));
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, Some("8092"))
+    );
     let whole = http.ask("HEAD", "/map", "Range: bytes=0-5\r\n");
-    assert_eq!((whole.status, whole.header("content-length")), (200, Some(about.bytes.to_string().as_str())));
+    assert_eq!(
+        (whole.status, whole.header("content-length")),
+        (200, Some(about.bytes.to_string().as_str()))
+    );
     assert_eq!(http.ask("HEAD", "/map/10", "").status, 404);
     assert_eq!(http.ask("HEAD", "/", "").status, 200);
     assert!(http.get("/").text().contains("\"map\""));
@@ -160,16 +227,30 @@ fn what_a_client_has_is_not_sent_again_until_it_changes() {
     let gateway = start(&site);
     let mut http = Http::to(gateway.address());
     let tag = http.get("/map/3").header("etag").unwrap().to_owned();
-    let ask = |http: &mut Http, tag: &str| http.ask("GET", "/map/3", &format!("If-None-Match: {tag}\r\n"));
+    let ask = |http: &mut Http, tag: &str| {
+        http.ask("GET", "/map/3", &format!("If-None-Match: {tag}\r\n"))
+    };
     for known in [tag.as_str(), "*", &format!("\"other\", W/{tag}")] {
         let answer = ask(&mut http, known);
-        assert_eq!((answer.status, answer.header("etag")), (304, Some(tag.as_str())));
+        assert_eq!(
+            (answer.status, answer.header("etag")),
+            (304, Some(tag.as_str()))
+        );
     }
     assert_eq!(ask(&mut http, "\"other\"").status, 200);
-    let insist = |http: &mut Http, path: &str, tag: &str| http.ask("GET", path, &format!("If-Match: {tag}\r\n")).status;
+    let insist = |http: &mut Http, path: &str, tag: &str| {
+        http.ask("GET", path, &format!("If-Match: {tag}\r\n"))
+            .status
+    };
     assert_eq!(insist(&mut http, "/map/3", &tag), 200);
     assert_eq!(insist(&mut http, "/map/3", "\"other\""), 412);
-    assert_eq!((insist(&mut http, "/map", &tag), insist(&mut http, "/map", "*")), (412, 200));
+    assert_eq!(
+        (
+            insist(&mut http, "/map", &tag),
+            insist(&mut http, "/map", "*")
+        ),
+        (412, 200)
+    );
     // The set is loaded anew with other blocks under the same name.
     site.loader().delete("map").unwrap();
     assert_eq!(ask(&mut http, &tag).status, 404);
@@ -181,8 +262,14 @@ fn what_a_client_has_is_not_sent_again_until_it_changes() {
             Ok(())
         }
     }
-    let about = Set { bytes: 5 * 8192, ..set("map", 5, 1) };
-    load::load(&site.loader(), &site.key, &about, &mut Other, None, |_| Ok(())).unwrap();
+    let about = Set {
+        bytes: 5 * 8192,
+        ..set("map", 5, 1)
+    };
+    load::load(&site.loader(), &site.key, &about, &mut Other, None, |_| {
+        Ok(())
+    })
+    .unwrap();
     let changed = ask(&mut http, &tag);
     assert_eq!((changed.status, changed.body), (200, vec![7; 8192]));
     assert_eq!(http.get("/map/7").status, 404);
@@ -211,13 +298,18 @@ fn connections_are_kept_and_pipelined() {
     site.load(&set("map", 40, 1)).unwrap();
     let gateway = start(&site);
     let mut http = Http::to(gateway.address());
-    let requests: String = (0..40).map(|number| format!("GET /map/{number} HTTP/1.1\r\nHost: x\r\n\r\n")).collect();
+    let requests: String = (0..40)
+        .map(|number| format!("GET /map/{number} HTTP/1.1\r\nHost: x\r\n\r\n"))
+        .collect();
     http.send(&requests);
     for number in 0..39 {
         assert_eq!(http.answer(false).unwrap().body, content(number, 8192));
     }
     assert_eq!(http.answer(false).unwrap().body, content(39, 8092));
-    assert_eq!(http.ask("GET", "/map/1", "Connection: close\r\n").status, 200);
+    assert_eq!(
+        http.ask("GET", "/map/1", "Connection: close\r\n").status,
+        200
+    );
     assert!(http.head().is_none());
     // HTTP/1.0 is answered and closed.
     let mut old = Http::to(gateway.address());
@@ -239,7 +331,10 @@ fn many_clients_get_what_they_asked_for() {
                 // Each begins elsewhere and half of them want what another one wants at that time.
                 for step in 0..60 {
                     let number = (client / 2 * 3 + step) % 99;
-                    assert_eq!(http.get(&format!("/map/{number}")).body, content(number, 8192));
+                    assert_eq!(
+                        http.get(&format!("/map/{number}")).body,
+                        content(number, 8192)
+                    );
                 }
             });
         }
@@ -249,7 +344,11 @@ fn many_clients_get_what_they_asked_for() {
 #[test]
 fn who_gives_up_leaves_nothing_behind() {
     let site = Site::new(1);
-    let about = Set { block_size: 1 << 20, bytes: 64 << 20, ..set("large", 1, 1) };
+    let about = Set {
+        block_size: 1 << 20,
+        bytes: 64 << 20,
+        ..set("large", 1, 1)
+    };
     site.load(&about).unwrap();
     let gateway = start(&site);
     for _ in 0..30 {
@@ -287,13 +386,19 @@ fn a_request_that_is_given_up_is_waited_for_no_more() {
     let status = || {
         let mut http = Http::to(gateway.address());
         // It may be refused before it was sent.
-        let _ = http.0.get_mut().write_all(b"PUT / HTTP/1.1\r\nHost: x\r\n\r\n");
+        let _ = http
+            .0
+            .get_mut()
+            .write_all(b"PUT / HTTP/1.1\r\nHost: x\r\n\r\n");
         http.answer(false).map(|answer| answer.status)
     };
     // One whose request was not read yet is idle, and may have given way.
     let is_open = |http: &Http| {
         http.0.get_ref().set_nonblocking(true).unwrap();
-        http.0.get_ref().peek(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        http.0
+            .get_ref()
+            .peek(&mut [0])
+            .is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     };
     let mut asking: Vec<Http> = Vec::new();
     loop {
@@ -320,8 +425,14 @@ fn a_server_that_is_down_is_503_until_it_is_there_again() {
     assert_eq!(http.get("/map/0").status, 200);
     site.servers[1].stop();
     site.wait_for(1);
-    let statuses: Vec<u16> = (0..10).map(|number| http.get(&format!("/map/{number}")).status).collect();
-    assert_eq!(statuses.iter().filter(|status| **status == 503).count(), 5, "{statuses:?}");
+    let statuses: Vec<u16> = (0..10)
+        .map(|number| http.get(&format!("/map/{number}")).status)
+        .collect();
+    assert_eq!(
+        statuses.iter().filter(|status| **status == 503).count(),
+        5,
+        "{statuses:?}"
+    );
     let gone = statuses.iter().position(|status| *status == 503).unwrap();
     assert_eq!(
         http.get(&format!("/map/{gone}")).text(),
@@ -339,7 +450,11 @@ fn a_server_that_is_down_is_503_until_it_is_there_again() {
     site.wait_for(2);
     let until = Instant::now() + Duration::from_secs(10);
     while http.get(&format!("/map/{gone}")).status != 200 {
-        assert!(Instant::now() < until, "{}", http.get(&format!("/map/{gone}")).text());
+        assert!(
+            Instant::now() < until,
+            "{}",
+            http.get(&format!("/map/{gone}")).text()
+        );
     }
     assert!(http.get("/map").body == all(&set("map", 10, 1)));
 }
@@ -359,8 +474,15 @@ fn without_a_master_open_sets_are_read_and_others_are_503() {
         assert!(Instant::now() < until);
     }
     let answer = http.get("/other/1");
-    assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
-    assert!(answer.text().contains(&address.to_string()), "{}", answer.text());
+    assert_eq!(
+        (answer.status, answer.header("retry-after")),
+        (503, Some("1"))
+    );
+    assert!(
+        answer.text().contains(&address.to_string()),
+        "{}",
+        answer.text()
+    );
     assert_eq!(http.get("/open/5").body, content(5, 8192));
     // When it is there again, all is as it was.
     site.master = restarted(&site, address);
@@ -387,7 +509,10 @@ fn restarted(site: &Site, address: std::net::SocketAddr) -> stackline_blockserve
 #[test]
 fn it_may_be_there_before_its_master() {
     let directory = tempfile::tempdir().unwrap();
-    let free = std::net::TcpListener::bind(std::net::SocketAddr::from(common::ANYWHERE)).unwrap().local_addr().unwrap();
+    let free = std::net::TcpListener::bind(std::net::SocketAddr::from(common::ANYWHERE))
+        .unwrap()
+        .local_addr()
+        .unwrap();
     let options = gateway::Options {
         listen: common::ANYWHERE.into(),
         master: free.to_string(),
@@ -399,7 +524,11 @@ fn it_may_be_there_before_its_master() {
     let mut http = Http::to(gateway.address());
     let answer = http.get("/");
     assert_eq!(answer.status, 503);
-    assert!(answer.text().contains(&free.to_string()), "{}", answer.text());
+    assert!(
+        answer.text().contains(&free.to_string()),
+        "{}",
+        answer.text()
+    );
     let key = stackline_blockserver::key::fresh().unwrap();
     let master = start_master(directory.path(), &key, free);
     let until = Instant::now() + Duration::from_secs(10);
@@ -418,12 +547,25 @@ fn a_corrupt_block_is_502() {
     let client = site.client(stackline_blockserver::client::Options::default());
     let open = client.open("map").unwrap();
     let place = client.map(open.id, 2, 1).unwrap()[0].places[0].clone();
-    let disk = site.disk(0, usize::from(place.disk)).join("stackline.blocks");
-    std::fs::OpenOptions::new().write(true).open(disk).unwrap().write_at(b"damage", place.offset + 100).unwrap();
+    let disk = site
+        .disk(0, usize::from(place.disk))
+        .join("stackline.blocks");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(disk)
+        .unwrap()
+        .write_at(b"damage", place.offset + 100)
+        .unwrap();
     let gateway = start(&site);
     let mut http = Http::to(gateway.address());
     let answer = http.get("/map/2");
-    assert_eq!((answer.status, answer.text()), (502, "502: block 2 of map: it is not what was written\n".into()));
+    assert_eq!(
+        (answer.status, answer.text()),
+        (
+            502,
+            "502: block 2 of map: it is not what was written\n".into()
+        )
+    );
     assert_eq!(http.get("/map/1").status, 200);
 }
 
@@ -436,8 +578,15 @@ fn a_range_that_fails_on_its_way_ends_early() {
     let client = site.client(stackline_blockserver::client::Options::default());
     let open = client.open("map").unwrap();
     let place = client.map(open.id, 300, 1).unwrap()[0].places[0].clone();
-    let disk = site.disk(0, usize::from(place.disk)).join("stackline.blocks");
-    std::fs::OpenOptions::new().write(true).open(disk).unwrap().write_at(b"damage", place.offset + 100).unwrap();
+    let disk = site
+        .disk(0, usize::from(place.disk))
+        .join("stackline.blocks");
+    std::fs::OpenOptions::new()
+        .write(true)
+        .open(disk)
+        .unwrap()
+        .write_at(b"damage", place.offset + 100)
+        .unwrap();
     let gateway = start(&site);
     let mut http = Http::to(gateway.address());
     http.send("GET /map HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -445,9 +594,24 @@ fn a_range_that_fails_on_its_way_ends_early() {
     let mut body = Vec::new();
     // All before the damage, nothing of it, and then the end of the connection, in whatever way.
     let _ = http.0.read_to_end(&mut body);
-    assert!(body.len() <= 300 * 8192 && body == all(&about)[..body.len()], "{}", body.len());
-    assert_eq!(Http::to(gateway.address()).ask("GET", "/map", "Range: bytes=2457600-2457700\r\n").status, 502);
-    assert_eq!(Http::to(gateway.address()).ask("GET", "/map", "Range: bytes=0-2457599\r\n").body.len(), 2_457_600);
+    assert!(
+        body.len() <= 300 * 8192 && body == all(&about)[..body.len()],
+        "{}",
+        body.len()
+    );
+    assert_eq!(
+        Http::to(gateway.address())
+            .ask("GET", "/map", "Range: bytes=2457600-2457700\r\n")
+            .status,
+        502
+    );
+    assert_eq!(
+        Http::to(gateway.address())
+            .ask("GET", "/map", "Range: bytes=0-2457599\r\n")
+            .body
+            .len(),
+        2_457_600
+    );
 }
 
 #[test]
@@ -458,7 +622,11 @@ fn more_sets_than_one_session_may_open_are_read() {
     for number in 0..70 {
         let name = format!("set{number}");
         site.load(&set(&name, 1, 1)).unwrap();
-        assert_eq!(http.get(&format!("/{name}/0")).body, content(0, 8092), "{name}");
+        assert_eq!(
+            http.get(&format!("/{name}/0")).body,
+            content(0, 8092),
+            "{name}"
+        );
     }
     assert_eq!(http.get("/set0/0").body, content(0, 8092));
 }
@@ -466,7 +634,11 @@ fn more_sets_than_one_session_may_open_are_read() {
 #[test]
 fn the_idlest_connection_beyond_the_limit_gives_way() {
     let site = Site::new(1);
-    let gateway = gateway::start(gateway::Options { connections: 4, ..options(&site) }).unwrap();
+    let gateway = gateway::start(gateway::Options {
+        connections: 4,
+        ..options(&site)
+    })
+    .unwrap();
     let mut held: Vec<Http> = (0..4).map(|_| Http::to(gateway.address())).collect();
     for http in &mut held {
         assert_eq!(http.get("/").status, 200);
@@ -475,27 +647,48 @@ fn the_idlest_connection_beyond_the_limit_gives_way() {
     let _silent: Vec<Http> = (0..40).map(|_| Http::to(gateway.address())).collect();
     let mut asks = Http::to(gateway.address());
     assert_eq!(asks.get("/").status, 200);
-    assert!(held.iter_mut().all(|http| http.head().is_none()), "idle connections were closed");
+    assert!(
+        held.iter_mut().all(|http| http.head().is_none()),
+        "idle connections were closed"
+    );
 }
 
 #[test]
 fn slow_clients_are_let_go() {
     let site = Site::new(1);
-    let about = Set { block_size: 1 << 20, bytes: 64 << 20, ..set("large", 1, 1) };
+    let about = Set {
+        block_size: 1 << 20,
+        bytes: 64 << 20,
+        ..set("large", 1, 1)
+    };
     site.load(&about).unwrap();
     let short = Duration::from_millis(300);
-    let patience = Patience { head: short, stall: short, ..Patience::default() };
-    let gateway = gateway::start(gateway::Options { patience, ..options(&site) }).unwrap();
+    let patience = Patience {
+        head: short,
+        stall: short,
+        ..Patience::default()
+    };
+    let gateway = gateway::start(gateway::Options {
+        patience,
+        ..options(&site)
+    })
+    .unwrap();
     // One that never asks, one that never ends its head, one that was served once.
     let silent = Http::to(gateway.address());
     let mut dripping = Http::to(gateway.address());
     dripping.send("GET / HTTP/1.1\r\nHo");
     let mut served = Http::to(gateway.address());
     assert_eq!(served.get("/").status, 200);
-    for (mut http, what) in [(silent, "silent"), (dripping, "dripping"), (served, "served")] {
+    for (mut http, what) in [
+        (silent, "silent"),
+        (dripping, "dripping"),
+        (served, "served"),
+    ] {
         let mut rest = Vec::new();
         // Closed, perhaps with a 408 before; a time-out of the test would be an error.
-        http.0.read_to_end(&mut rest).unwrap_or_else(|error| panic!("{what}: {error}"));
+        http.0
+            .read_to_end(&mut rest)
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     // One that takes nothing of what it asked for: it gets what the system had taken, and no more.
     let mut lazy = Http::to(gateway.address());
@@ -514,7 +707,10 @@ fn what_is_no_http_is_refused() {
     let site = Site::new(1);
     site.load(&set("map", 10, 1)).unwrap();
     let gateway = start(&site);
-    let long = format!("GET /map/1 HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "a".repeat(40_000));
+    let long = format!(
+        "GET /map/1 HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n",
+        "a".repeat(40_000)
+    );
     let many: String = (0..80).map(|n| format!("X{n}: 1\r\n")).collect();
     let many = format!("GET /map/1 HTTP/1.1\r\nHost: x\r\n{many}\r\n");
     let target = format!("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", "a/".repeat(30_000));
@@ -533,24 +729,49 @@ fn what_is_no_http_is_refused() {
         ("GET /map/1 HTTP/1.1\r\nHost: x y\r\n\r\n", &[400]),
         ("GET /map/1 HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n", &[400]),
         ("GET /map/1 HTTP/1.1\r\nHost : x\r\n\r\n", &[400]),
-        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n", &[400]),
-        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", &[400]),
-        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", &[400]),
-        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", &[400]),
-        ("GET /map/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", &[400]),
+        (
+            "GET /map/1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n",
+            &[400],
+        ),
+        (
+            "GET /map/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+            &[400],
+        ),
+        (
+            "GET /map/1 HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n",
+            &[400],
+        ),
+        (
+            "GET /map/1 HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+            &[400],
+        ),
+        (
+            "GET /map/1 HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            &[400],
+        ),
     ] {
         let mut http = Http::to(gateway.address());
         // It may be refused before it was sent whole.
         let _ = http.0.get_mut().write_all(what.as_bytes());
         let words = &what[..what.len().min(80)];
         match http.head() {
-            Some(answer) => assert!(statuses.contains(&answer.status), "{words:?}: {}", answer.status),
+            Some(answer) => assert!(
+                statuses.contains(&answer.status),
+                "{words:?}: {}",
+                answer.status
+            ),
             // Refused before it was sent whole, the connection may be reset with what was said.
-            None => assert!(what.len() > 10_000 || statuses == [400], "{words:?}: no answer"),
+            None => assert!(
+                what.len() > 10_000 || statuses == [400],
+                "{words:?}: no answer"
+            ),
         }
     }
     // What is good by the same rules.
-    for what in ["GET /map/1 HTTP/1.0\r\n\r\n", "GET http://x/map/1 HTTP/1.1\r\nHost: [::1]:80\r\n\r\n"] {
+    for what in [
+        "GET /map/1 HTTP/1.0\r\n\r\n",
+        "GET http://x/map/1 HTTP/1.1\r\nHost: [::1]:80\r\n\r\n",
+    ] {
         let mut http = Http::to(gateway.address());
         http.send(what);
         assert_eq!(http.answer(false).unwrap().status, 200, "{what}");
@@ -558,8 +779,9 @@ fn what_is_no_http_is_refused() {
     // Bytes of a generator, whatever they are.
     for seed in 0..200_u64 {
         let mut http = Http::to(gateway.address());
-        let bytes: Vec<u8> =
-            (0..300_u64).map(|at| ((seed * 7919 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect();
+        let bytes: Vec<u8> = (0..300_u64)
+            .map(|at| ((seed * 7919 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8)
+            .collect();
         let _ = http.0.get_mut().write_all(&bytes);
     }
     assert_eq!(Http::to(gateway.address()).get("/map/1").status, 200);
@@ -575,9 +797,17 @@ fn tiles_are_pictures() {
     let mut http = Http::to(gateway.address());
     for number in 0..pyramid.tiles() {
         let tile = pyramid.tile(number).unwrap();
-        let answer = http.get(&format!("/map/tile/{}/{}/{}.png", tile.level, tile.row, tile.column));
-        assert_eq!((answer.status, answer.header("content-type")), (200, Some("image/png")));
-        let mut reader = png::Decoder::new(std::io::Cursor::new(&answer.body)).read_info().unwrap();
+        let answer = http.get(&format!(
+            "/map/tile/{}/{}/{}.png",
+            tile.level, tile.row, tile.column
+        ));
+        assert_eq!(
+            (answer.status, answer.header("content-type")),
+            (200, Some("image/png"))
+        );
+        let mut reader = png::Decoder::new(std::io::Cursor::new(&answer.body))
+            .read_info()
+            .unwrap();
         let mut back = vec![0; reader.output_buffer_size().unwrap()];
         reader.next_frame(&mut back).unwrap();
         assert!(back == pixels(&pyramid, number), "{tile:?}");
@@ -587,13 +817,34 @@ fn tiles_are_pictures() {
         assert!(same.body == answer.body);
     }
     let answer = http.get("/map/tile/0/1/2.png");
-    assert!(answer.header("server-timing").unwrap().contains(", png;dur="));
+    assert!(
+        answer
+            .header("server-timing")
+            .unwrap()
+            .contains(", png;dur=")
+    );
     let tag = answer.header("etag").unwrap();
-    assert_eq!(http.ask("GET", "/map/tile/0/1/2.png", &format!("If-None-Match: {tag}\r\n")).status, 304);
+    assert_eq!(
+        http.ask(
+            "GET",
+            "/map/tile/0/1/2.png",
+            &format!("If-None-Match: {tag}\r\n")
+        )
+        .status,
+        304
+    );
     let length = answer.body.len().to_string();
     let head = http.ask("HEAD", "/map/tile/0/1/2.png", "");
-    assert_eq!((head.status, head.header("content-length")), (200, Some(length.as_str())));
-    for path in ["/map/tile/0/5/0.png", "/map/tile/0/0/16.png", "/map/tile/9/0/0.png", "/map/xyz/9/0/0.png"] {
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, Some(length.as_str()))
+    );
+    for path in [
+        "/map/tile/0/5/0.png",
+        "/map/tile/0/0/16.png",
+        "/map/tile/9/0/0.png",
+        "/map/xyz/9/0/0.png",
+    ] {
         assert_eq!(http.get(path).status, 404, "{path}");
     }
 }
@@ -611,14 +862,34 @@ fn sets_are_listed_for_programs_and_people() {
     assert_eq!(json["sets"][1]["picture"]["width"], 200);
     assert_eq!(json["servers"][0]["up"], true);
     let page = http.ask("GET", "/", "Accept: text/html,*/*\r\n");
-    assert!(page.header("content-type").unwrap().starts_with("text/html"));
-    assert!(page.text().contains("<a href=\"/map/view\">200"), "{}", page.text());
+    assert!(
+        page.header("content-type")
+            .unwrap()
+            .starts_with("text/html")
+    );
+    assert!(
+        page.text().contains("<a href=\"/map/view\">200"),
+        "{}",
+        page.text()
+    );
     let view = http.get("/map/view");
     let policy = view.header("content-security-policy").unwrap();
-    let nonce = policy.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
-    assert!(view.text().contains(&format!("<script nonce=\"{nonce}\">")) && !view.text().contains("{{"));
+    let nonce = policy
+        .split("'nonce-")
+        .nth(1)
+        .unwrap()
+        .split('\'')
+        .next()
+        .unwrap();
+    assert!(
+        view.text().contains(&format!("<script nonce=\"{nonce}\">")) && !view.text().contains("{{")
+    );
     assert!(!view.text().contains("http://") && !view.text().contains("https://"));
-    assert_ne!(http.get("/map/view").body, view.body, "the nonce is drawn anew");
+    assert_ne!(
+        http.get("/map/view").body,
+        view.body,
+        "the nonce is drawn anew"
+    );
 }
 
 #[test]
@@ -628,28 +899,53 @@ fn a_list_streams_its_blocks() {
     let gateway = start(&site);
     let mut http = Http::to(gateway.address());
     let answer = http.get("/map/blocks?numbers=5,90-99,200&viewer=me");
-    assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")));
+    assert_eq!(
+        (answer.status, answer.header("cache-control")),
+        (200, Some("no-store"))
+    );
     let mut came = records(&answer.body);
     assert_eq!(came.pop(), Some((u64::MAX, 200, Vec::new())));
     came.sort();
     let numbers: Vec<u64> = came.iter().map(|record| record.0).collect();
     assert_eq!(numbers, [5, 90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 200]);
     for (number, status, data) in &came[..11] {
-        assert_eq!((*status, data), (200, &content(*number, if *number == 99 { 8092 } else { 8192 })));
+        assert_eq!(
+            (*status, data),
+            (
+                200,
+                &content(*number, if *number == 99 { 8092 } else { 8192 })
+            )
+        );
     }
     assert_eq!(came[11].1, 404);
-    assert_eq!(String::from_utf8_lossy(&came[11].2), "block 200 of map: the set has no such block");
-    assert_eq!(records(&http.get("/map/blocks").body), [(u64::MAX, 200, Vec::new())]);
+    assert_eq!(
+        String::from_utf8_lossy(&came[11].2),
+        "block 200 of map: the set has no such block"
+    );
+    assert_eq!(
+        records(&http.get("/map/blocks").body),
+        [(u64::MAX, 200, Vec::new())]
+    );
     assert_eq!(http.get("/map/blocks?numbers=9-1").status, 400);
     // The number that marks the end is no block's; the one before it is like any other.
     let end = u64::MAX;
-    for numbers in [format!("{end}"), format!("0,{end}"), format!("{}-{end}", end - 1)] {
+    for numbers in [
+        format!("{end}"),
+        format!("0,{end}"),
+        format!("{}-{end}", end - 1),
+    ] {
         let answer = http.get(&format!("/map/blocks?numbers={numbers}"));
         assert_eq!(answer.status, 400, "{numbers}");
-        assert_eq!(answer.text(), format!("400: no block has the number {end}: it marks the end of a list\n"));
+        assert_eq!(
+            answer.text(),
+            format!("400: no block has the number {end}: it marks the end of a list\n")
+        );
     }
     let last = records(&http.get(&format!("/map/blocks?numbers={}", end - 1)).body);
-    assert_eq!((last[0].0, last[0].1, last[1].0, last[1].1), (end - 1, 404, end, 200));
+    assert_eq!(
+        (last[0].0, last[0].1, last[1].0, last[1].1),
+        (end - 1, 404, end, 200)
+    );
     assert_eq!(http.get(&format!("/map/{end}")).status, 404);
     assert_eq!(http.get("/other/blocks?numbers=1").status, 404);
 }
@@ -657,12 +953,18 @@ fn a_list_streams_its_blocks() {
 #[test]
 fn a_list_supersedes_the_one_before_of_its_viewer_alone() {
     let site = Site::new(2);
-    let about = Set { block_size: 1 << 20, bytes: 64 << 20, ..set("large", 1, 1) };
+    let about = Set {
+        block_size: 1 << 20,
+        bytes: 64 << 20,
+        ..set("large", 1, 1)
+    };
     site.load(&about).unwrap();
     let gateway = start(&site);
     let open = |viewer: &str| {
         let mut http = Http::to(gateway.address());
-        http.send(&format!("GET /large/blocks?numbers=0-63&viewer={viewer} HTTP/1.1\r\nHost: x\r\n\r\n"));
+        http.send(&format!(
+            "GET /large/blocks?numbers=0-63&viewer={viewer} HTTP/1.1\r\nHost: x\r\n\r\n"
+        ));
         assert_eq!(http.head().unwrap().status, 200);
         http
     };
@@ -694,11 +996,22 @@ fn no_level_of_a_picture_does_harm() {
     let mut http = Http::to(gateway.address());
     for level in 0..=255_u8 {
         let expected = if level < levels { 200 } else { 404 };
-        assert_eq!(http.get(&format!("/map/tile/{level}/0/0.png")).status, expected, "level {level}");
-        assert_eq!(http.get(&format!("/map/xyz/{level}/0/0.png")).status, expected, "zoom {level}");
+        assert_eq!(
+            http.get(&format!("/map/tile/{level}/0/0.png")).status,
+            expected,
+            "level {level}"
+        );
+        assert_eq!(
+            http.get(&format!("/map/xyz/{level}/0/0.png")).status,
+            expected,
+            "zoom {level}"
+        );
     }
     let last = u32::MAX;
-    assert_eq!(http.get(&format!("/map/tile/0/{last}/{last}.png")).status, 404);
+    assert_eq!(
+        http.get(&format!("/map/tile/0/{last}/{last}.png")).status,
+        404
+    );
 }
 
 /// A set of one byte again and again.
@@ -719,14 +1032,29 @@ fn what_was_deleted_is_gone_at_once_also_after_the_master_was_started_again() {
     let mut tags = std::collections::BTreeSet::new();
     // Once with the same content: what somebody keeps of the old set is not taken for the new one.
     for byte in [1_u8, 2, 2] {
-        let about = Set { bytes: 4 * 8192, ..set("s", 4, 1) };
-        load::load(&site.loader(), &site.key, &about, &mut Same(byte), None, |_| Ok(())).unwrap();
+        let about = Set {
+            bytes: 4 * 8192,
+            ..set("s", 4, 1)
+        };
+        load::load(
+            &site.loader(),
+            &site.key,
+            &about,
+            &mut Same(byte),
+            None,
+            |_| Ok(()),
+        )
+        .unwrap();
         assert!(http.get("/s").body == vec![byte; 4 * 8192]);
         let answer = http.get("/s/1");
         assert_eq!(answer.body, vec![byte; 8192]);
         assert_eq!(answer.header("cache-control"), Some("public, no-cache"));
         for old in &tags {
-            assert_eq!(http.ask("GET", "/s/1", &format!("If-None-Match: {old}\r\n")).status, 200);
+            assert_eq!(
+                http.ask("GET", "/s/1", &format!("If-None-Match: {old}\r\n"))
+                    .status,
+                200
+            );
         }
         let tag = answer.header("etag").unwrap().to_owned();
         assert!(tags.insert(tag.clone()), "{tag} again");
@@ -740,7 +1068,11 @@ fn what_was_deleted_is_gone_at_once_also_after_the_master_was_started_again() {
         for path in ["/s", "/s/1", "/s/3"] {
             assert_eq!(http.get(path).status, 404, "{path}");
         }
-        assert_eq!(http.ask("GET", "/s/1", &format!("If-None-Match: {tag}\r\n")).status, 404);
+        assert_eq!(
+            http.ask("GET", "/s/1", &format!("If-None-Match: {tag}\r\n"))
+                .status,
+            404
+        );
     }
 }
 
@@ -768,24 +1100,39 @@ fn what_was_deleted_is_gone_also_where_a_server_is_gone_around() {
 #[test]
 fn clients_that_do_not_read_hold_a_bounded_amount_together_and_give_way() {
     let site = Site::new(1);
-    let about = Set { block_size: 1 << 20, bytes: 24 << 20, ..set("large", 1, 1) };
+    let about = Set {
+        block_size: 1 << 20,
+        bytes: 24 << 20,
+        ..set("large", 1, 1)
+    };
     site.load(&about).unwrap();
     let room = 8 << 20;
-    let gateway = gateway::start(gateway::Options { room, ..options(&site) }).unwrap();
+    let gateway = gateway::start(gateway::Options {
+        room,
+        ..options(&site)
+    })
+    .unwrap();
     let lazy: Vec<std::net::TcpStream> = (0..60)
         .map(|_| {
-            let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+            let socket =
+                socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
             socket.set_recv_buffer_size(4096).unwrap();
             socket.connect(&gateway.address().into()).unwrap();
             let mut stream = std::net::TcpStream::from(socket);
-            stream.write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+            stream
+                .write_all(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+                .unwrap();
             stream
         })
         .collect();
     // They take all there is, until somebody waits for it.
     let mut http = Http::to(gateway.address());
     for number in 0..24 {
-        assert_eq!(http.get(&format!("/large/{number}")).body.len(), 1 << 20, "block {number}");
+        assert_eq!(
+            http.get(&format!("/large/{number}")).body.len(),
+            1 << 20,
+            "block {number}"
+        );
     }
     assert!(http.get("/").text().contains("\"large\""));
     // On a busy machine lists move for longer before they stall.

@@ -1,6 +1,9 @@
 //! Clients that do not read, say nothing, or say it slowly: they take bounded memory and places, and who holds the key is served.
 
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -33,10 +36,19 @@ fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
 
 /// A client without a key that asks for answers of some 200 KiB and reads none.
 fn asks_and_does_not_read(master: &str, questions: u32) -> Halves {
-    let (receiver, mut sender) = connection::connect(master, Role::Client, None, Some(4096)).unwrap();
-    sender.stream().set_write_timeout(Some(Duration::from_millis(100))).unwrap();
+    let (receiver, mut sender) =
+        connection::connect(master, Role::Client, None, Some(4096)).unwrap();
+    sender
+        .stream()
+        .set_write_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
     for request in 1..=questions {
-        let map = Map { request, set: 1, first: 0, count: limits::LONGEST_BATCH as u32 };
+        let map = Map {
+            request,
+            set: 1,
+            first: 0,
+            count: limits::LONGEST_BATCH as u32,
+        };
         // It is not read of it any more: so far so good.
         if sender.message(&map.into()).is_err() {
             break;
@@ -50,12 +62,22 @@ fn mapped(say: fn(&str)) -> Site {
     let mut site = Site::new(0);
     site.master.stop();
     let (key, places) = (Some(site.key.clone()), Limits::default());
-    let options = master::Options { listen: ANYWHERE.into(), key, places, say };
+    let options = master::Options {
+        listen: ANYWHERE.into(),
+        key,
+        places,
+        say,
+    };
     site.master = master::start(options, &site.directory.path().join("mapped")).unwrap();
     site.servers.push(site.start_server(0));
     site.wait_for(1);
     let blocks = limits::LONGEST_BATCH as u64;
-    site.load(&Set { block_size: 512, bytes: blocks * 512, ..set("map", 1, 1) }).unwrap();
+    site.load(&Set {
+        block_size: 512,
+        bytes: blocks * 512,
+        ..set("map", 1, 1)
+    })
+    .unwrap();
     site
 }
 
@@ -63,12 +85,19 @@ fn mapped(say: fn(&str)) -> Site {
 fn twelve_clients_that_do_not_read_answers_hold_little() {
     let site = mapped(|_| {});
     let address = site.master.address().to_string();
-    let held: Vec<Halves> = (0..12).map(|_| asks_and_does_not_read(&address, 1000)).collect();
+    let held: Vec<Halves> = (0..12)
+        .map(|_| asks_and_does_not_read(&address, 1000))
+        .collect();
     // Each waits for itself: what is queued for it, and one answer more.
-    until("answers wait for all of them", || (site.master.most_waiting() >= 12 * limits::ANSWERS).then_some(()));
+    until("answers wait for all of them", || {
+        (site.master.most_waiting() >= 12 * limits::ANSWERS).then_some(())
+    });
     assert_eq!(site.client(Options::default()).list().unwrap().0.len(), 1);
     let most = site.master.most_waiting();
-    assert!(most <= 12 * (limits::ANSWERS + (256 << 10)) + (1 << 20), "{most}");
+    assert!(
+        most <= 12 * (limits::ANSWERS + (256 << 10)) + (1 << 20),
+        "{most}"
+    );
     drop(held);
 }
 
@@ -77,35 +106,59 @@ static CLOSED: AtomicUsize = AtomicUsize::new(0);
 #[test]
 fn all_clients_that_do_not_read_together_hold_a_bounded_amount() {
     let site = mapped(|words| {
-        CLOSED.fetch_add(usize::from(words.contains("closed because too much waited for them")), Ordering::SeqCst);
+        CLOSED.fetch_add(
+            usize::from(words.contains("closed because too much waited for them")),
+            Ordering::SeqCst,
+        );
     });
     let address = site.master.address().to_string();
-    let held: Vec<Halves> = (0..90).map(|_| asks_and_does_not_read(&address, 60)).collect();
-    until("one of them is closed", || (CLOSED.load(Ordering::SeqCst) > 0).then_some(()));
+    let held: Vec<Halves> = (0..90)
+        .map(|_| asks_and_does_not_read(&address, 60))
+        .collect();
+    until("one of them is closed", || {
+        (CLOSED.load(Ordering::SeqCst) > 0).then_some(())
+    });
     assert_eq!(site.client(Options::default()).list().unwrap().0.len(), 1);
     let most = site.master.most_waiting();
-    assert!(most > limits::ALL_ANSWERS && most <= limits::ALL_ANSWERS + (2 << 20), "{most}");
+    assert!(
+        most > limits::ALL_ANSWERS && most <= limits::ALL_ANSWERS + (2 << 20),
+        "{most}"
+    );
     drop(held);
 }
 
 #[test]
 fn a_byte_each_second_is_no_greeting() {
     let site = Site::new(1);
-    let hello = Message::from(Hello { magic: MAGIC, version: VERSION, role: Role::Client, nonce: [7; 16] }).bytes();
+    let hello = Message::from(Hello {
+        magic: MAGIC,
+        version: VERSION,
+        role: Role::Client,
+        nonce: [7; 16],
+    })
+    .bytes();
     std::thread::scope(|scope| {
         for address in [site.master.address(), site.servers[0].address()] {
             let hello = &hello;
             scope.spawn(move || {
                 let mut stream = TcpStream::connect(address).unwrap();
-                stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+                stream
+                    .set_read_timeout(Some(Duration::from_secs(1)))
+                    .unwrap();
                 let is_over = |stream: &mut TcpStream| match stream.read(&mut [0; 100]) {
                     Ok(0) => true,
                     Ok(_) => panic!("it was greeted"),
                     Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
                 };
-                let sent = hello.iter().take_while(|byte| stream.write_all(&[**byte]).is_ok() && !is_over(&mut stream));
+                let sent = hello.iter().take_while(|byte| {
+                    stream.write_all(&[**byte]).is_ok() && !is_over(&mut stream)
+                });
                 let sent = sent.count();
-                assert!(sent >= 2 && sent < hello.len() - 5, "{sent} of {}", hello.len());
+                assert!(
+                    sent >= 2 && sent < hello.len() - 5,
+                    "{sent} of {}",
+                    hello.len()
+                );
             });
         }
     });
@@ -114,18 +167,32 @@ fn a_byte_each_second_is_no_greeting() {
 #[test]
 fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are() {
     let mut site = Site::new(0);
-    let places = Limits { strangers: 8, readers: 16, trusted: 3 };
+    let places = Limits {
+        strangers: 8,
+        readers: 16,
+        trusted: 3,
+    };
     site.master.stop();
-    let options = master::Options { listen: ANYWHERE.into(), key: Some(site.key.clone()), places, say: |_| {} };
+    let options = master::Options {
+        listen: ANYWHERE.into(),
+        key: Some(site.key.clone()),
+        places,
+        say: |_| {},
+    };
     site.master = master::start(options, &site.directory.path().join("small")).unwrap();
-    site.servers.push(site.start_server_with(0, |options| server::Options { places, ..options }));
+    site.servers
+        .push(site.start_server_with(0, |options| server::Options { places, ..options }));
     site.wait_for(1);
     let (master, server) = (site.master.address(), site.servers[0].address());
     let first = site.client(Options::default());
     first.list().unwrap();
     // Many that say nothing, and many that say that they read and then nothing.
-    let silent: Vec<TcpStream> =
-        [master, server].iter().cycle().take(60).map(|to| TcpStream::connect(to).unwrap()).collect();
+    let silent: Vec<TcpStream> = [master, server]
+        .iter()
+        .cycle()
+        .take(60)
+        .map(|to| TcpStream::connect(to).unwrap())
+        .collect();
     let idle = |role: Role, to: std::net::SocketAddr| {
         move |_: u32| connection::connect(&to.to_string(), role, None, None).unwrap()
     };
@@ -135,14 +202,27 @@ fn who_proves_the_key_gets_a_place_however_many_strangers_and_readers_there_are(
     site.load(&set("map", 20, 1)).unwrap();
     // The idlest reader had to go, and knows why; the newest is still there.
     let error = until("the first reader is told", || first.list().err());
-    assert!(error.message.contains("the master has as many readers as it takes: 16"), "{error:?}");
+    assert!(
+        error
+            .message
+            .contains("the master has as many readers as it takes: 16"),
+        "{error:?}"
+    );
     // As many loaders as it takes, and one more, which is told so.
     let loaders: Vec<Client> = until("the loader of before has gone", || {
         let loaders: Vec<Client> = (0..2).map(|_| site.loader()).collect();
-        loaders.iter().all(|loader| loader.list().is_ok()).then_some(loaders)
+        loaders
+            .iter()
+            .all(|loader| loader.list().is_ok())
+            .then_some(loaders)
     });
     let error = site.loader().list().unwrap_err();
-    assert!(error.message.contains("the master has as many loaders and servers as it takes: 3"), "{error:?}");
+    assert!(
+        error
+            .message
+            .contains("the master has as many loaders and servers as it takes: 3"),
+        "{error:?}"
+    );
     drop((silent, readers, attached, loaders));
 }
 
@@ -154,8 +234,12 @@ fn messages_that_never_become_whole_hold_little() {
         connection::connect(&site.master.address().to_string(), Role::Client, None, None).unwrap();
     let mut stream = sender.stream();
     let length = (limits::LONGEST_QUESTION + 2) as u32;
-    stream.write_all(&[&length.to_be_bytes()[..], &[19], &[0; 60]].concat()).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .write_all(&[&length.to_be_bytes()[..], &[19], &[0; 60]].concat())
+        .unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     assert_eq!(stream.read(&mut [0; 10]).unwrap_or(0), 0, "it is closed");
     site.client(Options::default()).list().unwrap();
 }

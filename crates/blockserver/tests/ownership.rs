@@ -1,6 +1,9 @@
 //! A disk belongs to the master that gave out its space: another one writes nothing there, and says so.
 
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -27,7 +30,11 @@ fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
         if let Some(done) = done() {
             return done;
         }
-        assert!(Instant::now() < end, "{what}; said: {:?}", SAID.lock().unwrap());
+        assert!(
+            Instant::now() < end,
+            "{what}; said: {:?}",
+            SAID.lock().unwrap()
+        );
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -36,7 +43,16 @@ fn until<T>(what: &str, mut done: impl FnMut() -> Option<T>) -> T {
 fn at(site: &Site, data: &Path, address: SocketAddr) -> master::Running {
     until("the master starts", || {
         let (key, places) = (Some(site.key.clone()), Limits::default());
-        master::start(master::Options { listen: address, key, places, say }, data).ok()
+        master::start(
+            master::Options {
+                listen: address,
+                key,
+                places,
+                say,
+            },
+            data,
+        )
+        .ok()
     })
 }
 
@@ -44,7 +60,9 @@ fn at(site: &Site, data: &Path, address: SocketAddr) -> master::Running {
 fn refusals(directory: &Path) -> usize {
     let (directory, said) = (directory.to_str().unwrap(), SAID.lock().unwrap());
     let is_one = |words: &&String| {
-        words.contains(directory) && words.contains("belongs to another master") && words.contains("--adopt")
+        words.contains(directory)
+            && words.contains("belongs to another master")
+            && words.contains("--adopt")
     };
     said.iter().filter(is_one).count()
 }
@@ -54,7 +72,11 @@ fn read_back(site: &Site, name: &str) {
     let open = client.open(name).unwrap();
     let mut came = 0;
     get::range(&client, &open, 0, u64::MAX, |number, data| {
-        assert_eq!(data, content(number, open.about.length(number) as usize), "block {number} of {name}");
+        assert_eq!(
+            data,
+            content(number, open.about.length(number) as usize),
+            "block {number} of {name}"
+        );
         came += 1;
         Ok(())
     })
@@ -66,7 +88,8 @@ fn read_back(site: &Site, name: &str) {
 fn a_master_with_other_data_destroys_nothing_until_the_disks_are_taken_over() {
     let mut site = Site::new(0);
     let (address, directory) = (site.master.address(), site.directory.path().to_owned());
-    site.servers.push(site.start_server_with(0, |options| server::Options { say, ..options }));
+    site.servers
+        .push(site.start_server_with(0, |options| server::Options { say, ..options }));
     site.wait_for(1);
     site.load(&set("a", 100, 1)).unwrap();
 
@@ -77,7 +100,9 @@ fn a_master_with_other_data_destroys_nothing_until_the_disks_are_taken_over() {
     for (other, times) in [("elsewhere", 2), ("empty", 3)] {
         site.master.stop();
         site.master = at(&site, &directory.join(other), address);
-        until("both sides say it", || (refusals(&directory) >= times).then_some(()));
+        until("both sides say it", || {
+            (refusals(&directory) >= times).then_some(())
+        });
         let error = site.load(&set("b", 100, 1)).unwrap_err();
         assert!(error.message.contains("no disk server is up"), "{error:?}");
     }
@@ -90,20 +115,32 @@ fn a_master_with_other_data_destroys_nothing_until_the_disks_are_taken_over() {
     site.servers.pop().unwrap().stop();
     site.master.stop();
     site.master = at(&site, &directory.join("elsewhere"), address);
-    let options = server::Options { say, adopt: true, ..site.options(0) };
+    let options = server::Options {
+        say,
+        adopt: true,
+        ..site.options(0)
+    };
     let disks = until("the disks are free", || {
         let open = |disk| Disk::open(&site.disk(0, disk), false, Some(1 << 30)).ok();
         Some(vec![open(0)?, open(1)?])
     });
     site.servers.push(server::start(options, disks).unwrap());
     site.wait_for(1);
-    until("it is said", || SAID.lock().unwrap().iter().any(|words| words.contains("took over the disk")).then_some(()));
+    until("it is said", || {
+        SAID.lock()
+            .unwrap()
+            .iter()
+            .any(|words| words.contains("took over the disk"))
+            .then_some(())
+    });
     site.load(&set("b", 100, 1)).unwrap();
     read_back(&site, "b");
     let before = refusals(&directory);
     site.master.stop();
     site.master = at(&site, &directory.join("master"), address);
-    until("it is refused", || (refusals(&directory) > before).then_some(()));
+    until("it is refused", || {
+        (refusals(&directory) > before).then_some(())
+    });
 }
 
 #[test]
@@ -114,7 +151,10 @@ fn a_master_that_forgot_what_it_gave_out_is_refused() {
     site.master.stop();
     let old = site.directory.path().join("old");
     std::fs::create_dir(&old).unwrap();
-    until("its file is free", || try_master(&data, &site.key, common::ANYWHERE.into()).ok()).stop();
+    until("its file is free", || {
+        try_master(&data, &site.key, common::ANYWHERE.into()).ok()
+    })
+    .stop();
     std::fs::copy(data.join("master.redb"), old.join("master.redb")).unwrap();
     site.master = at(&site, &data, address);
     site.wait_for(1);
@@ -123,9 +163,16 @@ fn a_master_that_forgot_what_it_gave_out_is_refused() {
     site.master = at(&site, &old, address);
     until("it is refused", || {
         let said = SAID.lock().unwrap();
-        said.iter().any(|words| words.contains("it has forgotten what it gave out")).then_some(())
+        said.iter()
+            .any(|words| words.contains("it has forgotten what it gave out"))
+            .then_some(())
     });
-    assert!(site.load(&set("b", 10, 1)).unwrap_err().message.contains("no disk server is up"));
+    assert!(
+        site.load(&set("b", 10, 1))
+            .unwrap_err()
+            .message
+            .contains("no disk server is up")
+    );
     site.master.stop();
     site.master = at(&site, &data, address);
     site.wait_for(1);
@@ -144,7 +191,10 @@ fn numbers_of_sets_are_used_once_whatever_was_deleted_before_a_restart() {
     site.wait_for(1);
     site.load(&set("a", 3, 1)).unwrap();
     let after = site.client(Options::default()).open("a").unwrap();
-    assert!(after.id > before.id && after.master == before.master && after.master != 0, "{before:?} {after:?}");
+    assert!(
+        after.id > before.id && after.master == before.master && after.master != 0,
+        "{before:?} {after:?}"
+    );
 }
 
 /// Makes what is below a directory read-only for this thread and those that it starts: root may write whatever the mode is.
@@ -154,8 +204,22 @@ fn read_only(directory: &Path) {
     if nix::unistd::geteuid().is_root() {
         nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS).unwrap();
         let nothing = None::<&str>;
-        mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing).unwrap();
-        mount(Some(directory), directory, nothing, MsFlags::MS_BIND, nothing).unwrap();
+        mount(
+            nothing,
+            "/",
+            nothing,
+            MsFlags::MS_REC | MsFlags::MS_PRIVATE,
+            nothing,
+        )
+        .unwrap();
+        mount(
+            Some(directory),
+            directory,
+            nothing,
+            MsFlags::MS_BIND,
+            nothing,
+        )
+        .unwrap();
         let again = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
         mount(nothing, directory, nothing, again, nothing).unwrap();
     } else {
@@ -172,23 +236,44 @@ fn a_disk_that_cannot_be_written_is_read_and_the_others_serve_as_before() {
     let server = std::thread::scope(|scope| {
         let (site, options) = (&site, site.options(0));
         let serve = move || {
-            let first = until("the first disk is free", || Disk::open(&site.disk(0, 0), false, Some(1 << 30)).ok());
+            let first = until("the first disk is free", || {
+                Disk::open(&site.disk(0, 0), false, Some(1 << 30)).ok()
+            });
             drop(first);
             read_only(&site.disk(0, 0));
-            let open = |disk| until("the disk is free", || Disk::open(&site.disk(0, disk), false, Some(1 << 30)).ok());
+            let open = |disk| {
+                until("the disk is free", || {
+                    Disk::open(&site.disk(0, disk), false, Some(1 << 30)).ok()
+                })
+            };
             server::start(options, vec![open(0), open(1)]).unwrap()
         };
         scope.spawn(serve).join().unwrap()
     });
     site.servers.push(server);
     site.wait_for(1);
-    let disks = site.client(Options::default()).list().unwrap().1.remove(0).disks;
-    assert_eq!(disks.iter().map(|disk| (disk.up, disk.writable)).collect::<Vec<_>>(), [(true, false), (true, true)]);
+    let disks = site
+        .client(Options::default())
+        .list()
+        .unwrap()
+        .1
+        .remove(0)
+        .disks;
+    assert_eq!(
+        disks
+            .iter()
+            .map(|disk| (disk.up, disk.writable))
+            .collect::<Vec<_>>(),
+        [(true, false), (true, true)]
+    );
     read_back(&site, "a");
     site.load(&set("b", 40, 1)).unwrap();
     read_back(&site, "b");
     let client = site.client(Options::default());
     let open = client.open("b").unwrap();
     let rows = client.map(open.id, 0, 40).unwrap();
-    assert!(rows.iter().all(|row| row.places.iter().all(|place| place.disk == 1)));
+    assert!(
+        rows.iter()
+            .all(|row| row.places.iter().all(|place| place.disk == 1))
+    );
 }

@@ -1,5 +1,8 @@
 //! Sessions by the clock, over loopback.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -19,12 +22,20 @@ fn ms(ms: u64) -> Duration {
 
 /// Ten lists that add to one another: on a busy machine only blocks of the last may still be missing at the end.
 fn session(site: &Site, demand: Demand, options: Options) -> Outcome {
-    let client = site.client(Options { first_unit: Some(1), report: true, discard: true, ..options });
+    let client = site.client(Options {
+        first_unit: Some(1),
+        report: true,
+        discard: true,
+        ..options
+    });
     let open = client.open("map").unwrap();
     let interrupted = AtomicBool::new(false);
     let session = Session {
         sets: vec![(open, demand)],
-        schedule: Schedule { interval: ms(100), duration: ms(1000) },
+        schedule: Schedule {
+            interval: ms(100),
+            duration: ms(1000),
+        },
         keeps: 0,
         most: 8192,
         supersedes: false,
@@ -43,18 +54,37 @@ fn a_session_gets_what_it_asks_for_and_knows_every_hop() {
     let score = &outcome.record.score;
     assert_eq!((score.lists, score.requested), (10, 100));
     assert!(outcome.record.histories.len() >= 90, "{score:?}");
-    let last = outcome.record.histories.iter().max_by_key(|one| one.unit).unwrap().unit;
-    for one in outcome.record.histories.iter().filter(|one| one.unit < last - 1) {
+    let last = outcome
+        .record
+        .histories
+        .iter()
+        .max_by_key(|one| one.unit)
+        .unwrap()
+        .unit;
+    for one in outcome
+        .record
+        .histories
+        .iter()
+        .filter(|one| one.unit < last - 1)
+    {
         let mut points = Point::ALL.to_vec();
         if one.cached {
             points.retain(|point| !matches!(point, Point::StartRead | Point::EndRead));
         }
         // The last block of each connection is the only one whose end of writing nobody told.
         points.retain(|point| *point != Point::EndWrite);
-        let times: Vec<u64> = points.iter().map(|point| one.passed(*point).unwrap().0).collect();
+        let times: Vec<u64> = points
+            .iter()
+            .map(|point| one.passed(*point).unwrap().0)
+            .collect();
         assert!(times.is_sorted(), "{one:?}");
     }
-    let ends = outcome.record.histories.iter().filter(|one| one.passed(Point::EndWrite).is_some()).count();
+    let ends = outcome
+        .record
+        .histories
+        .iter()
+        .filter(|one| one.passed(Point::EndWrite).is_some())
+        .count();
     assert!(ends + 2 >= outcome.record.histories.len(), "{ends}");
 }
 
@@ -63,17 +93,35 @@ fn a_captured_session_asks_for_the_same_again() {
     let site = Site::new(1);
     site.load(&set("map", 1000, 1)).unwrap();
     let file = site.directory.path().join("lists");
-    session(&site, Demand::Random(5), Options { capture: Some(file.clone()), ..Options::default() });
+    session(
+        &site,
+        Demand::Random(5),
+        Options {
+            capture: Some(file.clone()),
+            ..Options::default()
+        },
+    );
     let lists = list_trace::read(&file).unwrap().remove("map").unwrap();
     assert_eq!((lists.len(), lists[3].1.len()), (10, 5));
     let outcome = session(&site, Demand::Trace(lists.clone()), Options::default());
     assert_eq!(outcome.record.score.requested, 50);
-    let asked: Vec<u64> = lists.iter().flat_map(|(_, blocks)| blocks.clone()).collect();
-    let mut came: Vec<_> = outcome.record.histories.iter().map(|one| (one.unit, one.number)).collect();
+    let asked: Vec<u64> = lists
+        .iter()
+        .flat_map(|(_, blocks)| blocks.clone())
+        .collect();
+    let mut came: Vec<_> = outcome
+        .record
+        .histories
+        .iter()
+        .map(|one| (one.unit, one.number))
+        .collect();
     came.sort_unstable();
     let (first, _) = came[0];
     assert!(
-        came.len() >= 45 && came.iter().all(|(unit, number)| asked[(unit - first) as usize] == *number),
+        came.len() >= 45
+            && came
+                .iter()
+                .all(|(unit, number)| asked[(unit - first) as usize] == *number),
         "{came:?}"
     );
 }

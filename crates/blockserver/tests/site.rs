@@ -1,6 +1,9 @@
 //! Master, servers and clients together, on loopback.
 
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -53,8 +56,15 @@ fn what_was_loaded_on_two_servers_comes_back() {
     assert_eq!((loaded.written, loaded.before), (500, 0));
     assert_eq!(whole(&site.client(Options::default()), "map"), 500);
     let (sets, servers) = site.loader().list().unwrap();
-    assert_eq!((sets[0].written, sets[0].reachable, sets[0].sealed), (500, 500, true));
-    assert!(servers.iter().all(|server| server.disks.iter().all(|disk| disk.used > 125 * 8192)));
+    assert_eq!(
+        (sets[0].written, sets[0].reachable, sets[0].sealed),
+        (500, 500, true)
+    );
+    assert!(
+        servers
+            .iter()
+            .all(|server| server.disks.iter().all(|disk| disk.used > 125 * 8192))
+    );
 }
 
 #[test]
@@ -64,7 +74,9 @@ fn stamps_of_every_hop_come_with_the_block_in_order() {
     let client = site.client(Options::default());
     let open = client.open("map").unwrap();
     client.request(open.id, vec![3], true).unwrap();
-    let Some(Event::Block(block)) = client.next(SOON) else { panic!("a block") };
+    let Some(Event::Block(block)) = client.next(SOON) else {
+        panic!("a block")
+    };
     let head = block.head;
     let stamps = [
         head.app_send,
@@ -79,7 +91,9 @@ fn stamps_of_every_hop_come_with_the_block_in_order() {
     assert!(stamps.is_sorted() && stamps[0] > 0, "{stamps:?}");
     assert!(!head.cached);
     client.request(open.id, vec![3], true).unwrap();
-    let Some(Event::Block(again)) = client.next(SOON) else { panic!("a block") };
+    let Some(Event::Block(again)) = client.next(SOON) else {
+        panic!("a block")
+    };
     assert!(again.head.cached && again.head.unit > head.unit);
     assert_eq!(again.head.before, head.unit);
 }
@@ -89,7 +103,10 @@ fn blocks_come_by_every_transport() {
     let site = Site::new(2);
     site.load(&set("map", 100, 1)).unwrap();
     for transport in [Transport::Udp, Transport::Rtp, Transport::Blast] {
-        let client = site.client(Options { transport, ..Options::default() });
+        let client = site.client(Options {
+            transport,
+            ..Options::default()
+        });
         let open = client.open("map").unwrap();
         client.request(open.id, (0..100).collect(), true).unwrap();
         assert_eq!(blocks(&client, 100).len(), 100, "{transport:?}");
@@ -147,7 +164,9 @@ fn clients_go_on_when_the_master_is_gone() {
     let client = site.client(Options::default());
     let open = client.open("map").unwrap();
     site.master.stop();
-    assert!(std::iter::from_fn(|| client.next(SOON)).any(|event| matches!(event, Event::MasterGone)));
+    assert!(
+        std::iter::from_fn(|| client.next(SOON)).any(|event| matches!(event, Event::MasterGone))
+    );
     client.request(open.id, (0..50).collect(), true).unwrap();
     assert_eq!(blocks(&client, 50).len(), 50);
     let error = client.open("other").unwrap_err();
@@ -161,10 +180,16 @@ fn a_corrupt_block_is_served_by_its_replica_or_named() {
     site.load(&set("single", 4, 1)).unwrap();
     let client = site.client(Options::default());
     let (safe, single) = (client.open("safe").unwrap(), client.open("single").unwrap());
-    let rows = [client.map(safe.id, 0, 4).unwrap(), client.map(single.id, 0, 4).unwrap()].concat();
+    let rows = [
+        client.map(safe.id, 0, 4).unwrap(),
+        client.map(single.id, 0, 4).unwrap(),
+    ]
+    .concat();
     for row in rows {
         let place = &row.places[0];
-        let disk = site.disk(usize::from(place.server), usize::from(place.disk)).join("stackline.blocks");
+        let disk = site
+            .disk(usize::from(place.server), usize::from(place.disk))
+            .join("stackline.blocks");
         let file = std::fs::OpenOptions::new().write(true).open(disk).unwrap();
         file.write_at(b"damage", place.offset + 100).unwrap();
     }
@@ -228,14 +253,36 @@ fn loads_of_one_name_do_not_mix() {
     let site = Site::new(1);
     let (first, second) = (site.loader(), site.loader());
     let about = set("map", 10, 1);
-    let other = stackline_blocks::set::Set { bytes: 5 * 8192, ..about.clone() };
-    let slow = stackline_blockserver::load::load(&first, &site.key, &about, &mut common::Drawn, None, |_| {
-        let error = stackline_blockserver::load::load(&second, &site.key, &other, &mut common::Drawn, None, |_| Ok(()));
-        assert!(error.unwrap_err().message.contains("somebody else loads"));
-        Ok(())
-    });
+    let other = stackline_blocks::set::Set {
+        bytes: 5 * 8192,
+        ..about.clone()
+    };
+    let slow = stackline_blockserver::load::load(
+        &first,
+        &site.key,
+        &about,
+        &mut common::Drawn,
+        None,
+        |_| {
+            let error = stackline_blockserver::load::load(
+                &second,
+                &site.key,
+                &other,
+                &mut common::Drawn,
+                None,
+                |_| Ok(()),
+            );
+            assert!(error.unwrap_err().message.contains("somebody else loads"));
+            Ok(())
+        },
+    );
     assert_eq!(slow.unwrap().written, 10);
-    assert!(site.load(&other).unwrap_err().message.contains("there already"));
+    assert!(
+        site.load(&other)
+            .unwrap_err()
+            .message
+            .contains("there already")
+    );
     first.delete("map").unwrap();
     site.load(&other).unwrap();
 }
@@ -243,17 +290,34 @@ fn loads_of_one_name_do_not_mix() {
 #[test]
 fn a_load_that_was_ended_goes_on_where_it_was() {
     let site = Site::new(1);
-    let about = stackline_blocks::set::Set { block_size: 1 << 20, bytes: 40 << 20, ..set("map", 1, 1) };
+    let about = stackline_blocks::set::Set {
+        block_size: 1 << 20,
+        bytes: 40 << 20,
+        ..set("map", 1, 1)
+    };
     let mut batches = 0;
-    let ended = stackline_blockserver::load::load(&site.loader(), &site.key, &about, &mut common::Drawn, None, |_| {
-        batches += 1;
-        if batches == 2 { Err(stackline_core::error::Error::interrupted()) } else { Ok(()) }
-    });
+    let ended = stackline_blockserver::load::load(
+        &site.loader(),
+        &site.key,
+        &about,
+        &mut common::Drawn,
+        None,
+        |_| {
+            batches += 1;
+            if batches == 2 {
+                Err(stackline_core::error::Error::interrupted())
+            } else {
+                Ok(())
+            }
+        },
+    );
     assert!(ended.is_err());
     let loaded = loop {
         // The master lets the set go when it has seen that its loader is gone.
         match site.load(&about) {
-            Err(error) if error.message.contains("somebody else") => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) if error.message.contains("somebody else") => {
+                std::thread::sleep(Duration::from_millis(10))
+            }
             other => break other.unwrap(),
         }
     };
@@ -265,7 +329,14 @@ fn writing_needs_the_key() {
     let site = Site::new(1);
     let other = stackline_blockserver::key::fresh().unwrap();
     let address = site.master.address().to_string();
-    let error = Client::connect(&address, Options { key: Some(other), ..Options::default() }).unwrap_err();
+    let error = Client::connect(
+        &address,
+        Options {
+            key: Some(other),
+            ..Options::default()
+        },
+    )
+    .unwrap_err();
     assert!(error.message.contains("key"), "{error:?}");
     let reader = site.client(Options::default());
     let error = reader.delete("map").unwrap_err();
@@ -276,8 +347,16 @@ fn writing_needs_the_key() {
 fn hostile_peers_are_closed_and_harm_nobody() {
     let site = Site::new(1);
     site.load(&set("map", 10, 1)).unwrap();
-    let hello =
-        |version: u16, role: u8| [&[0, 0, 0, 24, 1][..], b"SLBK", &version.to_be_bytes(), &[role], &[9; 16]].concat();
+    let hello = |version: u16, role: u8| {
+        [
+            &[0, 0, 0, 24, 1][..],
+            b"SLBK",
+            &version.to_be_bytes(),
+            &[role],
+            &[9; 16],
+        ]
+        .concat()
+    };
     let requests: Vec<Vec<u8>> = vec![
         b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         vec![0xff; 4096],
@@ -307,11 +386,16 @@ fn hostile_peers_are_closed_and_harm_nobody() {
 fn a_newer_version_is_named() {
     let site = Site::new(0);
     let mut stream = TcpStream::connect(site.master.address()).unwrap();
-    stream.write_all(&[&[0, 0, 0, 24, 1][..], b"SLBK", &[0, 9, 0], &[9; 16]].concat()).unwrap();
+    stream
+        .write_all(&[&[0, 0, 0, 24, 1][..], b"SLBK", &[0, 9, 0], &[9; 16]].concat())
+        .unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
     let words = String::from_utf8_lossy(&answer);
-    assert!(words.contains("speaks version 4, the other side 9"), "{words}");
+    assert!(
+        words.contains("speaks version 4, the other side 9"),
+        "{words}"
+    );
 }
 
 #[test]
@@ -320,7 +404,12 @@ fn a_superseded_list_is_discarded_at_the_server() {
     site.load(&set("map", 4000, 1)).unwrap();
     // The first list takes four seconds at this pace: the second finds most of it.
     let pace = Some(8 << 20);
-    let client = site.client(Options { report: true, transport: Transport::Udp, pace, ..Options::default() });
+    let client = site.client(Options {
+        report: true,
+        transport: Transport::Udp,
+        pace,
+        ..Options::default()
+    });
     let open = client.open("map").unwrap();
     client.request(open.id, (0..4000).collect(), true).unwrap();
     client.request(open.id, vec![7], true).unwrap();
@@ -354,8 +443,12 @@ fn a_thousand_clients_read_at_once() {
     std::thread::scope(|scope| {
         for _ in 0..10 {
             scope.spawn(move || {
-                let clients: Vec<Client> = (0..100).map(|_| site.client(Options::default())).collect();
-                let opens: Vec<_> = clients.iter().map(|client| client.open("map").unwrap().id).collect();
+                let clients: Vec<Client> =
+                    (0..100).map(|_| site.client(Options::default())).collect();
+                let opens: Vec<_> = clients
+                    .iter()
+                    .map(|client| client.open("map").unwrap().id)
+                    .collect();
                 for (client, open) in clients.iter().zip(opens) {
                     client.request(open, (0..20).collect(), true).unwrap();
                 }
@@ -371,9 +464,14 @@ fn a_thousand_clients_read_at_once() {
 fn a_second_master_or_server_at_one_place_is_refused() {
     let site = Site::new(1);
     let address = site.master.address();
-    let error = common::try_master(&site.directory.path().join("other"), &site.key, address).unwrap_err();
+    let error =
+        common::try_master(&site.directory.path().join("other"), &site.key, address).unwrap_err();
     assert!(error.message.contains("nothing can listen"), "{error:?}");
-    let _unused = start_master(&site.directory.path().join("third"), &site.key, ANYWHERE.into());
+    let _unused = start_master(
+        &site.directory.path().join("third"),
+        &site.key,
+        ANYWHERE.into(),
+    );
 }
 
 #[test]
@@ -382,7 +480,9 @@ fn what_was_predicted_is_there_when_it_is_asked_for() {
     site.load(&set("map", 100, 1)).unwrap();
     let client = site.client(Options::default());
     let open = client.open("map").unwrap();
-    let mut viewer = Predicting::new(&client, &open, |list: &[u64]| list.iter().map(|block| block + 10).collect());
+    let mut viewer = Predicting::new(&client, &open, |list: &[u64]| {
+        list.iter().map(|block| block + 10).collect()
+    });
     let came = |viewer: &mut Predicting<'_, _>, count: usize| -> Vec<u64> {
         let mut came: Vec<u64> = (0..count)
             .map(|_| match viewer.next(SOON) {
@@ -416,7 +516,11 @@ fn what_is_left_of_a_read_that_was_ended_early_is_not_wanted() {
     let mut taken = 0;
     let ended = get::range(&client, &open, 0, 600, |_, _| {
         taken += 1;
-        if taken < 5 { Ok(()) } else { Err(stackline_core::error::Error::interrupted()) }
+        if taken < 5 {
+            Ok(())
+        } else {
+            Err(stackline_core::error::Error::interrupted())
+        }
     });
     assert!(ended.is_err());
     assert_eq!(client.waiting(open.id), 0);
@@ -424,7 +528,10 @@ fn what_is_left_of_a_read_that_was_ended_early_is_not_wanted() {
     std::thread::sleep(Duration::from_millis(200));
     client.request(open.id, vec![7, 599, 7], true).unwrap();
     // The blocks may be here before the next line: at most two are still waited for.
-    assert!(client.waiting(open.id) <= 2, "what is asked for twice is wanted once");
+    assert!(
+        client.waiting(open.id) <= 2,
+        "what is asked for twice is wanted once"
+    );
     let mut wanted = BTreeSet::new();
     while let Some(event) = client.next(Some(Duration::from_millis(500))) {
         if let Event::Block(block) = event

@@ -1,6 +1,9 @@
 //! A client that reads nothing for a while: what its newer list supersedes is not begun once the list has reached the server.
 
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -22,16 +25,38 @@ const LIST: u32 = 40;
 
 fn attached(site: &Site) -> Halves {
     let address = site.servers[0].address().to_string();
-    let (mut receiver, mut sender) = connection::connect(&address, Role::Data, None, Some(16 << 10)).unwrap();
+    let (mut receiver, mut sender) =
+        connection::connect(&address, Role::Data, None, Some(16 << 10)).unwrap();
     let (transport, port, age, pace) = (Transport::Tcp as u8, 0, 0, 0);
-    sender.message(&Attach { session: SESSION, transport, port, age, pace }.into()).unwrap();
+    sender
+        .message(
+            &Attach {
+                session: SESSION,
+                transport,
+                port,
+                age,
+                pace,
+            }
+            .into(),
+        )
+        .unwrap();
     assert!(matches!(receiver.message(), Ok(Message::Attached(attached)) if attached.parts));
     (receiver, sender)
 }
 
 fn list(serial: u64, entries: Vec<Entry>) -> Message {
     let (first_unit, stamps) = (serial * 10_000, [1, 2, 3]);
-    Requests { session: SESSION, set: 0, serial, supersedes: true, report: true, first_unit, stamps, entries }.into()
+    Requests {
+        session: SESSION,
+        set: 0,
+        serial,
+        supersedes: true,
+        report: true,
+        first_unit,
+        stamps,
+        entries,
+    }
+    .into()
 }
 
 /// An entry of a list: its place there, and the number of its block.
@@ -43,7 +68,14 @@ fn entries(site: &Site) -> impl Fn((u32, u32)) -> Entry {
         let row = &rows[number as usize];
         let (disk, offset, checksum) = (row.places[0].disk, row.places[0].offset, row.checksum);
         let number = u64::from(number);
-        Entry { index, number, disk, offset, length: open.about.length(number), checksum }
+        Entry {
+            index,
+            number,
+            disk,
+            offset,
+            length: open.about.length(number),
+            checksum,
+        }
     }
 }
 
@@ -66,8 +98,15 @@ fn nothing_superseded_is_begun_for_a_client_that_does_not_read() {
     site.load(&set("map", u64::from(BLOCKS), 1)).unwrap();
     let entry = entries(&site);
     let (mut receiver, mut sender) = attached(&site);
-    sender.message(&list(1, (0..BLOCKS).map(|number| entry((number, number))).collect())).unwrap();
-    until(&site, |counts| counts.read + counts.cached >= u64::from(BLOCKS) && counts.written > 0);
+    sender
+        .message(&list(
+            1,
+            (0..BLOCKS).map(|number| entry((number, number))).collect(),
+        ))
+        .unwrap();
+    until(&site, |counts| {
+        counts.read + counts.cached >= u64::from(BLOCKS) && counts.written > 0
+    });
     sender.message(&list(2, vec![entry((0, 7))])).unwrap();
     let counts = until(&site, |counts| counts.requested == u64::from(BLOCKS) + 1);
     // Now it reads: each block of the first list has come whole, or it is told that it was discarded.
@@ -84,7 +123,10 @@ fn nothing_superseded_is_begun_for_a_client_that_does_not_read() {
                 if head.serial == 2 {
                     break;
                 }
-                assert!(came.insert((head.unit - 10_000) as u32), "{head:?} came twice");
+                assert!(
+                    came.insert((head.unit - 10_000) as u32),
+                    "{head:?} came twice"
+                );
             }
             Message::Flushed(flushed) => {
                 let told = flushed.blocks.iter().map(|block| block.index);
@@ -93,7 +135,10 @@ fn nothing_superseded_is_begun_for_a_client_that_does_not_read() {
             other => panic!("{other:?}"),
         }
     }
-    assert!(came.len() as u64 <= counts.written && came.is_disjoint(&discarded), "{came:?}, {discarded:?}");
+    assert!(
+        came.len() as u64 <= counts.written && came.is_disjoint(&discarded),
+        "{came:?}, {discarded:?}"
+    );
     assert_eq!(came.len() + discarded.len(), BLOCKS as usize);
     assert!(cut.len() <= 1 && cut.is_subset(&discarded), "{cut:?}");
     assert!(discarded.len() > BLOCKS as usize / 2, "{}", discarded.len());
@@ -110,7 +155,14 @@ fn what_is_under_way_to_a_slow_reader_is_cut_off_and_told_of() {
     for serial in 1..=LISTS {
         let blocks = if serial == LISTS { 1 } else { LIST };
         let first = (serial as u32 * LIST) % (BLOCKS - LIST);
-        sender.message(&list(serial, (0..blocks).map(|index| entry((index, first + index))).collect())).unwrap();
+        sender
+            .message(&list(
+                serial,
+                (0..blocks)
+                    .map(|index| entry((index, first + index)))
+                    .collect(),
+            ))
+            .unwrap();
         let until = Instant::now() + Duration::from_millis(90);
         while Instant::now() < until || serial == LISTS {
             match receiver.message().unwrap() {
@@ -137,7 +189,18 @@ fn what_is_under_way_to_a_slow_reader_is_cut_off_and_told_of() {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-    assert!(came.is_disjoint(&discarded) && cut.is_subset(&discarded), "{came:?}, {cut:?}, {discarded:?}");
-    assert_eq!(came.len() + discarded.len(), ((LISTS - 1) * u64::from(LIST) + 1) as usize);
-    assert!(!cut.is_empty(), "{} came, {} were discarded", came.len(), discarded.len());
+    assert!(
+        came.is_disjoint(&discarded) && cut.is_subset(&discarded),
+        "{came:?}, {cut:?}, {discarded:?}"
+    );
+    assert_eq!(
+        came.len() + discarded.len(),
+        ((LISTS - 1) * u64::from(LIST) + 1) as usize
+    );
+    assert!(
+        !cut.is_empty(),
+        "{} came, {} were discarded",
+        came.len(),
+        discarded.len()
+    );
 }

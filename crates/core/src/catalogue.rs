@@ -13,7 +13,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use serde::Serialize;
 
-pub use crate::stack::{ClosedForm, FlowControl, OptionValue, PacketContent, PacketsInFlight, Stack, StackFacts};
+pub use crate::stack::{
+    ClosedForm, FlowControl, OptionValue, PacketContent, PacketsInFlight, Stack, StackFacts,
+};
 
 /// What an option's value looks like, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -58,7 +60,11 @@ impl OptionKind {
     pub fn values(self) -> String {
         match self {
             Self::Flag => "no value".into(),
-            Self::Bytes(least, most) => format!("{} to {}", crate::units::size(least), crate::units::size(most)),
+            Self::Bytes(least, most) => format!(
+                "{} to {}",
+                crate::units::size(least),
+                crate::units::size(most)
+            ),
             Self::Number(least, most) => format!("a whole number from {least} to {most}"),
             Self::Time => "a time, not below zero".into(),
             Self::Word(words) => words.join(", "),
@@ -83,8 +89,18 @@ pub struct OptionTable {
 impl OptionTable {
     /// Name, value, what holds when it is not written, one line of help.
     #[must_use]
-    pub const fn new(name: &'static str, kind: OptionKind, default: &'static str, help: &'static str) -> Self {
-        Self { name, kind, default, help }
+    pub const fn new(
+        name: &'static str,
+        kind: OptionKind,
+        default: &'static str,
+        help: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            default,
+            help,
+        }
     }
 
     /// A flag that is off when it is not written.
@@ -215,8 +231,15 @@ impl StackTable {
     /// The stack with these options, as a plan has it.
     #[must_use]
     pub fn stack(&self, options: alloc::collections::BTreeMap<String, OptionValue>) -> Stack {
-        let facts = StackFacts { one_host: self.one_host, ..self.facts };
-        Stack { name: self.name.into(), options, facts }
+        let facts = StackFacts {
+            one_host: self.one_host,
+            ..self.facts
+        };
+        Stack {
+            name: self.name.into(),
+            options,
+            facts,
+        }
     }
 
     /// Its option of that name.
@@ -237,7 +260,8 @@ impl StackTable {
     /// An option that is written without the one it needs, and that one.
     #[must_use]
     pub fn lack(&self, stack: &Stack) -> Option<(&'static str, &'static str)> {
-        let lacks = |(one, other): &&(&str, &str)| is_written(stack, one) && !is_written(stack, other);
+        let lacks =
+            |(one, other): &&(&str, &str)| is_written(stack, one) && !is_written(stack, other);
         self.needs.iter().find(lacks).copied()
     }
 
@@ -250,11 +274,16 @@ impl StackTable {
         match (self.imps, network.has_imps()) {
             (false, true) => {
                 let message = format!("{} does not go across the IMPs of `{name}`", self.name);
-                Err(Error::input(message).hint("`over ncp` does; switches instead of IMPs carry every other stack"))
+                Err(Error::input(message)
+                    .hint("`over ncp` does; switches instead of IMPs carry every other stack"))
             }
             (true, false) => {
-                let message = format!("{} goes across IMPs alone, and `{name}` has none", self.name);
-                Err(Error::input(message).hint("`imp` instead of `router` or `switch` declares them, or another stack"))
+                let message = format!(
+                    "{} goes across IMPs alone, and `{name}` has none",
+                    self.name
+                );
+                Err(Error::input(message)
+                    .hint("`imp` instead of `router` or `switch` declares them, or another stack"))
             }
             (true, true) => hosts_have_interfaces_alone(network),
             (false, false) => Ok(()),
@@ -270,10 +299,16 @@ impl StackTable {
             let Some(option) = self.option(name) else {
                 let known: Vec<&str> = self.options.iter().map(|option| option.name).collect();
                 let message = format!("the stack `{}` has no option `{name}`", self.name);
-                return Err(Error::input(message).hint(format!("its options are {}", known.join(", "))));
+                return Err(
+                    Error::input(message).hint(format!("its options are {}", known.join(", ")))
+                );
             };
             if !option.kind.takes(value) {
-                let message = format!("the option `{name}` of `{}` takes {}", self.name, option.kind.values());
+                let message = format!(
+                    "the option `{name}` of `{}` takes {}",
+                    self.name,
+                    option.kind.values()
+                );
                 return Err(Error::input(message).hint(option.help));
             }
         }
@@ -289,17 +324,28 @@ impl StackTable {
 
 /// A host of IMPs is a clock and an interface with a rate: what else could be said of it and its link would be of no effect.
 fn hosts_have_interfaces_alone(network: &Network) -> Result<()> {
-    if let Some(host) = network.hosts.iter().find(|host| host.interface != Interface::default()) {
-        let message = format!("host {} of IMPs has an interface with a rate and nothing else", host.name);
-        return Err(Error::input(message).hint("leave its properties out; its link's rate is what its interface has"));
+    if let Some(host) = network
+        .hosts
+        .iter()
+        .find(|host| host.interface != Interface::default())
+    {
+        let message = format!(
+            "host {} of IMPs has an interface with a rate and nothing else",
+            host.name
+        );
+        return Err(Error::input(message)
+            .hint("leave its properties out; its link's rate is what its interface has"));
     }
     let is_host = |name: &str| network.host(name).is_some();
     let own = network.links.iter().find(|link| {
-        (is_host(&link.ends.0) || is_host(&link.ends.1)) && (link.delay > Duration::ZERO || link.loss != Loss::None)
+        (is_host(&link.ends.0) || is_host(&link.ends.1))
+            && (link.delay > Duration::ZERO || link.loss != Loss::None)
     });
     own.map_or(Ok(()), |link| {
-        let message =
-            format!("the interface {} - {} has a delay or a loss, which none to an IMP has", link.ends.0, link.ends.1);
+        let message = format!(
+            "the interface {} - {} has a delay or a loss, which none to an IMP has",
+            link.ends.0, link.ends.1
+        );
         Err(Error::input(message).hint("write `0 us` and no loss: lines between IMPs have them"))
     })
 }
@@ -392,23 +438,40 @@ impl Capabilities {
         let (world, name) = (self.world, &network.name);
         if !self.networks {
             let hint = "`in simulated` (or `--in simulated`) computes it, `in emulated` makes it";
-            return Err(Error::input(format!("the {world} world has no network `{name}`")).hint(hint));
+            return Err(
+                Error::input(format!("the {world} world has no network `{name}`")).hint(hint),
+            );
         }
         if network.has_imps() && !self.imps {
-            let message = format!("the network `{name}` is one of IMPs, which the {world} world does not have");
-            return Err(Error::input(message).hint("`in simulated` (or `--in simulated`) has them, `over ncp`"));
+            let message = format!(
+                "the network `{name}` is one of IMPs, which the {world} world does not have"
+            );
+            return Err(Error::input(message)
+                .hint("`in simulated` (or `--in simulated`) has them, `over ncp`"));
         }
         let hosts = network.hosts.len();
         if hosts > self.most_hosts {
-            let message = format!("an {world} network has at most {} hosts, `{name}` has {hosts}", self.most_hosts);
+            let message = format!(
+                "an {world} network has at most {} hosts, `{name}` has {hosts}",
+                self.most_hosts
+            );
             return Err(Error::input(message).hint("`--in simulated` has no such limit"));
         }
-        if let Some(link) = network.links.iter().find(|link| link.mtu() < self.least_link_mtu) {
+        if let Some(link) = network
+            .links
+            .iter()
+            .find(|link| link.mtu() < self.least_link_mtu)
+        {
             let ((a, b), mtu, least) = (&link.ends, link.mtu(), self.least_link_mtu);
-            let message = format!("the link {a} - {b} has an MTU of {mtu} bytes, IPv4 needs {least}");
+            let message =
+                format!("the link {a} - {b} has an MTU of {mtu} bytes, IPv4 needs {least}");
             return Err(Error::input(message).hint("a larger `mtu`, or `--in simulated`"));
         }
-        if let Some(host) = network.hosts.iter().find(|host| host.share.is_some() && !self.shares) {
+        if let Some(host) = network
+            .hosts
+            .iter()
+            .find(|host| host.share.is_some() && !self.shares)
+        {
             let message = format!(
                 "host {} of network {name} has a share of a real processor, which no {world} host has",
                 host.name
@@ -416,19 +479,30 @@ impl Capabilities {
             return Err(Error::input(message)
                 .hint("emulated hosts give it to their programs; simulated ones have costs: `copy 20 us per packet; work 0.1 ms per message; cpu 0.5;`"));
         }
-        if let Some(host) = network.hosts.iter().find(|host| !host.work.is_nothing() && !self.work) {
+        if let Some(host) = network
+            .hosts
+            .iter()
+            .find(|host| !host.work.is_nothing() && !self.work)
+        {
             let message = format!(
                 "host {} of network {name} says what programs take of its processor, and {world} programs take their own time",
                 host.name
             );
-            return Err(Error::input(message).hint("`--in simulated`; or leave `work`, `polls` and `priority` out"));
+            return Err(Error::input(message)
+                .hint("`--in simulated`; or leave `work`, `polls` and `priority` out"));
         }
-        let wrong = network.hosts.iter().find(|host| host.clock != Clock::default());
+        let wrong = network
+            .hosts
+            .iter()
+            .find(|host| host.clock != Clock::default());
         if let Some(host) = wrong.filter(|_| !self.own_clocks) {
             let host = &host.name;
-            let message =
-                format!("host {host} of network {name} has a clock of its own, which an {world} host cannot have");
-            return Err(Error::input(message).hint("`--in simulated` gives hosts clocks of their own"));
+            let message = format!(
+                "host {host} of network {name} has a clock of its own, which an {world} host cannot have"
+            );
+            return Err(
+                Error::input(message).hint("`--in simulated` gives hosts clocks of their own")
+            );
         }
         Ok(())
     }
@@ -462,33 +536,63 @@ mod tests {
     };
 
     fn stack(options: &[(&str, OptionValue)]) -> Stack {
-        TABLE
-            .stack(options.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect::<BTreeMap<_, _>>())
+        TABLE.stack(
+            options
+                .iter()
+                .map(|(name, value)| ((*name).to_string(), value.clone()))
+                .collect::<BTreeMap<_, _>>(),
+        )
     }
 
     #[test]
     fn a_table_accepts_what_lies_within_its_bounds() {
-        let size = |n| TABLE.accepts(&stack(&[("size", OptionValue::Number(n))])).map_err(|error| error.message);
+        let size = |n| {
+            TABLE
+                .accepts(&stack(&[("size", OptionValue::Number(n))]))
+                .map_err(|error| error.message)
+        };
         assert_eq!([size(2), size(4)], [Ok(()), Ok(())]);
-        assert_eq!(size(1), Err("the option `size` of `x` takes 2 B to 4 B".to_string()));
+        assert_eq!(
+            size(1),
+            Err("the option `size` of `x` takes 2 B to 4 B".to_string())
+        );
         assert!(size(5).is_err());
-        assert!(TABLE.accepts(&stack(&[("colour", OptionValue::Set)])).is_err());
-        assert!(TABLE.accepts(&stack(&[("left", OptionValue::Number(1))])).is_err());
+        assert!(
+            TABLE
+                .accepts(&stack(&[("colour", OptionValue::Set)]))
+                .is_err()
+        );
+        assert!(
+            TABLE
+                .accepts(&stack(&[("left", OptionValue::Number(1))]))
+                .is_err()
+        );
     }
 
     #[test]
     fn options_exclude_each_other() {
         let both = stack(&[("left", OptionValue::Set), ("right", OptionValue::Set)]);
         assert_eq!(TABLE.conflict(&both), Some(("left", "right")));
-        assert_eq!(TABLE.accepts(&both).unwrap_err().message, "x is either left or right, not both");
+        assert_eq!(
+            TABLE.accepts(&both).unwrap_err().message,
+            "x is either left or right, not both"
+        );
         assert_eq!(TABLE.conflict(&stack(&[("left", OptionValue::Set)])), None);
-        let way = |word: &str| stack(&[("right", OptionValue::Set), ("way", OptionValue::Word(word.into()))]);
+        let way = |word: &str| {
+            stack(&[
+                ("right", OptionValue::Set),
+                ("way", OptionValue::Word(word.into())),
+            ])
+        };
         assert_eq!(TABLE.conflict(&way("down")), Some(("right", "way = down")));
         assert_eq!(TABLE.conflict(&way("up")), None);
     }
 
     #[test]
     fn a_world_keeps_some_options() {
-        assert_eq!(TABLE.only(["size", "left"]).map(|option| option.name), ["size", "left"]);
+        assert_eq!(
+            TABLE.only(["size", "left"]).map(|option| option.name),
+            ["size", "left"]
+        );
     }
 }

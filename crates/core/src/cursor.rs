@@ -108,15 +108,31 @@ pub enum Operation {
 #[derive(Clone, Debug)]
 enum Instruction {
     Fixed(Operation),
-    Data { drawn: Drawn, send: bool },
-    Call { request: Drawn, response: Drawn },
+    Data {
+        drawn: Drawn,
+        send: bool,
+    },
+    Call {
+        request: Drawn,
+        response: Drawn,
+    },
     AwaitCall(Drawn),
     Return(Drawn),
     ReadFile(Drawn),
     WriteFile(Drawn),
-    Wait { timing: usize, pace: bool },
-    Repeat { limit: Limit, end: usize, drives: bool },
-    EndRepeat { start: usize, drives: bool },
+    Wait {
+        timing: usize,
+        pace: bool,
+    },
+    Repeat {
+        limit: Limit,
+        end: usize,
+        drives: bool,
+    },
+    EndRepeat {
+        start: usize,
+        drives: bool,
+    },
 }
 
 /// Where a size comes from when the instruction runs.
@@ -192,7 +208,9 @@ impl Source {
     fn draw(&mut self) -> u64 {
         match self {
             Self::Bytes(bytes) => *bytes,
-            Self::Drawn(distribution, generator, least) => distribution.draw_bytes(generator, *least),
+            Self::Drawn(distribution, generator, least) => {
+                distribution.draw_bytes(generator, *least)
+            }
         }
     }
 }
@@ -215,7 +233,10 @@ impl Cursor {
             marks: Vec::new(),
         };
         for (index, timing) in data.timings.iter().enumerate() {
-            cursor.delays.push((timing.clone(), seed.child("timing").index(index as u64).generator()));
+            cursor.delays.push((
+                timing.clone(),
+                seed.child("timing").index(index as u64).generator(),
+            ));
         }
         cursor.compile(steps, data, seed);
         cursor
@@ -235,8 +256,11 @@ impl Cursor {
     /// The peer sends no more data units where one was awaited. `closed`: nor anything else on this connection, so every
     /// running repeat is left; else only the one around the awaited unit. Returns false when none is running.
     pub fn leave(&mut self, closed: bool) -> bool {
-        let depth =
-            if closed { self.loops.len() } else { usize::from(self.share != Share::All && !self.loops.is_empty()) };
+        let depth = if closed {
+            self.loops.len()
+        } else {
+            usize::from(self.share != Share::All && !self.loops.is_empty())
+        };
         self.leave_repeats(depth);
         depth > 0
     }
@@ -297,7 +321,11 @@ impl Cursor {
                     let (timing, pace) = (*timing, *pace);
                     let (distribution, generator) = &mut self.delays[timing];
                     let delay = Duration::from_seconds(distribution.draw(generator));
-                    if pace { Operation::Pace(delay) } else { Operation::Delay(delay) }
+                    if pace {
+                        Operation::Pace(delay)
+                    } else {
+                        Operation::Delay(delay)
+                    }
                 }
                 Instruction::Data { drawn, send } => {
                     let (drawn, send) = (*drawn, *send);
@@ -310,23 +338,35 @@ impl Cursor {
                 }
                 Instruction::Call { request, response } => {
                     let (request, response) = (*request, *response);
-                    Operation::RpcCall { request: self.size(request), response: self.size(response), times: 1 }
+                    Operation::RpcCall {
+                        request: self.size(request),
+                        response: self.size(response),
+                        times: 1,
+                    }
                 }
                 Instruction::AwaitCall(drawn) => {
                     let drawn = *drawn;
-                    Operation::RpcAwaitCallInd { bytes: self.size(drawn) }
+                    Operation::RpcAwaitCallInd {
+                        bytes: self.size(drawn),
+                    }
                 }
                 Instruction::Return(drawn) => {
                     let drawn = *drawn;
-                    Operation::RpcReturn { bytes: self.size(drawn) }
+                    Operation::RpcReturn {
+                        bytes: self.size(drawn),
+                    }
                 }
                 Instruction::ReadFile(drawn) => {
                     let drawn = *drawn;
-                    Operation::ReadFile { bytes: self.size(drawn) }
+                    Operation::ReadFile {
+                        bytes: self.size(drawn),
+                    }
                 }
                 Instruction::WriteFile(drawn) => {
                     let drawn = *drawn;
-                    Operation::WriteFile { bytes: self.size(drawn) }
+                    Operation::WriteFile {
+                        bytes: self.size(drawn),
+                    }
                 }
             };
             self.at += 1;
@@ -353,9 +393,15 @@ impl Cursor {
             Limit::Times(_) => None,
             Limit::Rounded { left: 1, last } => Some(last),
             Limit::Rounded { .. } => Some(u64::MAX),
-            Limit::Amount(amount) => Some(amount.saturating_sub(self.unit_bytes - running.base).max(1)),
+            Limit::Amount(amount) => {
+                Some(amount.saturating_sub(self.unit_bytes - running.base).max(1))
+            }
         };
-        self.loops.iter().rev().find_map(made_up).unwrap_or(u64::MAX)
+        self.loops
+            .iter()
+            .rev()
+            .find_map(made_up)
+            .unwrap_or(u64::MAX)
     }
 
     fn enter(&mut self, limit: Limit, end: usize, drives: bool) {
@@ -364,7 +410,11 @@ impl Cursor {
             self.end_stream = !empty;
             self.at = end + 1;
         } else {
-            self.loops.push(Loop { left: limit, base: self.unit_bytes, drives });
+            self.loops.push(Loop {
+                left: limit,
+                base: self.unit_bytes,
+                drives,
+            });
             self.at += 1;
         }
     }
@@ -384,25 +434,63 @@ impl Cursor {
             _ => None,
         };
         let (operation, length) = match self.instructions.get(self.at..)? {
-            [Instruction::Data { drawn, send: true }, Instruction::EndRepeat { .. }, ..] => {
-                (Operation::DataRequest { bytes: constant(drawn)?, times }, 1)
-            }
-            [Instruction::Data { drawn, send: false }, Instruction::EndRepeat { .. }, ..] => {
-                (Operation::AwaitDataIndication { bytes: constant(drawn)?, times }, 1)
-            }
-            [Instruction::Call { request, response }, Instruction::EndRepeat { .. }, ..] => {
-                (Operation::RpcCall { request: constant(request)?, response: constant(response)?, times }, 1)
-            }
-            [Instruction::AwaitCall(request), Instruction::Return(response), Instruction::EndRepeat { .. }, ..] => {
-                (Operation::RpcServe { request: constant(request)?, response: constant(response)?, times }, 2)
-            }
+            [
+                Instruction::Data { drawn, send: true },
+                Instruction::EndRepeat { .. },
+                ..,
+            ] => (
+                Operation::DataRequest {
+                    bytes: constant(drawn)?,
+                    times,
+                },
+                1,
+            ),
+            [
+                Instruction::Data { drawn, send: false },
+                Instruction::EndRepeat { .. },
+                ..,
+            ] => (
+                Operation::AwaitDataIndication {
+                    bytes: constant(drawn)?,
+                    times,
+                },
+                1,
+            ),
+            [
+                Instruction::Call { request, response },
+                Instruction::EndRepeat { .. },
+                ..,
+            ] => (
+                Operation::RpcCall {
+                    request: constant(request)?,
+                    response: constant(response)?,
+                    times,
+                },
+                1,
+            ),
+            [
+                Instruction::AwaitCall(request),
+                Instruction::Return(response),
+                Instruction::EndRepeat { .. },
+                ..,
+            ] => (
+                Operation::RpcServe {
+                    request: constant(request)?,
+                    response: constant(response)?,
+                    times,
+                },
+                2,
+            ),
             _ => return None,
         };
         self.share = share;
         self.at += length;
         match self.loops.last_mut() {
             // What was yielded is all passes but one: its end is the end of the last but one.
-            Some(Loop { left: Limit::Rounded { left, .. }, .. }) => *left = 2,
+            Some(Loop {
+                left: Limit::Rounded { left, .. },
+                ..
+            }) => *left = 2,
             _ => {
                 self.loops.pop();
                 self.at += 1;
@@ -443,13 +531,19 @@ impl Cursor {
                     let start = self.instructions.len();
                     let drives = drives(body);
                     let limit = limit(*count, data);
-                    self.instructions.push(Instruction::Repeat { limit, end: 0, drives });
+                    self.instructions.push(Instruction::Repeat {
+                        limit,
+                        end: 0,
+                        drives,
+                    });
                     self.compile(body, data, seed);
                     let here = self.instructions.len();
-                    if let Some(Instruction::Repeat { end, .. }) = self.instructions.get_mut(start) {
+                    if let Some(Instruction::Repeat { end, .. }) = self.instructions.get_mut(start)
+                    {
                         *end = here;
                     }
-                    self.instructions.push(Instruction::EndRepeat { start, drives });
+                    self.instructions
+                        .push(Instruction::EndRepeat { start, drives });
                 }
             }
         }
@@ -460,7 +554,9 @@ impl Cursor {
             Call::ConnectRequest => Instruction::Fixed(Operation::ConnectRequest),
             Call::AwaitConnectIndication => Instruction::Fixed(Operation::AwaitConnectIndication),
             Call::DisconnectRequest => Instruction::Fixed(Operation::DisconnectRequest),
-            Call::AwaitDisconnectIndication => Instruction::Fixed(Operation::AwaitDisconnectIndication),
+            Call::AwaitDisconnectIndication => {
+                Instruction::Fixed(Operation::AwaitDisconnectIndication)
+            }
             Call::StartBulkGet => Instruction::Fixed(Operation::StartBulkGet),
             Call::AwaitStartBulkGet => Instruction::Fixed(Operation::AwaitStartBulkGet),
             Call::StopBulkGet => Instruction::Fixed(Operation::StopBulkGet),
@@ -471,11 +567,18 @@ impl Cursor {
             Call::AwaitStopBulkPut => Instruction::Fixed(Operation::AwaitStopBulkPut),
             Call::StartMeasurement => Instruction::Fixed(Operation::StartMeasurement),
             Call::StopMeasurement => Instruction::Fixed(Operation::StopMeasurement),
-            Call::DataRequest(size) => Instruction::Data { drawn: drawn(*size), send: true },
-            Call::AwaitDataIndication(size) => Instruction::Data { drawn: drawn(*size), send: false },
-            Call::RpcCall(request, response) => {
-                Instruction::Call { request: drawn(*request), response: drawn(*response) }
-            }
+            Call::DataRequest(size) => Instruction::Data {
+                drawn: drawn(*size),
+                send: true,
+            },
+            Call::AwaitDataIndication(size) => Instruction::Data {
+                drawn: drawn(*size),
+                send: false,
+            },
+            Call::RpcCall(request, response) => Instruction::Call {
+                request: drawn(*request),
+                response: drawn(*response),
+            },
             Call::RpcAwaitCallInd(size) => Instruction::AwaitCall(drawn(*size)),
             Call::RpcReturn(size) => Instruction::Return(drawn(*size)),
             Call::ReadFile(size) => Instruction::ReadFile(drawn(*size)),
@@ -488,17 +591,24 @@ impl Cursor {
                     DelayArgument::Timing(index) => *index,
                     DelayArgument::Drawn(distribution) => {
                         let index = self.delays.len();
-                        self.delays.push((distribution.clone(), seed.child("delay").index(index as u64).generator()));
+                        self.delays.push((
+                            distribution.clone(),
+                            seed.child("delay").index(index as u64).generator(),
+                        ));
                         index
                     }
                 };
                 Instruction::Wait { timing, pace }
             }
             Call::Mark(name) => {
-                let index = self.marks.iter().position(|known| known == name).unwrap_or_else(|| {
-                    self.marks.push(name.clone());
-                    self.marks.len() - 1
-                });
+                let index = self
+                    .marks
+                    .iter()
+                    .position(|known| known == name)
+                    .unwrap_or_else(|| {
+                        self.marks.push(name.clone());
+                        self.marks.len() - 1
+                    });
                 Instruction::Fixed(Operation::Mark(index))
             }
         };
@@ -516,7 +626,9 @@ const fn drawn(size: SizeArgument) -> Drawn {
 
 fn limit(count: CountArgument, data: &Data) -> Limit {
     match (count, data.count, &data.unit) {
-        (CountArgument::Times(times), ..) | (CountArgument::Count, Count::Units(times), _) => Limit::Times(times),
+        (CountArgument::Times(times), ..) | (CountArgument::Count, Count::Units(times), _) => {
+            Limit::Times(times)
+        }
         (CountArgument::Count, Count::Unlimited, _) => Limit::Times(u64::MAX),
         (CountArgument::Count, Count::Amount(amount), Size::Bytes(unit)) => {
             let left = amount.div_ceil((*unit).max(1)).max(1);

@@ -39,7 +39,12 @@ pub const TABLE: &[(&str, &[&str], usize, Option<usize>)] = &[
     ("uniform", &["low", "high"], 2, None),
     ("normal", &["mean", "sd"], 2, None),
     ("exponential", &["mean"], 1, None),
-    ("bivalue", &["first", "second", "probability of the first"], 2, Some(2)),
+    (
+        "bivalue",
+        &["first", "second", "probability of the first"],
+        2,
+        Some(2),
+    ),
     ("pareto", &["scale", "shape"], 2, Some(1)),
     ("lognormal", &["mean", "sd"], 2, None),
     ("triangular", &["least", "mode", "most"], 3, None),
@@ -67,13 +72,15 @@ impl Distribution {
             ("bivalue", &[first, second]) => Ok(Self::Bivalue(first, second, 0.5)),
             ("bivalue", &[_, _, p]) if p > 1.0 => Err("its probability is above 1"),
             ("bivalue", &[first, second, p]) => Ok(Self::Bivalue(first, second, p)),
-            ("pareto", &[_, shape]) if shape < LEAST_SHAPE => {
-                Err("its shape is at least 0.1: below, one draw of ten is beyond ten thousand million times the scale")
-            }
+            ("pareto", &[_, shape]) if shape < LEAST_SHAPE => Err(
+                "its shape is at least 0.1: below, one draw of ten is beyond ten thousand million times the scale",
+            ),
             ("pareto", &[scale, shape]) => Ok(Self::Pareto(scale, shape)),
             ("lognormal", &[0.0, _]) => Err("its mean is above 0"),
             ("lognormal", &[mean, sd]) => Ok(Self::Lognormal(mean, sd)),
-            ("triangular", &[least, mode, most]) if least > mode || mode > most => Err("its values do not ascend"),
+            ("triangular", &[least, mode, most]) if least > mode || mode > most => {
+                Err("its values do not ascend")
+            }
             ("triangular", &[least, mode, most]) => Ok(Self::Triangular(least, mode, most)),
             _ => Err("it takes another number of parameters"),
         }
@@ -103,10 +110,11 @@ impl Distribution {
             Self::Pareto(scale, shape) => {
                 rand_distr::Pareto::new(*scale, *shape).map_or(*scale, |d| d.sample(generator))
             }
-            Self::Lognormal(mean, sd) => {
-                rand_distr::LogNormal::from_mean_cv(*mean, sd / mean).map_or(*mean, |d| d.sample(generator))
+            Self::Lognormal(mean, sd) => rand_distr::LogNormal::from_mean_cv(*mean, sd / mean)
+                .map_or(*mean, |d| d.sample(generator)),
+            Self::Triangular(least, mode, most) => {
+                triangular([*least, *mode, *most], Open01.sample(generator))
             }
-            Self::Triangular(least, mode, most) => triangular([*least, *mode, *most], Open01.sample(generator)),
             Self::Empirical(values) => pick(values, generator),
         };
         value.max(0.0)
@@ -114,7 +122,11 @@ impl Distribution {
 
     /// Draws a size in whole bytes, at least `least`.
     #[must_use]
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "float to int casts saturate"
+    )]
     pub fn draw_bytes(&self, generator: &mut Generator, least: u64) -> u64 {
         ((self.draw(generator) + 0.5) as u64).max(least)
     }
@@ -152,11 +164,15 @@ impl Distribution {
             Self::Constant(value) => (*value, *value),
             Self::Uniform(low, high) | Self::Triangular(low, _, high) => (*low, *high),
             Self::Bivalue(a, b, _) => (a.min(*b), a.max(*b)),
-            Self::Normal(mean, _) | Self::Exponential(mean) | Self::Lognormal(mean, _) => (*mean, *mean),
-            Self::Pareto(scale, _) => (*scale, *scale),
-            Self::Empirical(values) => {
-                values.iter().fold((f64::INFINITY, 0.0), |(low, high), value| (value.min(low), value.max(high)))
+            Self::Normal(mean, _) | Self::Exponential(mean) | Self::Lognormal(mean, _) => {
+                (*mean, *mean)
             }
+            Self::Pareto(scale, _) => (*scale, *scale),
+            Self::Empirical(values) => values
+                .iter()
+                .fold((f64::INFINITY, 0.0), |(low, high), value| {
+                    (value.min(low), value.max(high))
+                }),
         }
     }
 
@@ -174,8 +190,13 @@ impl Distribution {
             Self::Empirical(values) => {
                 let mut sorted = values.clone();
                 sorted.sort_by(f64::total_cmp);
-                let (below, above) = (sorted.get(sorted.len().saturating_sub(1) / 2), sorted.get(sorted.len() / 2));
-                below.zip(above).map_or(0.0, |(below, above)| f64::midpoint(*below, *above))
+                let (below, above) = (
+                    sorted.get(sorted.len().saturating_sub(1) / 2),
+                    sorted.get(sorted.len() / 2),
+                );
+                below
+                    .zip(above)
+                    .map_or(0.0, |(below, above)| f64::midpoint(*below, *above))
             }
         }
     }
@@ -214,7 +235,10 @@ const fn count(values: usize) -> f64 {
 )]
 fn pick(values: &[f64], generator: &mut Generator) -> f64 {
     let u: f64 = Open01.sample(generator);
-    values.get((u * values.len() as f64) as usize).copied().unwrap_or(0.0)
+    values
+        .get((u * values.len() as f64) as usize)
+        .copied()
+        .unwrap_or(0.0)
 }
 
 impl fmt::Display for Distribution {
@@ -270,7 +294,10 @@ mod tests {
         ];
         for (d, mean, sd) in cases {
             let (m, s) = mean_and_sd(&d);
-            assert!((m - mean).abs() < 0.02 * mean, "{d}: mean {m}, expected {mean}");
+            assert!(
+                (m - mean).abs() < 0.02 * mean,
+                "{d}: mean {m}, expected {mean}"
+            );
             assert!((s - sd).abs() < 0.05 * sd, "{d}: sd {s}, expected {sd}");
         }
     }
@@ -281,7 +308,10 @@ mod tests {
             for n in *least..=parameters.len() {
                 // In ascending order, and each could be a probability.
                 let values = [0.2, 0.3, 0.5];
-                assert!(Distribution::build(name, &values[..n]).is_ok(), "{name} with {n}");
+                assert!(
+                    Distribution::build(name, &values[..n]).is_ok(),
+                    "{name} with {n}"
+                );
             }
         }
     }
@@ -298,9 +328,16 @@ mod tests {
     #[test]
     fn a_shape_with_draws_beyond_all_bounds_is_refused() {
         for shape in [0.0, 0.0001, 0.0999] {
-            assert!(Distribution::build("pareto", &[100.0, shape]).is_err_and(|why| why.contains("shape")), "{shape}");
+            assert!(
+                Distribution::build("pareto", &[100.0, shape])
+                    .is_err_and(|why| why.contains("shape")),
+                "{shape}"
+            );
         }
-        assert_eq!(Distribution::build("pareto", &[100.0, 0.1]), Ok(Distribution::Pareto(100.0, 0.1)));
+        assert_eq!(
+            Distribution::build("pareto", &[100.0, 0.1]),
+            Ok(Distribution::Pareto(100.0, 0.1))
+        );
     }
 
     #[test]
@@ -311,10 +348,22 @@ mod tests {
         assert_eq!(of(Distribution::Bivalue(1.0, 2.0, 0.25)), (Some(1.75), 2.0));
         assert_eq!(of(Distribution::Pareto(3.0, 4.0)).0, Some(4.0));
         assert_eq!(of(Distribution::Pareto(3.0, 1.0)), (None, 6.0));
-        assert_eq!(of(Distribution::Triangular(1.0, 1.0, 9.0)), (Some(11.0 / 3.0), 9.0 - libm::sqrt(32.0)));
-        assert_eq!(of(Distribution::Triangular(1.0, 3.0, 5.0)), (Some(3.0), 3.0));
-        assert_eq!(of(Distribution::Triangular(2.0, 2.0, 2.0)), (Some(2.0), 2.0));
-        assert_eq!(of(Distribution::Empirical(alloc::vec![5.0, 1.0])), (Some(3.0), 3.0));
+        assert_eq!(
+            of(Distribution::Triangular(1.0, 1.0, 9.0)),
+            (Some(11.0 / 3.0), 9.0 - libm::sqrt(32.0))
+        );
+        assert_eq!(
+            of(Distribution::Triangular(1.0, 3.0, 5.0)),
+            (Some(3.0), 3.0)
+        );
+        assert_eq!(
+            of(Distribution::Triangular(2.0, 2.0, 2.0)),
+            (Some(2.0), 2.0)
+        );
+        assert_eq!(
+            of(Distribution::Empirical(alloc::vec![5.0, 1.0])),
+            (Some(3.0), 3.0)
+        );
         // Half of a normal about zero is cut off: what is left has the mean sd / sqrt(2 pi).
         let cut = Distribution::Normal(0.0, 1.0).mean().unwrap();
         assert!((cut - 0.398_942_280_401_432_7).abs() < 1e-12, "{cut}");

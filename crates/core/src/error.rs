@@ -39,7 +39,11 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 impl Error {
     /// With that blame.
     pub fn new(blame: Blame, message: impl Into<String>) -> Self {
-        Self { blame, message: message.into(), hint: None }
+        Self {
+            blame,
+            message: message.into(),
+            hint: None,
+        }
     }
 
     /// The specification or the command line is wrong.

@@ -63,7 +63,11 @@ impl Network {
     #[must_use]
     pub fn port_name(&self, port: u32) -> Option<String> {
         let (first, second) = &self.links.get(port as usize / 2)?.ends;
-        Some(if port.is_multiple_of(2) { format!("{first}>{second}") } else { format!("{second}>{first}") })
+        Some(if port.is_multiple_of(2) {
+            format!("{first}>{second}")
+        } else {
+            format!("{second}>{first}")
+        })
     }
 }
 
@@ -119,7 +123,10 @@ impl Work {
 
     /// Time for an operation on so many bytes, ns, at the measured speed.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "operations of less than 2^52 bytes")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "operations of less than 2^52 bytes"
+    )]
     pub fn operation_ns(&self, bytes: u64) -> f64 {
         self.per_operation.0 as f64 + self.ns_per_byte * bytes as f64
     }
@@ -137,7 +144,10 @@ pub enum WorkKind {
 
 impl WorkKind {
     /// Both, with their names in the language.
-    pub const ALL: [(&str, Self); 2] = [("operations", Self::Operations), ("messages", Self::Messages)];
+    pub const ALL: [(&str, Self); 2] = [
+        ("operations", Self::Operations),
+        ("messages", Self::Messages),
+    ];
 }
 
 /// A fake host: a program of an IMP that generates messages and discards them (BBN 2499, 2.2.1).
@@ -201,13 +211,19 @@ impl Interface {
     /// How many times as fast its host's processor is as the one that costs were measured on.
     #[must_use]
     pub fn speed(&self) -> f64 {
-        self.cpu_speed.filter(|speed| speed.is_finite() && *speed > 0.0).unwrap_or(1.0)
+        self.cpu_speed
+            .filter(|speed| speed.is_finite() && *speed > 0.0)
+            .unwrap_or(1.0)
     }
 
     /// The same of what copies: the host's processor, or one of the interface, which is the one that costs were measured on.
     #[must_use]
     pub fn copy_speed(&self) -> f64 {
-        if self.interface_copies { 1.0 } else { self.speed() }
+        if self.interface_copies {
+            1.0
+        } else {
+            self.speed()
+        }
     }
 }
 
@@ -233,8 +249,15 @@ impl Clock {
     )]
     pub fn reading_ns(&self, at: Instant) -> i128 {
         let gained = (at.0 as f64 * self.drift_ppm * 1e-6) as i128;
-        let stepped: i128 = self.steps.iter().filter(|(when, _)| when.0 <= at.0).map(|(_, by)| i128::from(*by)).sum();
-        (i128::from(at.0) + i128::from(self.offset_ns)).saturating_add(gained).saturating_add(stepped)
+        let stepped: i128 = self
+            .steps
+            .iter()
+            .filter(|(when, _)| when.0 <= at.0)
+            .map(|(_, by)| i128::from(*by))
+            .sum();
+        (i128::from(at.0) + i128::from(self.offset_ns))
+            .saturating_add(gained)
+            .saturating_add(stepped)
     }
 
     /// How far below 0 it may read, in ns.
@@ -316,7 +339,11 @@ impl Imp {
     /// Channels of a line with that delay.
     #[must_use]
     pub fn channels(delay: Duration) -> u16 {
-        if delay >= Self::SATELLITE_DELAY { Self::SATELLITE_CHANNELS } else { Self::CHANNELS }
+        if delay >= Self::SATELLITE_DELAY {
+            Self::SATELLITE_CHANNELS
+        } else {
+            Self::CHANNELS
+        }
     }
 }
 
@@ -337,8 +364,12 @@ pub enum ImpMachine {
 
 impl ImpMachine {
     /// All of them, with their names in the language.
-    pub const ALL: [(&str, Self); 4] =
-        [("516", Self::H516), ("316", Self::H316), ("tip", Self::Tip), ("free", Self::Free)];
+    pub const ALL: [(&str, Self); 4] = [
+        ("516", Self::H516),
+        ("316", Self::H316),
+        ("tip", Self::Tip),
+        ("free", Self::Free),
+    ];
 }
 
 /// A link between two nodes.
@@ -432,7 +463,10 @@ impl Rate {
             Self::Schedule(schedule) => Some(schedule.mean(|rate| *rate)),
             Self::Trace(trace) => {
                 let period_s = f64::from(trace.opportunities_ms.last().copied().unwrap_or(0)) / 1e3;
-                let bits = trace.opportunities_ms.iter().fold(0.0, |bits, _| bits + OPPORTUNITY_BITS);
+                let bits = trace
+                    .opportunities_ms
+                    .iter()
+                    .fold(0.0, |bits, _| bits + OPPORTUNITY_BITS);
                 Some(if period_s > 0.0 { bits / period_s } else { 0.0 })
             }
         }
@@ -585,7 +619,10 @@ mod tests {
         assert_eq!(Rate::Unlimited.mean_bit_s(), None);
         let steps = alloc::vec![(Duration::ZERO, 1e6), (Duration::from_seconds(1.0), 4e6)];
         let over = |period: Option<f64>| {
-            let schedule = RateSchedule { steps: steps.clone(), period: period.map(Duration::from_seconds) };
+            let schedule = RateSchedule {
+                steps: steps.clone(),
+                period: period.map(Duration::from_seconds),
+            };
             Rate::Schedule(schedule).mean_bit_s().unwrap()
         };
         // 1 s of 1 Mbit/s and 2 s of 4 Mbit/s: 9 Mbit in 3 s.
@@ -593,7 +630,10 @@ mod tests {
         close(over(Some(0.5)), 1e6);
         close(over(None), 4e6);
         // Two packets of 1504 bytes each 2 ms: 24064 bits in 2 ms.
-        let trace = DeliveryTrace { file: "t".into(), opportunities_ms: alloc::vec![1, 2] };
+        let trace = DeliveryTrace {
+            file: "t".into(),
+            opportunities_ms: alloc::vec![1, 2],
+        };
         close(Rate::Trace(trace).mean_bit_s().unwrap(), 12.032e6);
     }
 }

@@ -70,13 +70,18 @@ impl Offset {
     /// Takes an exchange, later than all before. One that no clock can have made (its stamps run backwards) is left out and
     /// false.
     pub fn take(&mut self, exchange: &Exchange) -> bool {
-        let runs = exchange.returned_ns >= exchange.asked_ns && exchange.answered_ns >= exchange.heard_ns;
+        let runs =
+            exchange.returned_ns >= exchange.asked_ns && exchange.answered_ns >= exchange.heard_ns;
         // A clock at the fastest may seem to have spent more time than there was.
         let slack = (exchange.returned_ns.saturating_sub(exchange.asked_ns) / 500 + 1) as i128;
         if !runs || delay_ns(exchange) < -slack {
             return false;
         }
-        if !self.pieces.last_mut().is_some_and(|piece| piece.take(exchange)) {
+        if !self
+            .pieces
+            .last_mut()
+            .is_some_and(|piece| piece.take(exchange))
+        {
             self.pieces.push(Piece::new(exchange));
         }
         true
@@ -91,11 +96,19 @@ impl Offset {
         // The line is over our time, the clock's over its own.
         let drift_ppm = line.drift / (1.0 + line.drift) * 1e6;
         let at_ns = moment(i128::from(first.origin_ns) + offset_ns);
-        let mut clock = Clock { offset_ns: whole(offset_ns), at_ns, drift_ppm, ..Clock::default() };
+        let mut clock = Clock {
+            offset_ns: whole(offset_ns),
+            at_ns,
+            drift_ppm,
+            ..Clock::default()
+        };
         let (mut before, mut unknown) = (first, 0);
         for piece in &self.pieces[1..] {
             let (own, wrong) = piece.middle();
-            let (end, begin) = (i128::from(before.origin_ns) + round(before.last), i128::from(piece.origin_ns));
+            let (end, begin) = (
+                i128::from(before.origin_ns) + round(before.last),
+                i128::from(piece.origin_ns),
+            );
             let reported = begin + piece.base_ns + round(own.offset);
             // Where the clock as reported so far would be at that moment: the step makes up for the rest.
             let by = whole(reported - begin).saturating_sub(clock.ahead_ns(moment(reported)));
@@ -107,8 +120,12 @@ impl Offset {
             before = piece;
         }
         // When exactly it was set is not known: until the next exchange it may be wrong by all of the step.
-        clock.error_ns =
-            Some(u64::try_from(round(error)).unwrap_or(u64::MAX).saturating_add(unknown).saturating_add(1));
+        clock.error_ns = Some(
+            u64::try_from(round(error))
+                .unwrap_or(u64::MAX)
+                .saturating_add(unknown)
+                .saturating_add(1),
+        );
         Some(clock)
     }
 }
@@ -151,12 +168,21 @@ impl Piece {
     fn middle(&self) -> (Line, f64) {
         let range = |since: f64| {
             let all = self.lines.iter().map(|line| line.at(since));
-            all.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), at| (least.min(at), most.max(at)))
+            all.fold((f64::INFINITY, f64::NEG_INFINITY), |(least, most), at| {
+                (least.min(at), most.max(at))
+            })
         };
         let ((low, high), (later_low, later_high)) = (range(0.0), range(self.last));
         let offset = f64::midpoint(low, high);
-        let drift = if self.last > 0.0 { (f64::midpoint(later_low, later_high) - offset) / self.last } else { 0.0 };
-        (Line { offset, drift }, ((high - low) / 2.0).max((later_high - later_low) / 2.0))
+        let drift = if self.last > 0.0 {
+            (f64::midpoint(later_low, later_high) - offset) / self.last
+        } else {
+            0.0
+        };
+        (
+            Line { offset, drift },
+            ((high - low) / 2.0).max((later_high - later_low) / 2.0),
+        )
     }
 }
 
@@ -172,13 +198,19 @@ fn cut(corners: &[Line], inside: impl Fn(Line) -> f64) -> Vec<Line> {
         if (a < 0.0) != (b < 0.0) {
             let share = a / (a - b);
             let between = |from: f64, to: f64| from + (to - from) * share;
-            kept.push(Line { offset: between(here.offset, there.offset), drift: between(here.drift, there.drift) });
+            kept.push(Line {
+                offset: between(here.offset, there.offset),
+                drift: between(here.drift, there.drift),
+            });
         }
     }
     kept
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "nanoseconds of some years at most")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "nanoseconds of some years at most"
+)]
 const fn round(ns: f64) -> i128 {
     (if ns < 0.0 { ns - 0.5 } else { ns + 0.5 }) as i128
 }
@@ -224,7 +256,12 @@ mod tests {
             let heard = asked_ns + way(self.ways[0]);
             let answered = heard + 3_000;
             let returned_ns = answered + way(self.ways[1]);
-            Exchange { asked_ns, heard_ns: self.clock(heard), answered_ns: self.clock(answered), returned_ns }
+            Exchange {
+                asked_ns,
+                heard_ns: self.clock(heard),
+                answered_ns: self.clock(answered),
+                returned_ns,
+            }
         }
     }
 
@@ -234,7 +271,9 @@ mod tests {
         let mut offset = Offset::default();
         for second in at {
             for n in 0..8 {
-                assert!(offset.take(&host.ask(BEGIN + second * SECOND + n * 1_000_000, &mut random)));
+                assert!(
+                    offset.take(&host.ask(BEGIN + second * SECOND + n * 1_000_000, &mut random))
+                );
             }
         }
         let clock = offset.clock().unwrap();
@@ -247,42 +286,83 @@ mod tests {
         (clock, worst)
     }
 
-    const PLAIN: Host =
-        Host { ahead_ns: 0, drift: 0.0, step: (u64::MAX, 0), ways: [(50_000, 20_000), (50_000, 20_000)] };
+    const PLAIN: Host = Host {
+        ahead_ns: 0,
+        drift: 0.0,
+        step: (u64::MAX, 0),
+        ways: [(50_000, 20_000), (50_000, 20_000)],
+    };
 
     #[test]
     fn offset_and_drift_are_found_within_the_error_told() {
-        for (seed, ahead_ns, drift) in [(1, 0, 0.0), (2, -7_000_000_000, 40e-6), (3, 123_456_789, -180e-6)] {
-            let host = Host { ahead_ns, drift, ..PLAIN };
+        for (seed, ahead_ns, drift) in [
+            (1, 0, 0.0),
+            (2, -7_000_000_000, 40e-6),
+            (3, 123_456_789, -180e-6),
+        ] {
+            let host = Host {
+                ahead_ns,
+                drift,
+                ..PLAIN
+            };
             let (clock, worst) = estimated(&host, &[0, 10, 20, 60], seed);
             let error = clock.error_ns.unwrap();
             assert!(worst <= error, "{worst} ns off, {error} ns reported");
-            assert!(error < 80_000, "{error} ns: no more than an exchange leaves open");
-            assert!((clock.drift_ppm - drift * 1e6).abs() < 3.0, "{} ppm", clock.drift_ppm);
+            assert!(
+                error < 80_000,
+                "{error} ns: no more than an exchange leaves open"
+            );
+            assert!(
+                (clock.drift_ppm - drift * 1e6).abs() < 3.0,
+                "{} ppm",
+                clock.drift_ppm
+            );
             assert!(clock.steps.is_empty());
         }
     }
 
     #[test]
     fn an_error_contains_what_unequal_ways_hide() {
-        for ways in [[(10_000, 0), (900_000, 0)], [(2_000_000, 500_000), (1_000, 0)]] {
-            let host = Host { ahead_ns: 5_000, drift: 20e-6, ways, ..PLAIN };
+        for ways in [
+            [(10_000, 0), (900_000, 0)],
+            [(2_000_000, 500_000), (1_000, 0)],
+        ] {
+            let host = Host {
+                ahead_ns: 5_000,
+                drift: 20e-6,
+                ways,
+                ..PLAIN
+            };
             let (clock, worst) = estimated(&host, &[0, 5, 30], 7);
             let error = clock.error_ns.unwrap();
-            assert!(worst > 300_000 && worst <= error, "{worst} ns off, {error} ns reported");
+            assert!(
+                worst > 300_000 && worst <= error,
+                "{worst} ns off, {error} ns reported"
+            );
         }
     }
 
     #[test]
     fn a_clock_that_was_set_is_noticed_and_followed() {
         for by in [-3_000_000_000, 250_000_000, 2_000_000] {
-            let host = Host { ahead_ns: 40_000_000, drift: 30e-6, step: (BEGIN + 25 * SECOND, by), ..PLAIN };
+            let host = Host {
+                ahead_ns: 40_000_000,
+                drift: 30e-6,
+                step: (BEGIN + 25 * SECOND, by),
+                ..PLAIN
+            };
             let (clock, worst) = estimated(&host, &[0, 10, 20, 30, 40], 3);
-            let [(at, step)] = clock.steps[..] else { panic!("{:?}", clock.steps) };
+            let [(at, step)] = clock.steps[..] else {
+                panic!("{:?}", clock.steps)
+            };
             assert!((step - by).abs() < 200_000, "{step} ns of {by}");
             let between = host.clock(BEGIN + 20 * SECOND)..host.clock(BEGIN + 30 * SECOND);
             assert!(between.contains(&at) || by < 0);
-            assert!(worst <= clock.error_ns.unwrap(), "{worst} ns off, {:?} reported", clock.error_ns);
+            assert!(
+                worst <= clock.error_ns.unwrap(),
+                "{worst} ns off, {:?} reported",
+                clock.error_ns
+            );
             // Away from the step it is followed.
             let now = BEGIN + 35 * SECOND;
             assert!(clock.reference_ns(host.clock(now)).abs_diff(now) < 200_000);
@@ -294,20 +374,41 @@ mod tests {
         for seed in 0..60 {
             let mut random = Seed::root(seed).child("host").generator();
             let mut draw = |most: u64| random.next_u64() % most;
-            let ways = [(draw(300_000), draw(3_000_000)), (draw(300_000), draw(3_000_000))];
+            let ways = [
+                (draw(300_000), draw(3_000_000)),
+                (draw(300_000), draw(3_000_000)),
+            ];
             let drift = (draw(2_000) as f64 - 1_000.0) * 1e-6;
-            let host = Host { ahead_ns: draw(1 << 40) as i64 - (1 << 39), drift, ways, ..PLAIN };
+            let host = Host {
+                ahead_ns: draw(1 << 40) as i64 - (1 << 39),
+                drift,
+                ways,
+                ..PLAIN
+            };
             let (clock, worst) = estimated(&host, &[0, 1, 2, 3 + draw(50)], seed);
-            assert!(clock.steps.is_empty() && worst <= clock.error_ns.unwrap(), "seed {seed}: {worst} {clock:?}");
+            assert!(
+                clock.steps.is_empty() && worst <= clock.error_ns.unwrap(),
+                "seed {seed}: {worst} {clock:?}"
+            );
         }
     }
 
     #[test]
     fn stamps_that_run_backwards_are_left_out() {
         let mut offset = Offset::default();
-        let wrong = Exchange { asked_ns: 10, heard_ns: 20, answered_ns: 5, returned_ns: 30 };
+        let wrong = Exchange {
+            asked_ns: 10,
+            heard_ns: 20,
+            answered_ns: 5,
+            returned_ns: 30,
+        };
         assert!(!offset.take(&wrong));
-        assert!(!offset.take(&Exchange { asked_ns: 10, heard_ns: 0, answered_ns: u64::MAX, returned_ns: 11 }));
+        assert!(!offset.take(&Exchange {
+            asked_ns: 10,
+            heard_ns: 0,
+            answered_ns: u64::MAX,
+            returned_ns: 11
+        }));
         assert!(offset.clock().is_none());
     }
 }

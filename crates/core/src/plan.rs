@@ -35,11 +35,18 @@ impl Plan {
     pub fn most_time(&self) -> Option<Duration> {
         let most = |m: &Measurement| match (m.time_limit, m.warmup, m.until) {
             (Some(limit), Warmup::Runs(warmup), None) if m.world != World::Simulated => {
-                Some(Duration(limit.0.saturating_mul(u64::from(m.runs) + u64::from(warmup))))
+                Some(Duration(
+                    limit
+                        .0
+                        .saturating_mul(u64::from(m.runs) + u64::from(warmup)),
+                ))
             }
             _ => None,
         };
-        self.measurements.iter().map(most).try_fold(Duration::ZERO, |sum, time| Some(sum + time?))
+        self.measurements
+            .iter()
+            .map(most)
+            .try_fold(Duration::ZERO, |sum, time| Some(sum + time?))
     }
 }
 
@@ -257,7 +264,9 @@ impl Data {
     #[must_use]
     pub const fn last_unit(&self) -> Option<u64> {
         match (self.count, &self.unit) {
-            (Count::Amount(amount), Size::Bytes(unit)) if *unit > 0 && amount % *unit > 0 => Some(amount % *unit),
+            (Count::Amount(amount), Size::Bytes(unit)) if *unit > 0 && amount % *unit > 0 => {
+                Some(amount % *unit)
+            }
             _ => None,
         }
     }

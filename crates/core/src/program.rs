@@ -141,9 +141,17 @@ pub enum Takes {
 /// Name, arguments, and the side that may use it (`None`: both). The language manual and `check` read this table.
 pub const OPERATIONS: &[(&str, Takes, Option<Side>)] = &[
     ("ConnectRequest", Takes::Nothing, Some(Side::Initiator)),
-    ("AwaitConnectIndication", Takes::Nothing, Some(Side::Responder)),
+    (
+        "AwaitConnectIndication",
+        Takes::Nothing,
+        Some(Side::Responder),
+    ),
     ("DisconnectRequest", Takes::Nothing, Some(Side::Initiator)),
-    ("AwaitDisconnectIndication", Takes::Nothing, Some(Side::Responder)),
+    (
+        "AwaitDisconnectIndication",
+        Takes::Nothing,
+        Some(Side::Responder),
+    ),
     ("StartBulkGet", Takes::Nothing, Some(Side::Initiator)),
     ("AwaitStartBulkGet", Takes::Nothing, Some(Side::Responder)),
     ("StopBulkGet", Takes::Nothing, Some(Side::Initiator)),
@@ -282,7 +290,11 @@ pub fn any(steps: &[Step], test: &impl Fn(&Call) -> bool) -> bool {
 /// Whether data units or calls lie before the start or behind the stop of the clock that these steps have.
 #[must_use]
 pub fn moves_outside_clock(steps: &[Step]) -> bool {
-    let place = |wanted: Call| steps.iter().position(|step| *step == Step::Call(wanted.clone()));
+    let place = |wanted: Call| {
+        steps
+            .iter()
+            .position(|step| *step == Step::Call(wanted.clone()))
+    };
     let (start, stop) = (place(Call::StartMeasurement), place(Call::StopMeasurement));
     let moves = |part: Option<&[Step]>| part.is_some_and(|part| any(part, &Call::carries));
     moves(start.map(|start| &steps[..start])) || moves(stop.map(|stop| &steps[stop..]))
@@ -291,15 +303,23 @@ pub fn moves_outside_clock(steps: &[Step]) -> bool {
 /// Whether connections come and go in a repeat, so that none lasts from clock start to stop.
 #[must_use]
 pub fn repeats_connections(steps: &[Step]) -> bool {
-    let connects = |call: &Call| matches!(call, Call::ConnectRequest | Call::AwaitConnectIndication);
-    steps.iter().any(|step| matches!(step, Step::Repeat(_, body) if any(body, &connects)))
+    let connects =
+        |call: &Call| matches!(call, Call::ConnectRequest | Call::AwaitConnectIndication);
+    steps
+        .iter()
+        .any(|step| matches!(step, Step::Repeat(_, body) if any(body, &connects)))
 }
 
 /// Whether data units begin at either end, from the view of one of them; a call and its response begin at the initiator.
 #[must_use]
 pub fn both_ways(steps: &[Step]) -> bool {
     let sends = |call: &Call| matches!(call, Call::DataRequest(_) | Call::RpcCall(..));
-    let takes = |call: &Call| matches!(call, Call::AwaitDataIndication(_) | Call::RpcAwaitCallInd(_));
+    let takes = |call: &Call| {
+        matches!(
+            call,
+            Call::AwaitDataIndication(_) | Call::RpcAwaitCallInd(_)
+        )
+    };
     any(steps, &sends) && any(steps, &takes)
 }
 
@@ -320,7 +340,11 @@ fn communicates(step: &Step) -> bool {
 
 /// The place behind so many statements that communicate.
 fn place_behind(steps: &[Step], count: usize) -> usize {
-    let places = steps.iter().enumerate().filter(|(_, step)| communicates(step)).map(|(at, _)| at + 1);
+    let places = steps
+        .iter()
+        .enumerate()
+        .filter(|(_, step)| communicates(step))
+        .map(|(at, _)| at + 1);
     places.take(count).last().unwrap_or(0)
 }
 
@@ -351,11 +375,17 @@ impl Procedure {
     /// responder does meanwhile is found by counting; local operations at its edges count as within. All of it where they do not match.
     #[must_use]
     pub fn timed(&self, side: Side) -> &[Step] {
-        let Some((start, stop)) = self.clock() else { return self.side(side) };
+        let Some((start, stop)) = self.clock() else {
+            return self.side(side);
+        };
         if side == Side::Initiator {
             return &self.initiator[start + 1..stop];
         }
-        let answers = self.responder.iter().filter(|step| communicates(step)).count();
+        let answers = self
+            .responder
+            .iter()
+            .filter(|step| communicates(step))
+            .count();
         if answers != exchanges(&self.initiator) {
             return &self.responder;
         }
@@ -371,25 +401,38 @@ impl Procedure {
     #[must_use]
     pub fn walked(&self, side: Side) -> Vec<Step> {
         let steps = self.side(side);
-        let Some((start, stop)) = self.clock().filter(|_| side == Side::Responder) else { return steps.to_vec() };
+        let Some((start, stop)) = self.clock().filter(|_| side == Side::Responder) else {
+            return steps.to_vec();
+        };
         let timed = self.timed(side);
         let outside = |part: &[Step]| any(part, &Call::carries);
         let from = place_behind(steps, exchanges(&self.initiator[..start]));
         let (before, after) = (&steps[..from], &steps[from + timed.len()..]);
         let mark = |wanted: bool, call: Call| wanted.then_some(Step::Call(call));
         let mut walked = before.to_vec();
-        walked.extend(mark(outside(&self.initiator[..start]), Call::StartMeasurement));
+        walked.extend(mark(
+            outside(&self.initiator[..start]),
+            Call::StartMeasurement,
+        ));
         walked.extend_from_slice(timed);
-        walked.extend(mark(outside(&self.initiator[stop..]), Call::StopMeasurement));
+        walked.extend(mark(
+            outside(&self.initiator[stop..]),
+            Call::StopMeasurement,
+        ));
         walked.extend_from_slice(after);
         walked
     }
 
     /// Where the initiator's clock starts and stops.
     fn clock(&self) -> Option<(usize, usize)> {
-        let place =
-            |wanted: &Call| self.initiator.iter().position(|step| matches!(step, Step::Call(call) if call == wanted));
-        place(&Call::StartMeasurement).zip(place(&Call::StopMeasurement)).filter(|(start, stop)| start < stop)
+        let place = |wanted: &Call| {
+            self.initiator
+                .iter()
+                .position(|step| matches!(step, Step::Call(call) if call == wanted))
+        };
+        place(&Call::StartMeasurement)
+            .zip(place(&Call::StopMeasurement))
+            .filter(|(start, stop)| start < stop)
     }
 
     /// Every operation of one side, in the order written.
@@ -459,14 +502,32 @@ mod tests {
     fn the_responder_counts_where_the_clock_runs() {
         let procedure = warmed();
         let names = |steps: &[Step]| -> Vec<&str> {
-            let name = |step: &Step| if let Step::Call(call) = step { call.name() } else { "repeat" };
+            let name = |step: &Step| {
+                if let Step::Call(call) = step {
+                    call.name()
+                } else {
+                    "repeat"
+                }
+            };
             steps.iter().map(name).collect()
         };
         assert_eq!(names(procedure.timed(Side::Initiator)), ["Mark", "RPCCall"]);
-        assert_eq!(names(procedure.timed(Side::Responder)), ["RPCAwaitCallInd", "RPCReturn"]);
+        assert_eq!(
+            names(procedure.timed(Side::Responder)),
+            ["RPCAwaitCallInd", "RPCReturn"]
+        );
         let walked = procedure.walked(Side::Responder);
-        let marked = ["StartMeasurement", "RPCAwaitCallInd", "RPCReturn", "StopMeasurement", "repeat"];
-        assert_eq!(names(&walked), [&["AwaitConnectIndication", "repeat"][..], &marked[..]].concat());
+        let marked = [
+            "StartMeasurement",
+            "RPCAwaitCallInd",
+            "RPCReturn",
+            "StopMeasurement",
+            "repeat",
+        ];
+        assert_eq!(
+            names(&walked),
+            [&["AwaitConnectIndication", "repeat"][..], &marked[..]].concat()
+        );
         assert_eq!(procedure.walked(Side::Initiator), procedure.initiator);
     }
 

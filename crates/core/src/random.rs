@@ -22,8 +22,9 @@ impl Seed {
     #[must_use]
     pub fn child(self, name: &str) -> Self {
         // FNV-1a over the name, then mixed with the parent.
-        let hash =
-            name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+        });
         Self(mix(self.0 ^ mix(hash)))
     }
 

@@ -91,8 +91,12 @@ impl Usage {
         Self {
             user_s: (self.user_s - before.user_s).max(0.0),
             system_s: (self.system_s - before.system_s).max(0.0),
-            voluntary_switches: self.voluntary_switches.saturating_sub(before.voluntary_switches),
-            involuntary_switches: self.involuntary_switches.saturating_sub(before.involuntary_switches),
+            voluntary_switches: self
+                .voluntary_switches
+                .saturating_sub(before.voluntary_switches),
+            involuntary_switches: self
+                .involuntary_switches
+                .saturating_sub(before.involuntary_switches),
             minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
             major_faults: self.major_faults.saturating_sub(before.major_faults),
         }
@@ -141,7 +145,16 @@ pub struct HostUsage {
 
 impl HostUsage {
     fn reals(&self) -> [(&'static str, f64); 7] {
-        let Self { user_s, system_s, interrupt_s, steal_s, idle_s, throttled_s, elapsed_s, .. } = self;
+        let Self {
+            user_s,
+            system_s,
+            interrupt_s,
+            steal_s,
+            idle_s,
+            throttled_s,
+            elapsed_s,
+            ..
+        } = self;
         [
             ("host.user_s", *user_s),
             ("host.system_s", *system_s),
@@ -232,8 +245,14 @@ impl Transport {
             ("transport.rtt_s", Some(self.rtt_s)),
             ("transport.rtt_var_s", self.rtt_var_s),
             ("transport.busy_s", self.busy_s),
-            ("transport.receive_window_limited_s", self.receive_window_limited_s),
-            ("transport.send_buffer_limited_s", self.send_buffer_limited_s),
+            (
+                "transport.receive_window_limited_s",
+                self.receive_window_limited_s,
+            ),
+            (
+                "transport.send_buffer_limited_s",
+                self.send_buffer_limited_s,
+            ),
         ]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value?)))
@@ -246,7 +265,10 @@ impl Transport {
         Self {
             retransmits: self.retransmits + more.retransmits,
             busy_s: times(self.busy_s, more.busy_s),
-            receive_window_limited_s: times(self.receive_window_limited_s, more.receive_window_limited_s),
+            receive_window_limited_s: times(
+                self.receive_window_limited_s,
+                more.receive_window_limited_s,
+            ),
             send_buffer_limited_s: times(self.send_buffer_limited_s, more.send_buffer_limited_s),
             bytes_acked: self.bytes_acked.zip(more.bytes_acked).map(|(a, b)| a + b),
             bytes_received: self.bytes_received + more.bytes_received,
@@ -300,7 +322,10 @@ impl SideRecord {
     /// Whether its bytes are those that were moved while the clock ran.
     #[must_use]
     pub fn bytes_are_timed(&self) -> bool {
-        !self.notes.iter().any(|note| note == IN_TRANSIT || note == UNPLACED)
+        !self
+            .notes
+            .iter()
+            .any(|note| note == IN_TRANSIT || note == UNPLACED)
     }
 
     /// Adds what another replica of the same side saw: counters are summed, gauges stay the first's.
@@ -333,12 +358,25 @@ impl SideRecord {
 
     /// Every value that is not a count, by name.
     fn reals(&self) -> impl Iterator<Item = (String, f64)> {
-        let Usage { user_s, system_s, .. } = self.usage;
+        let Usage {
+            user_s, system_s, ..
+        } = self.usage;
         let usage = [("usage.user_s", user_s), ("usage.system_s", system_s)];
         let host = self.host.iter().flat_map(HostUsage::reals);
-        let transport = self.transport.iter().flat_map(|(start, stop)| start.reals().chain(stop.reals()));
-        let named = usage.into_iter().chain(host).chain(transport).map(|(name, value)| (name.to_string(), value));
-        named.chain(self.marks.iter().map(|(name, mark)| (format!("marks.{name}.squares"), mark.squares)))
+        let transport = self
+            .transport
+            .iter()
+            .flat_map(|(start, stop)| start.reals().chain(stop.reals()));
+        let named = usage
+            .into_iter()
+            .chain(host)
+            .chain(transport)
+            .map(|(name, value)| (name.to_string(), value));
+        named.chain(
+            self.marks
+                .iter()
+                .map(|(name, mark)| (format!("marks.{name}.squares"), mark.squares)),
+        )
     }
 }
 
@@ -438,12 +476,28 @@ impl NetworkRecord {
     /// Keeps of `ports` those at which something went wrong, and the `busiest` of the others.
     #[must_use]
     pub fn notable(name: &str, ports: Vec<PortRecord>, busiest: usize) -> Self {
-        let wrong = |port: &PortRecord| !port.drops.is_empty() || port.marked > 0 || port.duplicated > 0;
-        let mut calm: Vec<u64> = ports.iter().filter(|port| !wrong(port)).map(|port| port.bytes).collect();
+        let wrong =
+            |port: &PortRecord| !port.drops.is_empty() || port.marked > 0 || port.duplicated > 0;
+        let mut calm: Vec<u64> = ports
+            .iter()
+            .filter(|port| !wrong(port))
+            .map(|port| port.bytes)
+            .collect();
         calm.sort_unstable_by(|a, b| b.cmp(a));
-        let least = calm.get(busiest.saturating_sub(1)).copied().unwrap_or(0).max(1);
-        let ports = ports.into_iter().filter(|port| wrong(port) || port.bytes >= least).collect();
-        Self { name: name.to_string(), ports, emulation: None }
+        let least = calm
+            .get(busiest.saturating_sub(1))
+            .copied()
+            .unwrap_or(0)
+            .max(1);
+        let ports = ports
+            .into_iter()
+            .filter(|port| wrong(port) || port.bytes >= least)
+            .collect();
+        Self {
+            name: name.to_string(),
+            ports,
+            emulation: None,
+        }
     }
 }
 
@@ -452,14 +506,35 @@ impl RunRecord {
     /// values, so a record with one could be written and never read.
     #[must_use]
     pub fn not_finite(&self) -> Option<String> {
-        let times = [("calls", &self.calls), ("connects", &self.connects), ("lateness", &self.lateness)];
+        let times = [
+            ("calls", &self.calls),
+            ("connects", &self.connects),
+            ("lateness", &self.lateness),
+        ];
         let times = times.map(|(name, histogram)| (format!("{name}.squares"), histogram.squares));
-        let sides = [("initiator", &self.initiator), ("responder", &self.responder)];
-        let sides =
-            sides.into_iter().flat_map(|(name, side)| side.reals().map(move |(at, x)| (format!("{name}.{at}"), x)));
-        let network = self.network.iter().filter_map(|network| network.emulation.as_ref());
-        let network = network.map(|emulation| ("network.emulation.cpu_share".to_string(), emulation.cpu_share));
-        times.into_iter().chain(sides).chain(network).find(|(_, value)| !value.is_finite()).map(|(name, _)| name)
+        let sides = [
+            ("initiator", &self.initiator),
+            ("responder", &self.responder),
+        ];
+        let sides = sides
+            .into_iter()
+            .flat_map(|(name, side)| side.reals().map(move |(at, x)| (format!("{name}.{at}"), x)));
+        let network = self
+            .network
+            .iter()
+            .filter_map(|network| network.emulation.as_ref());
+        let network = network.map(|emulation| {
+            (
+                "network.emulation.cpu_share".to_string(),
+                emulation.cpu_share,
+            )
+        });
+        times
+            .into_iter()
+            .chain(sides)
+            .chain(network)
+            .find(|(_, value)| !value.is_finite())
+            .map(|(name, _)| name)
     }
 
     /// Bytes of data units that arrived at either side.
@@ -485,7 +560,10 @@ mod tests {
     fn full() -> RunRecord {
         let mut record = RunRecord::default();
         for side in [&mut record.initiator, &mut record.responder] {
-            side.host = Some(HostUsage { throttled_s: Some(0.0), ..HostUsage::default() });
+            side.host = Some(HostUsage {
+                throttled_s: Some(0.0),
+                ..HostUsage::default()
+            });
             side.transport = Some(<(Transport, Transport)>::default());
             side.marks.insert("first".into(), Histogram::default());
         }
@@ -500,8 +578,14 @@ mod tests {
             record.not_finite()
         };
         assert_eq!(named(|_| ()), None);
-        assert_eq!(named(|r| r.calls.squares = f64::NAN).unwrap(), "calls.squares");
-        assert_eq!(named(|r| r.initiator.usage.user_s = f64::INFINITY).unwrap(), "initiator.usage.user_s");
+        assert_eq!(
+            named(|r| r.calls.squares = f64::NAN).unwrap(),
+            "calls.squares"
+        );
+        assert_eq!(
+            named(|r| r.initiator.usage.user_s = f64::INFINITY).unwrap(),
+            "initiator.usage.user_s"
+        );
         let throttled = named(|r| r.responder.host.as_mut().unwrap().throttled_s = Some(f64::NAN));
         assert_eq!(throttled.unwrap(), "responder.host.throttled_s");
         let rtt = named(|r| r.responder.transport.as_mut().unwrap().1.rtt_s = f64::NEG_INFINITY);

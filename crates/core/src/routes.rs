@@ -41,7 +41,10 @@ fn leaving<'n>(network: &'n Network, nodes: &BTreeMap<&str, usize>) -> Vec<Vec<(
     // Of two nodes of one name, a mistake that is told elsewhere, the first has a number and is not found.
     let mut leaving = vec![Vec::new(); nodes.values().max().map_or(0, |last| last + 1)];
     for link in &network.links {
-        let (Some(first), Some(second)) = (nodes.get(link.ends.0.as_str()), nodes.get(link.ends.1.as_str())) else {
+        let (Some(first), Some(second)) = (
+            nodes.get(link.ends.0.as_str()),
+            nodes.get(link.ends.1.as_str()),
+        ) else {
             continue;
         };
         leaving[*first].push((*second, (link, true)));
@@ -77,7 +80,13 @@ fn tree<'n>(leaving: &[Vec<(usize, Step<'n>)>], start: usize) -> Vec<Option<(usi
 fn cost_ns(link: &Link) -> u64 {
     let rate = match &link.rate {
         // A way that is shut for a while is still the way.
-        Rate::Schedule(schedule) => Some(schedule.steps.iter().map(|(_, rate)| *rate).fold(0.0, f64::max)),
+        Rate::Schedule(schedule) => Some(
+            schedule
+                .steps
+                .iter()
+                .map(|(_, rate)| *rate)
+                .fold(0.0, f64::max),
+        ),
         rate => rate.mean_bit_s(),
     };
     let time_s = match rate {

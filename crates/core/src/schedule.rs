@@ -38,7 +38,15 @@ impl<'p> Schedule<'p> {
     /// At the first run of the first measurement.
     #[must_use]
     pub const fn new(plan: &'p Plan, seed: u64) -> Self {
-        Self { plan, seed: Seed::root(seed), index: 0, warm: 0, warm_for: Duration::ZERO, warmed: false, run: 0 }
+        Self {
+            plan,
+            seed: Seed::root(seed),
+            index: 0,
+            warm: 0,
+            warm_for: Duration::ZERO,
+            warmed: false,
+            run: 0,
+        }
     }
 
     /// A run took so long, in the time of its world.
@@ -58,7 +66,9 @@ impl<'p> Schedule<'p> {
                 return Some(self.scheduled(measurement, self.warm - 1, false));
             }
             self.warmed = true;
-            let most = measurement.until.map_or(measurement.runs, |until| until.at_most.max(measurement.runs));
+            let most = measurement.until.map_or(measurement.runs, |until| {
+                until.at_most.max(measurement.runs)
+            });
             if self.run < most && (self.run < measurement.runs || !enough(self.index)) {
                 self.run += 1;
                 return Some(self.scheduled(measurement, self.run - 1, true));
@@ -78,8 +88,16 @@ impl<'p> Schedule<'p> {
 
     fn scheduled(&self, measurement: &'p Measurement, run: u32, counted: bool) -> ScheduledRun<'p> {
         let seed = self.seed.child("measurement").index(self.index as u64);
-        let seed = seed.child(if counted { "run" } else { "warmup" }).index(u64::from(run));
-        ScheduledRun { index: self.index, measurement, run, counted, seed }
+        let seed = seed
+            .child(if counted { "run" } else { "warmup" })
+            .index(u64::from(run));
+        ScheduledRun {
+            index: self.index,
+            measurement,
+            run,
+            counted,
+            seed,
+        }
     }
 }
 
@@ -106,7 +124,12 @@ mod tests {
             parts: Vec::new(),
         };
         let measurements = measurements.iter().map(measurement).collect();
-        Plan { seed: 1, hosts: BTreeMap::new(), networks: Vec::new(), measurements }
+        Plan {
+            seed: 1,
+            hosts: BTreeMap::new(),
+            networks: Vec::new(),
+            measurements,
+        }
     }
 
     #[test]
@@ -114,8 +137,14 @@ mod tests {
         let plan = plan(&[(2, Warmup::Runs(1), None), (1, Warmup::Runs(0), None)]);
         let mut schedule = Schedule::new(&plan, 1);
         let runs: Vec<_> = core::iter::from_fn(|| schedule.next(|_| false)).collect();
-        let scheduled: Vec<_> = runs.iter().map(|run| (run.index, run.run, run.counted)).collect();
-        assert_eq!(scheduled, [(0, 0, false), (0, 0, true), (0, 1, true), (1, 0, true)]);
+        let scheduled: Vec<_> = runs
+            .iter()
+            .map(|run| (run.index, run.run, run.counted))
+            .collect();
+        assert_eq!(
+            scheduled,
+            [(0, 0, false), (0, 0, true), (0, 1, true), (1, 0, true)]
+        );
         assert_ne!(runs[0].seed, runs[1].seed);
     }
 
@@ -135,7 +164,10 @@ mod tests {
 
     #[test]
     fn until_goes_on_until_there_is_enough_or_too_much() {
-        let until = Some(Until { share: 0.02, at_most: 5 });
+        let until = Some(Until {
+            share: 0.02,
+            at_most: 5,
+        });
         let plan = plan(&[(2, Warmup::Runs(0), until)]);
         let runs = |enough_after: u32| {
             let mut schedule = Schedule::new(&plan, 1);

@@ -32,7 +32,10 @@ const fn at_least(bytes: u64, least: u64) -> u64 {
 
 /// The part of the memory that is offered to a sender whose packets carry `payload` bytes, in 256ths.
 const fn part(payload: u64) -> u64 {
-    at_least((payload as u128 * PARTS as u128 / (payload as u128 + DESCRIPTION as u128)) as u64, 1)
+    at_least(
+        (payload as u128 * PARTS as u128 / (payload as u128 + DESCRIPTION as u128)) as u64,
+        1,
+    )
 }
 
 /// The window that receive memory offers to packets that carry `payload` bytes, at least one of them: a packet waits for its
@@ -42,7 +45,11 @@ pub const fn window(memory: u64, payload: u64) -> u64 {
     let payload = at_least(payload, 1);
     let free = memory.saturating_sub(payload.saturating_add(DESCRIPTION));
     let window = (free as u128 * part(payload) as u128 / PARTS as u128) as u64;
-    let whole = if memory < SCALED { window / payload * payload } else { window };
+    let whole = if memory < SCALED {
+        window / payload * payload
+    } else {
+        window
+    };
     at_least(whole, payload)
 }
 
@@ -51,7 +58,11 @@ pub const fn window(memory: u64, payload: u64) -> u64 {
 pub const fn for_window(window: u64, payload: u64) -> u64 {
     let payload = at_least(payload, 1);
     let free = (window as u128 * PARTS as u128).div_ceil(part(payload) as u128);
-    let free = if free > u64::MAX as u128 { u64::MAX } else { free as u64 };
+    let free = if free > u64::MAX as u128 {
+        u64::MAX
+    } else {
+        free as u64
+    };
     free.saturating_add(payload + DESCRIPTION)
 }
 

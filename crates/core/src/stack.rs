@@ -33,7 +33,11 @@ impl fmt::Display for Stack {
                 OptionValue::Word(w) => alloc::format!("{name} = {w}"),
             })
             .collect();
-        if written.is_empty() { Ok(()) } else { write!(f, "({})", written.join(", ")) }
+        if written.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "({})", written.join(", "))
+        }
     }
 }
 
@@ -41,7 +45,10 @@ impl Stack {
     /// A stack with no option written.
     #[must_use]
     pub fn plain(name: &str) -> Self {
-        Self { name: name.to_string(), ..Self::default() }
+        Self {
+            name: name.to_string(),
+            ..Self::default()
+        }
     }
 
     /// Whether a flag is set.

@@ -10,12 +10,16 @@ use serde::{Deserialize, Serialize};
 pub const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A moment, in nanoseconds since an origin the world chooses (its boot, or the start of a simulation).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Instant(pub u64);
 
 /// A length of time in nanoseconds, never negative.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Duration(pub u64);
 
@@ -44,7 +48,10 @@ impl Duration {
 
     /// In seconds.
     #[must_use]
-    #[expect(clippy::cast_precision_loss, reason = "53 bits of nanoseconds are 104 days, exact")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "53 bits of nanoseconds are 104 days, exact"
+    )]
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }

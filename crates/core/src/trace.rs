@@ -167,7 +167,9 @@ impl Index {
         for (part, plan) in scheduled.measurement.parts.iter().enumerate() {
             let first = self.flows.last().map_or(0, |flow| flow.id + 1);
             firsts.push(first);
-            let name = |host: &Option<String>, unnamed: &str| host.clone().unwrap_or_else(|| unnamed.into());
+            let name = |host: &Option<String>, unnamed: &str| {
+                host.clone().unwrap_or_else(|| unnamed.into())
+            };
             self.flows.extend((0..plan.replicas).map(|replica| Flow {
                 id: first + replica,
                 measurement: scheduled.index,
@@ -185,7 +187,10 @@ impl Index {
     /// The flow of that number.
     #[must_use]
     pub fn flow(&self, id: u32) -> Option<&Flow> {
-        self.flows.binary_search_by_key(&id, |flow| flow.id).ok().map(|at| &self.flows[at])
+        self.flows
+            .binary_search_by_key(&id, |flow| flow.id)
+            .ok()
+            .map(|at| &self.flows[at])
     }
 }
 
@@ -224,8 +229,11 @@ impl Clock {
     pub fn ahead_ns(&self, at_ns: u64) -> i64 {
         let since = at_ns as i128 - i128::from(self.at_ns);
         let gained = (since as f64 * self.drift_ppm * 1e-6) as i64;
-        let set: i64 =
-            self.steps.iter().filter(|(at, _)| *at <= at_ns).fold(0, |set: i64, (_, by)| set.saturating_add(*by));
+        let set: i64 = self
+            .steps
+            .iter()
+            .filter(|(at, _)| *at <= at_ns)
+            .fold(0, |set: i64, (_, by)| set.saturating_add(*by));
         self.offset_ns.saturating_add(gained).saturating_add(set)
     }
 
@@ -243,11 +251,19 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_ahead_and_fast_is_set_right() {
-        let clock = Clock { offset_ns: 1_000, at_ns: 5_000_000, drift_ppm: 100.0, ..Clock::default() };
+        let clock = Clock {
+            offset_ns: 1_000,
+            at_ns: 5_000_000,
+            drift_ppm: 100.0,
+            ..Clock::default()
+        };
         assert_eq!(clock.reference_ns(5_000_000), 4_999_000);
         assert_eq!(clock.reference_ns(6_000_000), 5_998_900);
         assert_eq!(Clock::default().reference_ns(7), 7);
-        let set = Clock { steps: [(100, 30)].to_vec(), ..Clock::default() };
+        let set = Clock {
+            steps: [(100, 30)].to_vec(),
+            ..Clock::default()
+        };
         assert_eq!([99, 100, 200].map(|at| set.reference_ns(at)), [99, 70, 170]);
     }
 }

@@ -70,13 +70,22 @@ pub const RATE_UNITS: &[(&str, f64)] = &[
 ];
 
 /// Units of rate that stand without `/s`, in bit/s.
-pub const BIT_RATES: &[(&str, f64)] =
-    &[("bps", 1.0), ("kbps", 1e3), ("Kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9), ("Tbps", 1e12)];
+pub const BIT_RATES: &[(&str, f64)] = &[
+    ("bps", 1.0),
+    ("kbps", 1e3),
+    ("Kbps", 1e3),
+    ("Mbps", 1e6),
+    ("Gbps", 1e9),
+    ("Tbps", 1e12),
+];
 
 /// The factor of `name` in one of the tables above.
 #[must_use]
 pub fn factor(table: &[(&str, f64)], name: &str) -> Option<f64> {
-    table.iter().find(|(unit, _)| *unit == name).map(|(_, factor)| *factor)
+    table
+        .iter()
+        .find(|(unit, _)| *unit == name)
+        .map(|(_, factor)| *factor)
 }
 
 /// A time in seconds as text: `82.1 us`, `1.50 s`.
@@ -103,8 +112,16 @@ pub fn rate(bits_per_second: f64) -> String {
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "only for reading")]
 pub fn size(bytes: u64) -> String {
-    const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    if let Some((unit, factor)) = BINARY.iter().find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor)) {
+    const BINARY: [(&str, u64); 4] = [
+        ("TiB", 1 << 40),
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+    ];
+    if let Some((unit, factor)) = BINARY
+        .iter()
+        .find(|(_, factor)| bytes >= *factor && bytes.is_multiple_of(*factor))
+    {
         return format!("{} {unit}", bytes / factor);
     }
     if bytes < 10_000 {

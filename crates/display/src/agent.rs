@@ -94,13 +94,17 @@ impl Agent {
     pub fn from_client(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Ends> {
         self.rest.extend_from_slice(bytes);
         // What begins otherwise is ended at once, and not once it is a whole message; so is a long one.
-        let is_other =
-            |first: &u8| !protocol::begins_hello(*first) || protocol::needed(&self.rest) > protocol::LONGEST_HELLO;
+        let is_other = |first: &u8| {
+            !protocol::begins_hello(*first)
+                || protocol::needed(&self.rest) > protocol::LONGEST_HELLO
+        };
         if self.hello.is_empty() && self.rest.first().is_some_and(is_other) {
             return Err(Ends::NotHello);
         }
         let mut used = 0;
-        while let Some((request, wants, length)) = protocol::take(&self.rest[used..]).map_err(Ends::Malformed)? {
+        while let Some((request, wants, length)) =
+            protocol::take(&self.rest[used..]).map_err(Ends::Malformed)?
+        {
             let own = self.rest[used..used + length].to_vec();
             if let Request::Hello { .. } = request
                 && self.hello.is_empty()
@@ -115,9 +119,16 @@ impl Agent {
                     return Err(Ends::Beyond);
                 }
                 self.requests = self.requests.wrapping_add(1);
-                let token = if let Request::Sync(token) = request { Some(token) } else { None };
+                let token = if let Request::Sync(token) = request {
+                    Some(token)
+                } else {
+                    None
+                };
                 if wants || token.is_some() {
-                    self.owed.push_back(Owed { request: self.requests, token });
+                    self.owed.push_back(Owed {
+                        request: self.requests,
+                        token,
+                    });
                 }
                 self.keep(own, token.is_some())?;
             }
@@ -154,7 +165,9 @@ impl Agent {
 
     /// What was refused first, up to a request.
     fn refused_until(&mut self, request: u32) -> Option<(u32, u8)> {
-        self.refused.front().filter(|(refused, _)| *refused <= request)?;
+        self.refused
+            .front()
+            .filter(|(refused, _)| *refused <= request)?;
         self.refused.pop_front()
     }
 
@@ -180,8 +193,12 @@ impl Agent {
 
     /// The client's number of a request that has that number at this display.
     fn number(&self, request: u32) -> u32 {
-        let again = request.checked_sub(self.kept.0).and_then(|at| self.kept.1.get(at as usize));
-        again.copied().unwrap_or((i64::from(request) + self.offset) as u32)
+        let again = request
+            .checked_sub(self.kept.0)
+            .and_then(|at| self.kept.1.get(at as usize));
+        again
+            .copied()
+            .unwrap_or((i64::from(request) + self.offset) as u32)
     }
 
     fn answered(&mut self, answer: &Answer, out: &mut Vec<u8>) {
@@ -191,16 +208,28 @@ impl Agent {
                 self.is_known = true;
                 answer.put(out);
             }
-            Answer::Synced { token: AGAIN, stamps } if self.before.is_some() => {
-                let before: Vec<Owed> = self.owed.drain(..self.before.take().unwrap_or(0)).collect();
+            Answer::Synced {
+                token: AGAIN,
+                stamps,
+            } if self.before.is_some() => {
+                let before: Vec<Owed> =
+                    self.owed.drain(..self.before.take().unwrap_or(0)).collect();
                 for Owed { request, token } in before {
                     let mut is_refused = false;
                     while let Some((refused, why)) = self.refused_until(request) {
                         is_refused |= refused == request;
-                        Answer::Refused { request: refused, why }.put(out);
+                        Answer::Refused {
+                            request: refused,
+                            why,
+                        }
+                        .put(out);
                     }
                     match token {
-                        Some(token) => Answer::Synced { token, stamps: *stamps }.put(out),
+                        Some(token) => Answer::Synced {
+                            token,
+                            stamps: *stamps,
+                        }
+                        .put(out),
                         None if is_refused => {}
                         None => Answer::Done.put(out),
                     }
@@ -224,7 +253,12 @@ impl Agent {
                 let request = self.number(*request);
                 // A picture that was cut is told beside the answer to its request.
                 let is_answer = *why != Refusal::TooMuch as u8;
-                if is_answer && self.owed.front().is_some_and(|owed| owed.request == request) {
+                if is_answer
+                    && self
+                        .owed
+                        .front()
+                        .is_some_and(|owed| owed.request == request)
+                {
                     self.owed.pop_front();
                 }
                 self.has_come_to(request);
@@ -249,7 +283,11 @@ impl Agent {
         if self.requests == 0 {
             return out;
         }
-        let Picture { bytes, requests, kept } = self.picture.picture(self.id);
+        let Picture {
+            bytes,
+            requests,
+            kept,
+        } = self.picture.picture(self.id);
         out.extend(bytes);
         self.kept = (requests + 1 - kept.len() as u32, kept);
         put(&mut out, &Request::Sync(AGAIN), false);
@@ -269,12 +307,19 @@ mod tests {
 
     fn requests(all: &[(Request<'_>, bool)]) -> Vec<u8> {
         let mut out = Vec::new();
-        all.iter().for_each(|(request, wants)| put(&mut out, request, *wants));
+        all.iter()
+            .for_each(|(request, wants)| put(&mut out, request, *wants));
         out
     }
 
     fn hello() -> Vec<u8> {
-        requests(&[(Request::Hello { version: protocol::VERSION, token: b"" }, false)])
+        requests(&[(
+            Request::Hello {
+                version: protocol::VERSION,
+                token: b"",
+            },
+            false,
+        )])
     }
 
     fn answers(mut bytes: &[u8]) -> Vec<Answer> {
@@ -304,7 +349,10 @@ mod tests {
         let drawn = requests(&[
             (Request::DefineSymbol(7), false),
             (Request::AddItem(line(1), b""), false),
-            (Request::AddItem(Item::drawn(Kind::Text, 2, (0, 0), (0, 0)), b"held"), false),
+            (
+                Request::AddItem(Item::drawn(Kind::Text, 2, (0, 0), (0, 0)), b"held"),
+                false,
+            ),
             (Request::EndSymbol, false),
             (Request::DefineSymbol(8), false),
             (Request::AddItem(Item::call(1, 7, 5, 5), b""), false),
@@ -316,7 +364,14 @@ mod tests {
         let there = agent.from_client(&[hello(), drawn].concat()).unwrap();
         first.receive(one, &there, &mut || 0).unwrap();
         let back = agent.from_display(&first.output(one)).unwrap();
-        assert!(matches!(answers(&back)[..], [Answer::Welcome { .. }, Answer::Done, Answer::Synced { token: 5, .. }]));
+        assert!(matches!(
+            answers(&back)[..],
+            [
+                Answer::Welcome { .. },
+                Answer::Done,
+                Answer::Synced { token: 5, .. }
+            ]
+        ));
         let shown = first.draw(one, 3).unwrap().pixels().clone();
 
         // Two requests are on their way when the display is lost, and a symbol is being defined.
@@ -332,7 +387,17 @@ mod tests {
         second.receive(two, &agent.again(), &mut || 0).unwrap();
         let back = agent.from_display(&second.output(two)).unwrap();
         let told = answers(&back);
-        assert!(matches!(told[..], [Answer::Done, Answer::Synced { token: 6, .. }, Answer::Credit(_)]), "{told:?}");
+        assert!(
+            matches!(
+                told[..],
+                [
+                    Answer::Done,
+                    Answer::Synced { token: 6, .. },
+                    Answer::Credit(_)
+                ]
+            ),
+            "{told:?}"
+        );
         assert_eq!(*second.draw(two, 3).unwrap().pixels(), shown);
 
         // It goes on where it was: request 18 is refused by the client's own count.
@@ -344,7 +409,10 @@ mod tests {
         let there = agent.from_client(&more).unwrap();
         second.receive(two, &there, &mut || 0).unwrap();
         let back = agent.from_display(&second.output(two)).unwrap();
-        let refused = Answer::Refused { request: 18, why: Refusal::NoSymbol as u8 };
+        let refused = Answer::Refused {
+            request: 18,
+            why: Refusal::NoSymbol as u8,
+        };
         assert_eq!(answers(&back), [Answer::Done, refused]);
         assert!(agent.owed.is_empty());
     }
@@ -352,7 +420,10 @@ mod tests {
     #[test]
     fn who_does_not_say_hello_is_no_client() {
         let mut agent = Agent::new(Limits::default(), Vec::new());
-        assert_eq!(agent.from_client(&requests(&[(Request::EndSymbol, false)])), Err(Ends::NotHello));
+        assert_eq!(
+            agent.from_client(&requests(&[(Request::EndSymbol, false)])),
+            Err(Ends::NotHello)
+        );
         assert!(agent.again().is_empty());
     }
 
@@ -360,7 +431,9 @@ mod tests {
     fn what_was_refused_while_there_was_no_display_is_told_in_its_place() {
         let mut agent = Agent::new(Limits::default(), Vec::new());
         let (mut first, one) = display();
-        first.receive(one, &agent.from_client(&hello()).unwrap(), &mut || 0).unwrap();
+        first
+            .receive(one, &agent.from_client(&hello()).unwrap(), &mut || 0)
+            .unwrap();
         agent.from_display(&first.output(one)).unwrap();
         let lost = requests(&[
             (Request::DeleteSymbol(99), false),
@@ -373,8 +446,21 @@ mod tests {
         let (mut second, two) = display();
         second.receive(two, &agent.again(), &mut || 0).unwrap();
         let told = answers(&agent.from_display(&second.output(two)).unwrap());
-        let refused = |request| Answer::Refused { request, why: Refusal::NoSymbol as u8 };
-        assert_eq!(told[..5], [refused(1), Answer::Done, refused(3), Answer::Done, refused(5)], "{told:?}");
+        let refused = |request| Answer::Refused {
+            request,
+            why: Refusal::NoSymbol as u8,
+        };
+        assert_eq!(
+            told[..5],
+            [
+                refused(1),
+                Answer::Done,
+                refused(3),
+                Answer::Done,
+                refused(5)
+            ],
+            "{told:?}"
+        );
         assert!(agent.refused.is_empty() && agent.owed.is_empty());
     }
 
@@ -391,14 +477,20 @@ mod tests {
         let there = agent.from_client(&[hello(), all.clone()].concat()).unwrap();
         first.receive(one, &there, &mut || 0).unwrap();
         let told = answers(&agent.from_display(&first.output(one)).unwrap());
-        let refused = |request| Answer::Refused { request, why: Refusal::NoSymbol as u8 };
+        let refused = |request| Answer::Refused {
+            request,
+            why: Refusal::NoSymbol as u8,
+        };
         assert_eq!(told[2..], [refused(3), Answer::Done], "{told:?}");
         // The same once more, of which no display has said anything.
         agent.from_client(&all).unwrap();
         let (mut second, two) = display();
         second.receive(two, &agent.again(), &mut || 0).unwrap();
         let told = answers(&agent.from_display(&second.output(two)).unwrap());
-        assert!(matches!(told[0], Answer::Synced { token: 1, .. }), "{told:?}");
+        assert!(
+            matches!(told[0], Answer::Synced { token: 1, .. }),
+            "{told:?}"
+        );
         assert_eq!(told[1..3], [refused(7), Answer::Done], "{told:?}");
         assert!(agent.refused.is_empty() && agent.owed.is_empty());
     }
@@ -406,9 +498,25 @@ mod tests {
     #[test]
     fn half_a_batch_that_is_given_again_keeps_its_numbers() {
         let mut agent = Agent::new(Limits::default(), Vec::new());
-        let wrong = [(Request::DeleteSymbol(99), false), (Request::Sync(1), false), (Request::DeleteSymbol(98), true)];
-        agent.from_client(&[hello(), requests(&[(Request::BeginBatch, false)]), requests(&wrong)].concat()).unwrap();
-        let refused = |request| Answer::Refused { request, why: Refusal::NoSymbol as u8 };
+        let wrong = [
+            (Request::DeleteSymbol(99), false),
+            (Request::Sync(1), false),
+            (Request::DeleteSymbol(98), true),
+        ];
+        agent
+            .from_client(
+                &[
+                    hello(),
+                    requests(&[(Request::BeginBatch, false)]),
+                    requests(&wrong),
+                ]
+                .concat(),
+            )
+            .unwrap();
+        let refused = |request| Answer::Refused {
+            request,
+            why: Refusal::NoSymbol as u8,
+        };
         // However often the display goes.
         for _ in 0..2 {
             let (mut display, one) = display();
@@ -431,6 +539,9 @@ mod tests {
         agent.from_client(&hello()).unwrap();
         let many = requests(&[(Request::DeleteSymbol(1), false)]).repeat(CREDIT as usize / 8);
         assert!(agent.from_client(&many).is_ok());
-        assert_eq!(agent.from_client(&requests(&[(Request::EndSymbol, false)])), Err(Ends::Beyond));
+        assert_eq!(
+            agent.from_client(&requests(&[(Request::EndSymbol, false)])),
+            Err(Ends::Beyond)
+        );
     }
 }

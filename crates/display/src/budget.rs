@@ -28,7 +28,10 @@ impl Budget {
     /// Of so many bytes.
     #[must_use]
     pub fn of(most: usize) -> Self {
-        Self(Arc::new(Total { most, taken: AtomicUsize::new(0) }))
+        Self(Arc::new(Total {
+            most,
+            taken: AtomicUsize::new(0),
+        }))
     }
 
     /// Bytes that are taken.
@@ -39,7 +42,10 @@ impl Budget {
 
     /// One more share, of nothing yet.
     pub(crate) fn share(&self) -> Share {
-        Share { budget: self.clone(), bytes: 0 }
+        Share {
+            budget: self.clone(),
+            bytes: 0,
+        }
     }
 }
 
@@ -62,7 +68,11 @@ impl Share {
         let total = &self.budget.0;
         let grown = |taken: usize| bytes.min(total.most.saturating_sub(taken));
         // Others grow meanwhile.
-        let before = total.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| Some(taken + grown(taken)));
+        let before = total
+            .taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
+                Some(taken + grown(taken))
+            });
         let more = grown(before.unwrap_or(total.most));
         self.bytes += more;
         more
@@ -94,7 +104,10 @@ mod tests {
     fn shares_grow_to_the_budget_and_are_given_back() {
         let budget = Budget::of(100);
         let (mut one, mut other) = (budget.share(), budget.share());
-        assert_eq!((one.grow(70), other.grow(70), budget.taken()), (70, 30, 100));
+        assert_eq!(
+            (one.grow(70), other.grow(70), budget.taken()),
+            (70, 30, 100)
+        );
         one.settle(10);
         assert_eq!((other.grow(70), budget.taken()), (60, 100));
         drop(other);

@@ -38,13 +38,17 @@ impl Place {
         };
         // Of what is scaled beyond any window only the side on which it is counts. [`DEEPEST`] calls within each other stay below what
         // a number holds.
-        (self.at.0 + limited(scaled(x, self.scale)), self.at.1 + limited(scaled(y, self.scale)))
+        (
+            self.at.0 + limited(scaled(x, self.scale)),
+            self.at.1 + limited(scaled(y, self.scale)),
+        )
     }
 
     /// Where a symbol is that is called by an item of this one.
     #[must_use]
     pub fn of_call(&self, call: &Item) -> Self {
-        let scale = ((i64::from(self.scale) * i64::from(call.x1.max(1))) >> 8).clamp(1, 1 << 16) as i32;
+        let scale =
+            ((i64::from(self.scale) * i64::from(call.x1.max(1))) >> 8).clamp(1, 1 << 16) as i32;
         Self {
             at: self.point((i32::from(call.x0), i32::from(call.y0))),
             scale,
@@ -72,22 +76,50 @@ const fn limited(value: i64) -> i32 {
 pub(crate) fn points(symbol: &Symbol, item: &Item, place: &Place) -> Vec<Point> {
     let short = |bytes: &[u8]| i32::from(i16::from_be_bytes([bytes[0], bytes[1]]));
     let all = symbol.bytes_of(item).chunks_exact(4);
-    let relative = |four: &[u8]| (i32::from(item.x0) + short(four), i32::from(item.y0) + short(&four[2..]));
+    let relative = |four: &[u8]| {
+        (
+            i32::from(item.x0) + short(four),
+            i32::from(item.y0) + short(&four[2..]),
+        )
+    };
     let points: Vec<Point> = all.map(|four| place.point(relative(four))).collect();
-    if item.kind == Some(Kind::Spline) { spline(&points) } else { points }
+    if item.kind == Some(Kind::Spline) {
+        spline(&points)
+    } else {
+        points
+    }
 }
 
 /// Draws a symbol. How many items, and whether all were.
 pub fn symbol(pixels: &mut Pixels, symbols: &Symbols, number: u32, place: Place) -> (usize, bool) {
-    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS, left_pixels: MOST_PIXELS, is_too_deep: false };
-    let Some(symbol) = symbols.get(number) else { return (0, true) };
+    let mut drawing = Drawing {
+        pixels,
+        symbols,
+        left: MOST_ITEMS,
+        left_pixels: MOST_PIXELS,
+        is_too_deep: false,
+    };
+    let Some(symbol) = symbols.get(number) else {
+        return (0, true);
+    };
     let is_whole = drawing.items(symbol, symbol.items(), place, 0);
     (MOST_ITEMS - drawing.left, is_whole && !drawing.is_too_deep)
 }
 
 /// Draws items of a symbol that were added to what is drawn already.
-pub fn added(pixels: &mut Pixels, symbols: &Symbols, (symbol, items): (&Symbol, &[Item]), place: Place) -> usize {
-    let mut drawing = Drawing { pixels, symbols, left: MOST_ITEMS, left_pixels: MOST_PIXELS, is_too_deep: false };
+pub fn added(
+    pixels: &mut Pixels,
+    symbols: &Symbols,
+    (symbol, items): (&Symbol, &[Item]),
+    place: Place,
+) -> usize {
+    let mut drawing = Drawing {
+        pixels,
+        symbols,
+        left: MOST_ITEMS,
+        left_pixels: MOST_PIXELS,
+        is_too_deep: false,
+    };
     drawing.items(symbol, items, place, 0);
     MOST_ITEMS - drawing.left
 }
@@ -133,7 +165,14 @@ impl Drawing<'_> {
         is_drawn
     }
 
-    fn item(&mut self, symbol: &Symbol, item: &Item, kind: Kind, place: Place, depth: usize) -> bool {
+    fn item(
+        &mut self,
+        symbol: &Symbol,
+        item: &Item,
+        kind: Kind,
+        place: Place,
+        depth: usize,
+    ) -> bool {
         let ((from, to), colour) = (corners(item, &place), item.colour());
         if !self.has_time(self.cost(kind, || symbol.bytes_of(item).len() as i64, from, to)) {
             return false;
@@ -142,8 +181,12 @@ impl Drawing<'_> {
             Kind::Vector => self.pixels.vector(from, to, colour),
             Kind::Rectangle => self.pixels.rectangle(from, to, colour, item.stipple),
             Kind::Text => self.pixels.text(from, symbol.bytes_of(item), colour),
-            Kind::Polyline | Kind::Spline => self.pixels.polyline(&points(symbol, item, &place), colour),
-            Kind::Fill => self.pixels.fill(&points(symbol, item, &place), colour, item.stipple),
+            Kind::Polyline | Kind::Spline => {
+                self.pixels.polyline(&points(symbol, item, &place), colour)
+            }
+            Kind::Fill => self
+                .pixels
+                .fill(&points(symbol, item, &place), colour, item.stipple),
             Kind::Raster => {
                 let width = usize::from(item.x1.max(0) as u16);
                 self.pixels.bits(from, symbol.bytes_of(item), width, colour);
@@ -153,7 +196,8 @@ impl Drawing<'_> {
                 self.is_too_deep |= called.is_some() && depth >= DEEPEST;
                 let called = called.filter(|_| depth < DEEPEST);
                 let inner = place.of_call(item);
-                return called.is_none_or(|called| self.items(called, called.items(), inner, depth + 1));
+                return called
+                    .is_none_or(|called| self.items(called, called.items(), inner, depth + 1));
             }
         }
         true
@@ -182,7 +226,10 @@ impl Drawing<'_> {
 /// Where both corners of an item are.
 #[inline]
 const fn corners(item: &Item, place: &Place) -> (Point, Point) {
-    (place.point((item.x0 as i32, item.y0 as i32)), place.point((item.x1 as i32, item.y1 as i32)))
+    (
+        place.point((item.x0 as i32, item.y0 as i32)),
+        place.point((item.x1 as i32, item.y1 as i32)),
+    )
 }
 
 /// From one place to the other, both counted.

@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 pub const CELL: (i32, i32) = (8, 16);
 /// A pixel of the font that is darker than this is set.
 const DARK: u8 = 96;
-const BOX: [u8; 16] = [0, 0, 0x7e, 0x42, 0x42, 0x42, 0x42, 0x42, 0x42, 0x42, 0x42, 0x7e, 0, 0, 0, 0];
+const BOX: [u8; 16] = [
+    0, 0, 0x7e, 0x42, 0x42, 0x42, 0x42, 0x42, 0x42, 0x42, 0x42, 0x7e, 0, 0, 0, 0,
+];
 
 /// The rows of a letter from the top, its leftmost pixel the highest bit.
 #[must_use]
@@ -22,15 +24,16 @@ fn made(byte: u8) -> [u8; 16] {
         return [0; 16];
     }
     let known = char::from(byte);
-    let Some(raster) =
-        get_raster(known, FontWeight::Regular, RasterHeight::Size16).filter(|_| known.is_ascii_graphic())
+    let Some(raster) = get_raster(known, FontWeight::Regular, RasterHeight::Size16)
+        .filter(|_| known.is_ascii_graphic())
     else {
         return BOX;
     };
     let mut rows = [0; 16];
     for (row, line) in rows.iter_mut().zip(raster.raster()) {
-        *row =
-            (0..8).filter(|at| line.get(*at).is_some_and(|cover| *cover > DARK)).fold(0, |bits, at| bits | 0x80 >> at);
+        *row = (0..8)
+            .filter(|at| line.get(*at).is_some_and(|cover| *cover > DARK))
+            .fold(0, |bits, at| bits | 0x80 >> at);
     }
     rows
 }
@@ -43,7 +46,11 @@ mod tests {
     fn letters_differ_and_a_blank_is_blank() {
         let set = |byte: u8| letter(byte).iter().map(|row| row.count_ones()).sum::<u32>();
         assert_eq!(set(b' '), 0);
-        assert!((10..80).contains(&set(b'A')) && letter(b'A') != letter(b'B') && letter(b'a') != letter(b'A'));
+        assert!(
+            (10..80).contains(&set(b'A'))
+                && letter(b'A') != letter(b'B')
+                && letter(b'a') != letter(b'A')
+        );
         assert_eq!((letter(200), letter(0)), (&BOX, &BOX));
     }
 }

@@ -29,7 +29,13 @@ pub struct Hit {
 /// there were looked at.
 #[must_use]
 pub fn hits(symbols: &Symbols, number: u32, place: Place, at: Point) -> (Vec<Hit>, bool) {
-    let mut search = Search { symbols, at, found: Vec::new(), path: Vec::new(), looks: 0 };
+    let mut search = Search {
+        symbols,
+        at,
+        found: Vec::new(),
+        path: Vec::new(),
+        looks: 0,
+    };
     search.symbol(number, place);
     (search.found, search.looks <= MOST_LOOKS)
 }
@@ -44,13 +50,22 @@ struct Search<'s> {
 
 impl Search<'_> {
     fn symbol(&mut self, number: u32, place: Place) {
-        let Some(symbol) = self.symbols.get(number).filter(|_| self.path.len() <= DEEPEST) else { return };
+        let Some(symbol) = self
+            .symbols
+            .get(number)
+            .filter(|_| self.path.len() <= DEEPEST)
+        else {
+            return;
+        };
         for item in symbol.items().iter().rev() {
             self.looks += looks(symbol, item);
             if self.looks > MOST_LOOKS || self.found.len() >= MOST_HITS {
                 return;
             }
-            let hit = Hit { symbol: number, item: item.id };
+            let hit = Hit {
+                symbol: number,
+                item: item.id,
+            };
             if item.kind == Some(Kind::Call) {
                 self.path.push(hit);
                 self.symbol(item.data, place.of_call(item));
@@ -77,22 +92,32 @@ fn is_at(symbol: &Symbol, item: &Item, place: &Place, at: Point) -> bool {
     let corner = |x: i16, y: i16| place.point((i32::from(x), i32::from(y)));
     let (from, to) = (corner(item.x0, item.y0), corner(item.x1, item.y1));
     let within = |a: Point, b: Point| {
-        (a.0.min(b.0)..=a.0.max(b.0)).contains(&at.0) && (a.1.min(b.1)..=a.1.max(b.1)).contains(&at.1)
+        (a.0.min(b.0)..=a.0.max(b.0)).contains(&at.0)
+            && (a.1.min(b.1)..=a.1.max(b.1)).contains(&at.1)
     };
     match item.kind {
         Some(Kind::Vector) => is_near(from, to, at),
         Some(Kind::Rectangle) => within(from, to),
         Some(Kind::Text) => {
             let long = i32::try_from(symbol.bytes_of(item).len()).unwrap_or(i32::MAX / 16);
-            within(from, (from.0.saturating_add(CELL.0 * long - 1), from.1.saturating_add(CELL.1 - 1)))
+            within(
+                from,
+                (
+                    from.0.saturating_add(CELL.0 * long - 1),
+                    from.1.saturating_add(CELL.1 - 1),
+                ),
+            )
         }
         Some(Kind::Raster) => {
             let (right, below) = (i32::from(item.x1) - 1, i32::from(item.y1) - 1);
-            within(from, (from.0.saturating_add(right), from.1.saturating_add(below)))
+            within(
+                from,
+                (from.0.saturating_add(right), from.1.saturating_add(below)),
+            )
         }
-        Some(Kind::Polyline | Kind::Spline) => {
-            points(symbol, item, place).windows(2).any(|pair| is_near(pair[0], pair[1], at))
-        }
+        Some(Kind::Polyline | Kind::Spline) => points(symbol, item, place)
+            .windows(2)
+            .any(|pair| is_near(pair[0], pair[1], at)),
         Some(Kind::Fill) => is_filled(&points(symbol, item, place), at),
         Some(Kind::Call) | None => false,
     }
@@ -100,16 +125,27 @@ fn is_at(symbol: &Symbol, item: &Item, place: &Place, at: Point) -> bool {
 
 /// Whether a place is at most two pixels from a line.
 fn is_near(from: Point, to: Point, at: Point) -> bool {
-    let (dx, dy) = (i64::from(to.0) - i64::from(from.0), i64::from(to.1) - i64::from(from.1));
-    let (px, py) = (i64::from(at.0) - i64::from(from.0), i64::from(at.1) - i64::from(from.1));
+    let (dx, dy) = (
+        i64::from(to.0) - i64::from(from.0),
+        i64::from(to.1) - i64::from(from.1),
+    );
+    let (px, py) = (
+        i64::from(at.0) - i64::from(from.0),
+        i64::from(at.1) - i64::from(from.1),
+    );
     let square = dx * dx + dy * dy;
     if square == 0 {
         return px.abs().max(py.abs()) <= NEAR;
     }
     let along = (px * dx + py * dy).clamp(0, square);
     // The distance from the nearest place of the line, times the square of its length. Calls within calls may lie far away.
-    let off = |p: i64, d: i64| i128::from(p) * i128::from(square) - i128::from(along) * i128::from(d);
-    let (ex, ey, near) = (off(px, dx), off(py, dy), i128::from(NEAR) * i128::from(square));
+    let off =
+        |p: i64, d: i64| i128::from(p) * i128::from(square) - i128::from(along) * i128::from(d);
+    let (ex, ey, near) = (
+        off(px, dx),
+        off(py, dy),
+        i128::from(NEAR) * i128::from(square),
+    );
     ex.abs() <= near && ey.abs() <= near && ex * ex + ey * ey <= near * near
 }
 
@@ -120,11 +156,16 @@ mod tests {
     use crate::pixels::Pixels;
     use crate::symbols::Limits;
 
-    const HERE: Place = Place { at: (0, 0), scale: 256, turns: 0 };
+    const HERE: Place = Place {
+        at: (0, 0),
+        scale: 256,
+        turns: 0,
+    };
 
     /// An item in symbol 1, which symbol 2 calls.
     fn called(item: Item, bytes: &[u8], call: Item) -> Symbols {
-        let (mut inner, mut outer, mut symbols) = (Symbol::default(), Symbol::default(), Symbols::default());
+        let (mut inner, mut outer, mut symbols) =
+            (Symbol::default(), Symbol::default(), Symbols::default());
         inner.add(item, bytes).unwrap();
         outer.add(call, &[]).unwrap();
         symbols.put(&Limits::default(), 1, inner).unwrap();
@@ -138,7 +179,8 @@ mod tests {
         draw::symbol(&mut pixels, symbols, number, place);
         let all = (0..90).flat_map(|y| (0..90).map(move |x| (x, y)));
         let is_painted = |at: Point| pixels.at(at) != Some(0);
-        let differ = all.filter(|at| is_painted(*at) == hits(symbols, number, place, *at).0.is_empty());
+        let differ =
+            all.filter(|at| is_painted(*at) == hits(symbols, number, place, *at).0.is_empty());
         differ.partition(|at| is_painted(*at))
     }
 
@@ -146,15 +188,28 @@ mod tests {
     fn what_is_drawn_last_is_hit_first_with_the_calls_that_lead_to_it() {
         let mut symbols = Symbols::default();
         let mut cell = Symbol::default();
-        cell.add(Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)), &[]).unwrap();
-        cell.add(Item::drawn(Kind::Vector, 2, (0, 0), (9, 9)), &[]).unwrap();
+        cell.add(Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)), &[])
+            .unwrap();
+        cell.add(Item::drawn(Kind::Vector, 2, (0, 0), (9, 9)), &[])
+            .unwrap();
         let mut array = Symbol::default();
         array.add(Item::call(10, 1, 0, 0), &[]).unwrap();
-        array.add(Item { x1: 512, ..Item::call(11, 1, 100, 0) }, &[]).unwrap();
+        array
+            .add(
+                Item {
+                    x1: 512,
+                    ..Item::call(11, 1, 100, 0)
+                },
+                &[],
+            )
+            .unwrap();
         symbols.put(&Limits::default(), 1, cell).unwrap();
         symbols.put(&Limits::default(), 2, array).unwrap();
         let hit = |symbol, item| Hit { symbol, item };
-        assert_eq!(hits(&symbols, 2, HERE, (5, 5)).0, [hit(1, 2), hit(2, 10), hit(1, 1), hit(2, 10)]);
+        assert_eq!(
+            hits(&symbols, 2, HERE, (5, 5)).0,
+            [hit(1, 2), hit(2, 10), hit(1, 1), hit(2, 10)]
+        );
         // Twice as large, off the line.
         assert_eq!(hits(&symbols, 2, HERE, (117, 3)).0, [hit(1, 1), hit(2, 11)]);
         assert_eq!(hits(&symbols, 2, HERE, (50, 5)).0, []);
@@ -163,13 +218,32 @@ mod tests {
     #[test]
     fn a_fill_is_hit_where_it_is_painted() {
         let points = [(9, 21), (-23, 8), (-20, -9), (15, -19)];
-        let bytes: Vec<u8> =
-            points.iter().flat_map(|(x, y): &(i16, i16)| [x.to_be_bytes(), y.to_be_bytes()].concat()).collect();
-        for (scale, turns, view) in [(256, 0, 256), (256, 0, 200), (256, 1, 256), (300, 1, 256), (300, 2, 200)] {
-            let call = Item { x1: scale, y1: turns, ..Item::call(2, 1, 40, 40) };
+        let bytes: Vec<u8> = points
+            .iter()
+            .flat_map(|(x, y): &(i16, i16)| [x.to_be_bytes(), y.to_be_bytes()].concat())
+            .collect();
+        for (scale, turns, view) in [
+            (256, 0, 256),
+            (256, 0, 200),
+            (256, 1, 256),
+            (300, 1, 256),
+            (300, 2, 200),
+        ] {
+            let call = Item {
+                x1: scale,
+                y1: turns,
+                ..Item::call(2, 1, 40, 40)
+            };
             let symbols = called(Item::drawn(Kind::Fill, 1, (0, 0), (0, 0)), &bytes, call);
             assert_eq!(
-                differing(&symbols, 2, Place { scale: view, ..HERE }),
+                differing(
+                    &symbols,
+                    2,
+                    Place {
+                        scale: view,
+                        ..HERE
+                    }
+                ),
                 (vec![], vec![]),
                 "{scale} {turns} {view}"
             );
@@ -180,22 +254,48 @@ mod tests {
     #[test]
     fn what_lies_as_far_away_as_can_be_is_drawn_and_hit() {
         let bytes: Vec<u8> = [0x7f, 0xff, 0x80, 0x00, 0x80, 0x00, 0x7f, 0xff].repeat(2);
-        for (kind, x, turns) in (1..8).flat_map(|kind| [(kind, i16::MAX, 0), (kind, i16::MIN, 0), (kind, i16::MIN, 1)])
-        {
+        for (kind, x, turns) in (1..8).flat_map(|kind| {
+            [
+                (kind, i16::MAX, 0),
+                (kind, i16::MIN, 0),
+                (kind, i16::MIN, 1),
+            ]
+        }) {
             let kind = Kind::of(kind).unwrap();
             let mut symbols = Symbols::default();
             let mut inner = Symbol::default();
-            let to = if kind == Kind::Raster { (16, 8) } else { (i16::MIN, i16::MAX) };
-            let held = if kind.has_bytes() { bytes.as_slice() } else { &[] };
+            let to = if kind == Kind::Raster {
+                (16, 8)
+            } else {
+                (i16::MIN, i16::MAX)
+            };
+            let held = if kind.has_bytes() {
+                bytes.as_slice()
+            } else {
+                &[]
+            };
             inner.add(Item::drawn(kind, 1, (x, x), to), held).unwrap();
             symbols.put(&Limits::default(), 0, inner).unwrap();
             for number in 1..=64 {
                 let mut symbol = Symbol::default();
-                symbol.add(Item { x1: i16::MAX, y1: turns, ..Item::call(1, number - 1, x, x) }, &[]).unwrap();
+                symbol
+                    .add(
+                        Item {
+                            x1: i16::MAX,
+                            y1: turns,
+                            ..Item::call(1, number - 1, x, x)
+                        },
+                        &[],
+                    )
+                    .unwrap();
                 symbols.put(&Limits::default(), number, symbol).unwrap();
             }
             for scale in [1, 256, 1 << 16] {
-                let place = Place { at: (i32::from(x), i32::from(x)), scale, turns: 0 };
+                let place = Place {
+                    at: (i32::from(x), i32::from(x)),
+                    scale,
+                    turns: 0,
+                };
                 draw::symbol(&mut Pixels::new(20, 20), &symbols, 64, place);
                 for at in [(0, 0), (i32::from(i16::MAX), i32::from(i16::MIN))] {
                     assert!(hits(&symbols, 64, place, at).1);
@@ -207,18 +307,37 @@ mod tests {
     /// Points count, not items: one event costs no more over a far curve than over many lines.
     #[test]
     fn looking_for_hits_ends_with_its_budget() {
-        let far = |count: usize| [[0x7f, 0x00, 0x7f, 0x00], [0x7f, 0x10, 0x7f, 0x10]].concat().repeat(count / 2);
+        let far = |count: usize| {
+            [[0x7f, 0x00, 0x7f, 0x00], [0x7f, 0x10, 0x7f, 0x10]]
+                .concat()
+                .repeat(count / 2)
+        };
         for (kind, looked) in [(Kind::Fill, 62), (Kind::Polyline, 62), (Kind::Spline, 3)] {
-            let (mut inner, mut outer, mut symbols) = (Symbol::default(), Symbol::default(), Symbols::default());
-            inner.add(Item::drawn(kind, 1, (0, 0), (0, 0)), &far(16_000)).unwrap();
-            outer.add(Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)), &[]).unwrap();
+            let (mut inner, mut outer, mut symbols) =
+                (Symbol::default(), Symbol::default(), Symbols::default());
+            inner
+                .add(Item::drawn(kind, 1, (0, 0), (0, 0)), &far(16_000))
+                .unwrap();
+            outer
+                .add(Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)), &[])
+                .unwrap();
             (2..=60_001).for_each(|id| outer.add(Item::call(id, 1, 0, 0), &[]).unwrap());
             symbols.put(&Limits::default(), 1, inner).unwrap();
             symbols.put(&Limits::default(), 2, outer).unwrap();
-            let mut search = Search { symbols: &symbols, at: (5, 5), found: Vec::new(), path: Vec::new(), looks: 0 };
+            let mut search = Search {
+                symbols: &symbols,
+                at: (5, 5),
+                found: Vec::new(),
+                path: Vec::new(),
+                looks: 0,
+            };
             search.symbol(2, HERE);
             let one = looks(symbols.get(1).unwrap(), &symbols.get(1).unwrap().items()[0]);
-            assert!(search.looks <= MOST_LOOKS + one + DEEPEST, "{kind:?}: {}", search.looks);
+            assert!(
+                search.looks <= MOST_LOOKS + one + DEEPEST,
+                "{kind:?}: {}",
+                search.looks
+            );
             assert_eq!(MOST_LOOKS / one, looked, "{kind:?}");
             assert_eq!(hits(&symbols, 2, HERE, (5, 5)), (vec![], false), "{kind:?}");
         }
@@ -232,12 +351,29 @@ mod tests {
             for number in 0..=depth {
                 let mut symbol = Symbol::default();
                 let square = Item::drawn(Kind::Rectangle, 1, (3, 3), (5, 5));
-                symbol.add(if number == 0 { square } else { Item::call(1, number - 1, 0, 0) }, &[]).unwrap();
+                symbol
+                    .add(
+                        if number == 0 {
+                            square
+                        } else {
+                            Item::call(1, number - 1, 0, 0)
+                        },
+                        &[],
+                    )
+                    .unwrap();
                 symbols.put(&Limits::default(), number, symbol).unwrap();
             }
-            assert_eq!(differing(&symbols, depth, HERE), (vec![], vec![]), "{depth}");
+            assert_eq!(
+                differing(&symbols, depth, HERE),
+                (vec![], vec![]),
+                "{depth}"
+            );
             let is_drawn = depth as usize <= DEEPEST;
-            assert_eq!(hits(&symbols, depth, HERE, (4, 4)).0.is_empty(), !is_drawn, "{depth}");
+            assert_eq!(
+                hits(&symbols, depth, HERE, (4, 4)).0.is_empty(),
+                !is_drawn,
+                "{depth}"
+            );
         }
     }
 

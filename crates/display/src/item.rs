@@ -46,7 +46,10 @@ impl Kind {
     /// Whether bytes follow.
     #[must_use]
     pub const fn has_bytes(self) -> bool {
-        matches!(self, Self::Text | Self::Polyline | Self::Spline | Self::Fill | Self::Raster)
+        matches!(
+            self,
+            Self::Text | Self::Polyline | Self::Spline | Self::Fill | Self::Raster
+        )
     }
 }
 
@@ -91,13 +94,33 @@ impl Item {
     /// An item that is drawn, of colour 1.
     #[must_use]
     pub const fn drawn(kind: Kind, id: u32, (x0, y0): (i16, i16), (x1, y1): (i16, i16)) -> Self {
-        Self { id, data: 1, x0, y0, x1, y1, kind: Some(kind), stipple: 0, bytes: 0 }
+        Self {
+            id,
+            data: 1,
+            x0,
+            y0,
+            x1,
+            y1,
+            kind: Some(kind),
+            stipple: 0,
+            bytes: 0,
+        }
     }
 
     /// A call of a symbol at a place.
     #[must_use]
     pub const fn call(id: u32, symbol: u32, x: i16, y: i16) -> Self {
-        Self { id, data: symbol, x0: x, y0: y, x1: ONE, y1: 0, kind: Some(Kind::Call), stipple: 0, bytes: 0 }
+        Self {
+            id,
+            data: symbol,
+            x0: x,
+            y0: y,
+            x1: ONE,
+            y1: 0,
+            kind: Some(Kind::Call),
+            stipple: 0,
+            bytes: 0,
+        }
     }
 
     /// The same with a stipple.
@@ -109,7 +132,10 @@ impl Item {
     /// The same in a colour.
     #[must_use]
     pub const fn coloured(self, colour: u8) -> Self {
-        Self { data: colour as u32, ..self }
+        Self {
+            data: colour as u32,
+            ..self
+        }
     }
 
     /// As on the wire, without the head.
@@ -118,7 +144,8 @@ impl Item {
     pub fn to_wire(&self) -> [u8; WIRE_BYTES] {
         // One number: so no byte of it goes through memory by itself.
         let short = |value: i16| u128::from(value as u16);
-        let places = short(self.x0) << 48 | short(self.y0) << 32 | short(self.x1) << 16 | short(self.y1);
+        let places =
+            short(self.x0) << 48 | short(self.y0) << 32 | short(self.x1) << 16 | short(self.y1);
         (u128::from(self.id) << 96 | places << 32 | u128::from(self.data)).to_be_bytes()
     }
 
@@ -126,7 +153,8 @@ impl Item {
     #[inline]
     #[must_use]
     pub fn from_wire(kind: Kind, stipple: u8, wire: &[u8; WIRE_BYTES]) -> Self {
-        let long = |at: usize| u32::from_be_bytes([wire[at], wire[at + 1], wire[at + 2], wire[at + 3]]);
+        let long =
+            |at: usize| u32::from_be_bytes([wire[at], wire[at + 1], wire[at + 2], wire[at + 3]]);
         let short = |at: usize| i16::from_be_bytes([wire[at], wire[at + 1]]);
         Self {
             id: long(0),

@@ -85,7 +85,9 @@ impl Ends {
     pub fn words(&self) -> String {
         match self {
             Self::Malformed(why) => why.words(),
-            Self::NotHello => format!("it does not speak version {VERSION} of the display's protocol"),
+            Self::NotHello => {
+                format!("it does not speak version {VERSION} of the display's protocol")
+            }
             Self::Stranger => "it does not know the display's secret".to_owned(),
             Self::Beyond => "it sent more than it was told that it may".to_owned(),
         }
@@ -179,14 +181,24 @@ struct Client {
 impl Client {
     /// Bytes of its symbols, of the one that is half defined, and of half a batch.
     fn symbols_memory(&self) -> usize {
-        let open = if let Some(Open::Defined(_, symbol)) = &self.open { symbol.memory() } else { 0 };
+        let open = if let Some(Open::Defined(_, symbol)) = &self.open {
+            symbol.memory()
+        } else {
+            0
+        };
         self.symbols.memory() + open + self.batch.as_ref().map_or(0, Batch::memory)
     }
 
     /// Pixels of all its windows, but for one; a byte each.
     fn pixels(&self, but: Option<u32>) -> usize {
-        let others = self.windows.iter().filter(|(number, _)| Some(**number) != but);
-        others.map(|(_, window)| window.pixels.size()).map(|(w, h)| w as usize * h as usize).sum()
+        let others = self
+            .windows
+            .iter()
+            .filter(|(number, _)| Some(**number) != but);
+        others
+            .map(|(_, window)| window.pixels.size())
+            .map(|(w, h)| w as usize * h as usize)
+            .sum()
     }
 
     /// Bytes of memory that it takes.
@@ -210,7 +222,13 @@ impl Display {
     /// Without clients. Those have to know the secret; with an empty one all may come.
     #[must_use]
     pub fn new(limits: Limits, token: Vec<u8>) -> Self {
-        Self { clients: BTreeMap::new(), next: 0, limits, token, budget: Budget::default() }
+        Self {
+            clients: BTreeMap::new(),
+            next: 0,
+            limits,
+            token,
+            budget: Budget::default(),
+        }
     }
 
     /// The same; what its clients take is part of what all displays with that budget take.
@@ -229,7 +247,13 @@ impl Display {
     pub fn connect(&mut self) -> ClientId {
         self.next += 1;
         let id = ClientId(self.next);
-        self.clients.insert(id, Client { share: self.budget.share(), ..Client::default() });
+        self.clients.insert(
+            id,
+            Client {
+                share: self.budget.share(),
+                ..Client::default()
+            },
+        );
         id
     }
 
@@ -242,13 +266,35 @@ impl Display {
     ///
     /// # Errors
     /// Why its connection has to end.
-    pub fn receive(&mut self, client: ClientId, bytes: &[u8], watch: &mut dyn Watch) -> Result<(), Ends> {
-        let Self { clients, limits, token, .. } = self;
-        let Some(known) = clients.get_mut(&client) else { return Ok(()) };
+    pub fn receive(
+        &mut self,
+        client: ClientId,
+        bytes: &[u8],
+        watch: &mut dyn Watch,
+    ) -> Result<(), Ends> {
+        let Self {
+            clients,
+            limits,
+            token,
+            ..
+        } = self;
+        let Some(known) = clients.get_mut(&client) else {
+            return Ok(());
+        };
         let hears = watch.hears();
         let arrived = watch.now();
-        let limits = Limits { bytes: may_have(known, limits.bytes, bytes.len()), ..*limits };
-        let mut work = Work { id: client, client: known, limits: &limits, watch, arrived, hears };
+        let limits = Limits {
+            bytes: may_have(known, limits.bytes, bytes.len()),
+            ..*limits
+        };
+        let mut work = Work {
+            id: client,
+            client: known,
+            limits: &limits,
+            watch,
+            arrived,
+            hears,
+        };
         let done = work.completed(bytes, token).and_then(|bytes| {
             let used = work.all(bytes, token)?;
             work.client.rest.extend_from_slice(&bytes[used..]);
@@ -260,29 +306,42 @@ impl Display {
 
     /// What is to be sent to a client, taken away.
     pub fn output(&mut self, client: ClientId) -> Vec<u8> {
-        let Some(known) = self.clients.get_mut(&client) else { return Vec::new() };
+        let Some(known) = self.clients.get_mut(&client) else {
+            return Vec::new();
+        };
         known.events = 0;
         std::mem::take(&mut known.out)
     }
 
     /// All windows: whose they are, and their numbers there.
     pub fn windows(&self) -> impl Iterator<Item = (ClientId, u32, &Window)> {
-        self.clients
-            .iter()
-            .flat_map(|(id, client)| client.windows.iter().map(|(number, window)| (*id, *number, window)))
+        self.clients.iter().flat_map(|(id, client)| {
+            client
+                .windows
+                .iter()
+                .map(|(number, window)| (*id, *number, window))
+        })
     }
 
     /// Whether something of its windows is not drawn.
     #[must_use]
     pub fn is_damaged(&self, client: ClientId) -> bool {
         let known = self.clients.get(&client);
-        known.is_some_and(|known| known.windows.values().any(|window| window.damage != Damage::None))
+        known.is_some_and(|known| {
+            known
+                .windows
+                .values()
+                .any(|window| window.damage != Damage::None)
+        })
     }
 
     /// Draws what of its windows is not drawn.
     pub fn draw_all(&mut self, client: ClientId) {
         if let Some(known) = self.clients.get_mut(&client) {
-            known.windows.values_mut().for_each(|window| redraw(window, &known.symbols));
+            known
+                .windows
+                .values_mut()
+                .for_each(|window| redraw(window, &known.symbols));
         }
     }
 
@@ -304,13 +363,17 @@ impl Display {
     /// Whether a client has said who it is.
     #[must_use]
     pub fn is_known(&self, client: ClientId) -> bool {
-        self.clients.get(&client).is_some_and(|known| known.is_known)
+        self.clients
+            .get(&client)
+            .is_some_and(|known| known.is_known)
     }
 
     /// Bytes of memory that a client's symbols take.
     #[must_use]
     pub fn memory(&self, client: ClientId) -> usize {
-        self.clients.get(&client).map_or(0, |known| known.symbols.memory())
+        self.clients
+            .get(&client)
+            .map_or(0, |known| known.symbols.memory())
     }
 
     /// Requests by which another display comes to have what a client has here: its symbols and windows, then what is half defined or half
@@ -318,7 +381,9 @@ impl Display {
     #[must_use]
     pub fn picture(&self, client: ClientId) -> Picture {
         let mut picture = Picture::default();
-        let Some(known) = self.clients.get(&client) else { return picture };
+        let Some(known) = self.clients.get(&client) else {
+            return picture;
+        };
         for number in known.symbols.numbers() {
             if let Some(symbol) = known.symbols.get(number) {
                 picture.defined(number, symbol);
@@ -328,10 +393,19 @@ impl Display {
         for (number, window) in &known.windows {
             let (width, height) = window.pixels.size();
             let size = (width as u16, height as u16);
-            picture.put(&Request::CreateWindow(*number, size, window.title.as_bytes()));
+            picture.put(&Request::CreateWindow(
+                *number,
+                size,
+                window.title.as_bytes(),
+            ));
             if let Some(View { symbol, place }) = window.view {
                 let at = (place.at.0 as i16, place.at.1 as i16);
-                picture.put(&Request::DisplayView(*number, symbol, at, place.scale as u16));
+                picture.put(&Request::DisplayView(
+                    *number,
+                    symbol,
+                    at,
+                    place.scale as u16,
+                ));
             }
         }
         match &known.open {
@@ -342,7 +416,9 @@ impl Display {
         if let Some(batch) = &known.batch {
             picture.put(&Request::BeginBatch);
             let mut used = 0;
-            while let Some(Ok(Some((request, _, length)))) = batch.bytes.get(used..).map(protocol::take) {
+            while let Some(Ok(Some((request, _, length)))) =
+                batch.bytes.get(used..).map(protocol::take)
+            {
                 picture.put(&request);
                 used += length;
             }
@@ -361,23 +437,43 @@ impl Display {
     /// A key or the pointer in a window: its client learns so, with what is there. A pointer that was pressed may have left the window, and
     /// outside is nothing.
     pub fn input(&mut self, client: ClientId, window: u32, input: Input) {
-        let Some(known) = self.clients.get_mut(&client) else { return };
-        let Some(shown) = known.windows.get(&window) else { return };
+        let Some(known) = self.clients.get_mut(&client) else {
+            return;
+        };
+        let Some(shown) = known.windows.get(&window) else {
+            return;
+        };
         if known.events >= MOST_EVENTS {
             known.dropped = known.dropped.saturating_add(1);
             return;
         }
         let at = input.place().map(|(x, y)| (i32::from(x), i32::from(y)));
         let at = at.filter(|at| shown.pixels.at(*at).is_some());
-        let found = shown.view.zip(at).map(|(view, at)| hits(&known.symbols, view.symbol, view.place, at));
+        let found = shown
+            .view
+            .zip(at)
+            .map(|(view, at)| hits(&known.symbols, view.symbol, view.place, at));
         let (found, is_all) = found.unwrap_or((Vec::new(), true));
-        let hits = found.into_iter().map(|hit| (hit.symbol, hit.item)).collect();
+        let hits = found
+            .into_iter()
+            .map(|hit| (hit.symbol, hit.item))
+            .collect();
         if !is_all && known.out.len() < MOST_WAITING {
-            Answer::Refused { request: known.requests, why: Refusal::Work as u8 }.put(&mut known.out);
+            Answer::Refused {
+                request: known.requests,
+                why: Refusal::Work as u8,
+            }
+            .put(&mut known.out);
         }
         let dropped = std::mem::take(&mut known.dropped);
         known.events += 1;
-        Answer::Input { window, input, dropped, hits }.put(&mut known.out);
+        Answer::Input {
+            window,
+            input,
+            dropped,
+            hits,
+        }
+        .put(&mut known.out);
     }
 }
 
@@ -409,8 +505,13 @@ impl Picture {
 /// Bytes of symbols that a client may have once it has sent so many bytes more: what it has, and as much more as the budget of all has.
 fn may_have(client: &mut Client, most: usize, bytes: usize) -> usize {
     // An item takes up to twice the bytes of its request, what waits in a batch is there twice, and an index takes less than its items.
-    let (now, batch) = (client.symbols_memory(), client.batch.as_ref().map_or(0, Batch::memory));
-    let more = client.share.grow(3 * (bytes + client.rest.len()) + batch + now);
+    let (now, batch) = (
+        client.symbols_memory(),
+        client.batch.as_ref().map_or(0, Batch::memory),
+    );
+    let more = client
+        .share
+        .grow(3 * (bytes + client.rest.len()) + batch + now);
     most.min(now.saturating_add(more))
 }
 
@@ -456,7 +557,8 @@ impl Work<'_> {
     fn completed<'b>(&mut self, mut bytes: &'b [u8], token: &[u8]) -> Result<&'b [u8], Ends> {
         let mut message = std::mem::take(&mut self.client.rest);
         // The head says how long all of it is.
-        while !message.is_empty() && message.len() < protocol::needed(&message) && !bytes.is_empty() {
+        while !message.is_empty() && message.len() < protocol::needed(&message) && !bytes.is_empty()
+        {
             let missing = protocol::needed(&message) - message.len();
             let (next, rest) = bytes.split_at(missing.min(bytes.len()));
             message.extend_from_slice(next);
@@ -473,11 +575,17 @@ impl Work<'_> {
         let mut used = 0;
         loop {
             used += self.plain(&bytes[used..]);
-            if !self.client.is_known && bytes.get(used).is_some_and(|first| !protocol::begins_hello(*first)) {
+            if !self.client.is_known
+                && bytes
+                    .get(used)
+                    .is_some_and(|first| !protocol::begins_hello(*first))
+            {
                 return Err(Ends::NotHello);
             }
             let next = protocol::take(&bytes[used..]).map_err(Ends::Malformed)?;
-            let Some((request, wants, length)) = next else { break };
+            let Some((request, wants, length)) = next else {
+                break;
+            };
             if !self.client.is_known {
                 self.hello(&request, token)?;
                 used += length;
@@ -499,7 +607,12 @@ impl Work<'_> {
     /// Adds the items that the bytes begin with to the symbol that is open, as long as nothing is to be judged of them: with no look at
     /// the client between one and the next. How many bytes those were.
     fn plain(&mut self, bytes: &[u8]) -> usize {
-        let Client { symbols, open, batch, .. } = &mut *self.client;
+        let Client {
+            symbols,
+            open,
+            batch,
+            ..
+        } = &mut *self.client;
         if self.hears || batch.is_some() {
             return 0;
         }
@@ -507,7 +620,10 @@ impl Work<'_> {
         let taken = match open {
             None => return 0,
             Some(Open::Defined(_, symbol)) => {
-                let left = self.limits.bytes.saturating_sub(symbols.memory() + symbol.memory());
+                let left = self
+                    .limits
+                    .bytes
+                    .saturating_sub(symbols.memory() + symbol.memory());
                 symbol.extend(items, left / size_of::<Item>())
             }
             Some(Open::Edited(number)) => {
@@ -528,13 +644,20 @@ impl Work<'_> {
 
     fn hello(&mut self, request: &Request<'_>, token: &[u8]) -> Result<(), Ends> {
         match request {
-            Request::Hello { version: VERSION, token: said } => {
+            Request::Hello {
+                version: VERSION,
+                token: said,
+            } => {
                 // Who knows a secret where none is asked for is no stranger.
                 if !token.is_empty() && !is_equal(said, token) {
                     return Err(Ends::Stranger);
                 }
                 self.client.is_known = true;
-                Answer::Welcome { credit: CREDIT, client: self.id.0 }.put(&mut self.client.out);
+                Answer::Welcome {
+                    credit: CREDIT,
+                    client: self.id.0,
+                }
+                .put(&mut self.client.out);
                 Ok(())
             }
             _ => Err(Ends::NotHello),
@@ -586,7 +709,11 @@ impl Work<'_> {
 
     fn refuse(&mut self, request: u32, why: Refusal) {
         if self.client.out.len() < MOST_WAITING {
-            Answer::Refused { request, why: why as u8 }.put(&mut self.client.out);
+            Answer::Refused {
+                request,
+                why: why as u8,
+            }
+            .put(&mut self.client.out);
         }
     }
 
@@ -609,19 +736,32 @@ impl Work<'_> {
         self.tell(Step::Stored, self.client.requests);
         self.draw_all();
         let rendered = self.watch.now();
-        let stamps = Stamps { parsed: self.arrived, stored, rendered, presented: self.watch.now() };
+        let stamps = Stamps {
+            parsed: self.arrived,
+            stored,
+            rendered,
+            presented: self.watch.now(),
+        };
         Answer::Synced { token, stamps }.put(&mut self.client.out);
     }
 
     fn draw_all(&mut self) {
-        let Client { windows, symbols, .. } = &mut *self.client;
-        windows.values_mut().for_each(|window| redraw(window, symbols));
-        if windows.values_mut().any(|window| std::mem::take(&mut window.is_cut)) {
+        let Client {
+            windows, symbols, ..
+        } = &mut *self.client;
+        windows
+            .values_mut()
+            .for_each(|window| redraw(window, symbols));
+        if windows
+            .values_mut()
+            .any(|window| std::mem::take(&mut window.is_cut))
+        {
             self.answer(Err(Refusal::TooMuch), false);
         }
         // All requests since it was drawn last are drawn with it.
         if self.hears {
-            (self.client.drawn + 1..=self.client.requests).for_each(|request| self.tell(Step::Rendered, request));
+            (self.client.drawn + 1..=self.client.requests)
+                .for_each(|request| self.tell(Step::Rendered, request));
         }
         self.client.drawn = self.client.requests;
     }
@@ -644,14 +784,18 @@ impl Work<'_> {
             Request::ChangeItem(item, bytes) => match &mut self.client.open {
                 None => Err(Refusal::NoSymbol),
                 Some(Open::Defined(_, symbol)) => {
-                    if self.client.symbols.memory() + symbol.memory() + bytes.len() > self.limits.bytes {
+                    if self.client.symbols.memory() + symbol.memory() + bytes.len()
+                        > self.limits.bytes
+                    {
                         return Err(Refusal::Memory);
                     }
                     symbol.change(item, bytes)
                 }
                 Some(Open::Edited(number)) => {
                     let number = *number;
-                    self.client.symbols.change(self.limits, number, item, bytes)?;
+                    self.client
+                        .symbols
+                        .change(self.limits, number, item, bytes)?;
                     self.all_changes();
                     Ok(())
                 }
@@ -668,16 +812,29 @@ impl Work<'_> {
             },
             Request::CreateWindow(number, size, title) => self.create(number, size, title),
             Request::DisplayView(window, symbol, at, scale) => {
-                let window = self.client.windows.get_mut(&window).ok_or(Refusal::NoWindow)?;
+                let window = self
+                    .client
+                    .windows
+                    .get_mut(&window)
+                    .ok_or(Refusal::NoWindow)?;
                 if scale == 0 {
                     return Err(Refusal::Bytes);
                 }
                 let at = (i32::from(at.0), i32::from(at.1));
-                let place = Place { at, scale: i32::from(scale), turns: 0 };
+                let place = Place {
+                    at,
+                    scale: i32::from(scale),
+                    turns: 0,
+                };
                 (window.view, window.damage) = (Some(View { symbol, place }), Damage::All);
                 Ok(())
             }
-            Request::CloseWindow(number) => self.client.windows.remove(&number).map(|_| ()).ok_or(Refusal::NoWindow),
+            Request::CloseWindow(number) => self
+                .client
+                .windows
+                .remove(&number)
+                .map(|_| ())
+                .ok_or(Refusal::NoWindow),
             Request::BeginBatch => {
                 self.client.batch = Some(Batch::default());
                 Ok(())
@@ -708,7 +865,9 @@ impl Work<'_> {
         match open {
             None => Err(Refusal::NoSymbol),
             Some(Open::Defined(_, symbol)) => {
-                if symbols.memory() + symbol.memory() + symbol.growth(&item, bytes) > self.limits.bytes {
+                if symbols.memory() + symbol.memory() + symbol.growth(&item, bytes)
+                    > self.limits.bytes
+                {
                     return Err(Refusal::Memory);
                 }
                 symbol.add(item, bytes)
@@ -723,21 +882,42 @@ impl Work<'_> {
         }
     }
 
-    fn create(&mut self, number: u32, (width, height): (u16, u16), title: &[u8]) -> Result<(), Refusal> {
-        if !self.client.windows.contains_key(&number) && self.client.windows.len() >= self.limits.windows {
+    fn create(
+        &mut self,
+        number: u32,
+        (width, height): (u16, u16),
+        title: &[u8],
+    ) -> Result<(), Refusal> {
+        if !self.client.windows.contains_key(&number)
+            && self.client.windows.len() >= self.limits.windows
+        {
             return Err(Refusal::TooMany);
         }
         if width == 0 || height == 0 || width > LARGEST || height > LARGEST {
             return Err(Refusal::Bytes);
         }
         let pixels = usize::from(width) * usize::from(height);
-        if self.client.pixels(Some(number)) + pixels > MOST_PIXELS || self.client.share.grow(pixels) < pixels {
+        if self.client.pixels(Some(number)) + pixels > MOST_PIXELS
+            || self.client.share.grow(pixels) < pixels
+        {
             return Err(Refusal::Memory);
         }
-        let title = String::from_utf8_lossy(title).chars().filter(|letter| !letter.is_control()).take(80).collect();
+        let title = String::from_utf8_lossy(title)
+            .chars()
+            .filter(|letter| !letter.is_control())
+            .take(80)
+            .collect();
         let pixels = Pixels::new(width, height);
         let drawn = u64::from(self.client.requests) << 32;
-        let window = Window { title, pixels, view: None, damage: Damage::All, drawn, items: (0, true), is_cut: false };
+        let window = Window {
+            title,
+            pixels,
+            view: None,
+            damage: Damage::All,
+            drawn,
+            items: (0, true),
+            is_cut: false,
+        };
         self.client.windows.insert(number, window);
         Ok(())
     }
@@ -747,7 +927,9 @@ impl Work<'_> {
         let Batch { bytes, numbers } = self.client.batch.take().ok_or(Refusal::Order)?;
         let mut used = 0;
         for number in numbers {
-            let Ok(Some((request, _, length))) = protocol::take(&bytes[used..]) else { break };
+            let Ok(Some((request, _, length))) = protocol::take(&bytes[used..]) else {
+                break;
+            };
             self.client.symbols.earns(length);
             if let Err(why) = self.carry_out(&request) {
                 self.refuse(number, why);
@@ -771,13 +953,21 @@ impl Work<'_> {
     }
 
     fn all_changes(&mut self) {
-        self.client.windows.values_mut().for_each(|window| window.damage = Damage::All);
+        self.client
+            .windows
+            .values_mut()
+            .for_each(|window| window.damage = Damage::All);
     }
 }
 
 /// Compares secrets in a time that does not depend on where they differ.
 fn is_equal(said: &[u8], secret: &[u8]) -> bool {
-    said.len() == secret.len() && said.iter().zip(secret).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+    said.len() == secret.len()
+        && said
+            .iter()
+            .zip(secret)
+            .fold(0, |differs, (a, b)| differs | (a ^ b))
+            == 0
 }
 
 /// The scale of a view that shows a symbol as it is.

@@ -92,7 +92,10 @@ impl Store {
         while self.bytes > KEPT
             && let Some(oldest) = self.order.pop_front()
         {
-            self.bytes -= self.definitions.remove(&oldest).map_or(0, |items| items.len());
+            self.bytes -= self
+                .definitions
+                .remove(&oldest)
+                .map_or(0, |items| items.len());
         }
     }
 
@@ -119,12 +122,19 @@ impl Frames {
     fn take(&mut self, bytes: &[u8]) -> Result<Vec<(u8, Vec<u8>)>, Broken> {
         self.rest.extend_from_slice(bytes);
         let (mut used, mut frames) = (0, Vec::new());
-        while let Some([what, a, b, c]) = self.rest.get(used..).and_then(|rest| rest.first_chunk()).copied() {
+        while let Some([what, a, b, c]) = self
+            .rest
+            .get(used..)
+            .and_then(|rest| rest.first_chunk())
+            .copied()
+        {
             let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
             if length > LONGEST || !(HELLO..=REPEATED).contains(&what) {
                 return Err(Broken("what comes is no frame"));
             }
-            let Some(body) = self.rest.get(used + FRAME..used + FRAME + length) else { break };
+            let Some(body) = self.rest.get(used + FRAME..used + FRAME + length) else {
+                break;
+            };
             frames.push((what, body.to_vec()));
             used += FRAME + length;
         }
@@ -141,7 +151,9 @@ fn put(out: &mut Vec<u8>, what: u8, parts: &[&[u8]]) {
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    bytes.chunks(LONGEST).for_each(|piece| put(out, BYTES, &[piece]));
+    bytes
+        .chunks(LONGEST)
+        .for_each(|piece| put(out, BYTES, &[piece]));
 }
 
 /// The client's end.
@@ -162,7 +174,10 @@ impl Near {
     /// With what connections of the same key sent.
     #[must_use]
     pub fn new(key: &Key, sent: SharedStore) -> Self {
-        let mut new = Self { sent, ..Self::default() };
+        let mut new = Self {
+            sent,
+            ..Self::default()
+        };
         put(&mut new.out, HELLO, &[&MAGIC, key]);
         new
     }
@@ -217,7 +232,11 @@ impl Near {
             }
             self.send(&std::mem::take(&mut plain));
             if self.held.is_none() && self.rest.is_empty() {
-                put(&mut self.out, REPEATED, &[&next.times.to_be_bytes(), &next.request]);
+                put(
+                    &mut self.out,
+                    REPEATED,
+                    &[&next.times.to_be_bytes(), &next.request],
+                );
             } else {
                 // What is held may become a definition: it goes first.
                 (0..next.times).for_each(|_| self.send(&next.request));
@@ -228,8 +247,11 @@ impl Near {
 
     /// A whole definition in `rest`: `DefineSymbol` from there on, its end between the others.
     fn define(&mut self, from: usize, end: usize, next: usize) {
-        let (head, items, tail) =
-            (&self.rest[from..from + DEFINE], &self.rest[from + DEFINE..end], &self.rest[end..next]);
+        let (head, items, tail) = (
+            &self.rest[from..from + DEFINE],
+            &self.rest[from + DEFINE..end],
+            &self.rest[end..next],
+        );
         let digest = digest(items);
         if self.there.contains(&digest) && lock(&self.sent).get(&digest).is_some() {
             put(&mut self.out, KNOWN, &[head, tail, &digest]);
@@ -241,7 +263,8 @@ impl Near {
         self.there.insert(digest);
         // What is not kept here any more could not be named.
         if self.there.len() > 2 * (sent.definitions.len() + TOLD) {
-            self.there.retain(|digest| sent.definitions.contains_key(digest));
+            self.there
+                .retain(|digest| sent.definitions.contains_key(digest));
         }
     }
 
@@ -256,12 +279,17 @@ impl Near {
                 BYTES => answers.extend(body),
                 HELLO => {
                     self.is_greeted = true;
-                    let told = body.chunks_exact(16).filter_map(|digest| Digest::try_from(digest).ok());
+                    let told = body
+                        .chunks_exact(16)
+                        .filter_map(|digest| Digest::try_from(digest).ok());
                     self.there.extend(told.take(TOLD));
                 }
                 MISSING => {
-                    let missing = Digest::try_from(body).map_err(|_| Broken("what is missing has no digest"))?;
-                    let items = lock(&self.sent).get(&missing).ok_or(Broken("what is missing was never sent"))?;
+                    let missing = Digest::try_from(body)
+                        .map_err(|_| Broken("what is missing has no digest"))?;
+                    let items = lock(&self.sent)
+                        .get(&missing)
+                        .ok_or(Broken("what is missing was never sent"))?;
                     put(&mut self.out, AGAIN, &[&items]);
                 }
                 _ => return Err(Broken("a display sends no definitions")),
@@ -306,22 +334,39 @@ impl Far {
     ///
     /// # Errors
     /// Why the connection has to end.
-    pub fn receive(&mut self, bytes: &[u8], kept: impl FnOnce(&Key) -> SharedStore) -> Result<Vec<u8>, Broken> {
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        kept: impl FnOnce(&Key) -> SharedStore,
+    ) -> Result<Vec<u8>, Broken> {
         let mut requests = Vec::new();
         let mut kept = Some(kept);
         // Who speaks something else need not be waited for.
         let mut begins = self.frames.rest.iter().chain(bytes).skip(FRAME);
-        if !self.is_greeted && !MAGIC.iter().all(|letter| begins.next().is_none_or(|own| own == letter)) {
+        if !self.is_greeted
+            && !MAGIC
+                .iter()
+                .all(|letter| begins.next().is_none_or(|own| own == letter))
+        {
             return Err(Broken("it does not speak the network graphics protocol"));
         }
         for (what, body) in self.frames.take(bytes)? {
             match (what, self.is_greeted) {
                 (HELLO, false) => {
-                    let key = body.strip_prefix(&MAGIC).and_then(|key| Key::try_from(key).ok());
+                    let key = body
+                        .strip_prefix(&MAGIC)
+                        .and_then(|key| Key::try_from(key).ok());
                     let key = key.ok_or(Broken("it speaks another version"))?;
                     self.is_greeted = true;
                     self.store = kept.take().map(|kept| kept(&key)).unwrap_or_default();
-                    let told: Vec<u8> = lock(&self.store).order.iter().rev().take(TOLD).flatten().copied().collect();
+                    let told: Vec<u8> = lock(&self.store)
+                        .order
+                        .iter()
+                        .rev()
+                        .take(TOLD)
+                        .flatten()
+                        .copied()
+                        .collect();
                     put(&mut self.out, HELLO, &[&told]);
                 }
                 (_, false) => return Err(Broken("it did not say who it is")),
@@ -330,7 +375,9 @@ impl Far {
                 _ => {
                     self.waiting_bytes += body.len();
                     if self.waiting_bytes > WAITING {
-                        return Err(Broken("too much waits for a definition that was not sent again"));
+                        return Err(Broken(
+                            "too much waits for a definition that was not sent again",
+                        ));
                     }
                     self.waiting.push_back((what, body));
                 }
@@ -346,12 +393,18 @@ impl Far {
 
     /// Takes what does not wait.
     fn go_on(&mut self, requests: &mut Vec<u8>) -> Result<(), Broken> {
-        while let Some((what, body)) = self.waiting.front().filter(|_| requests.len() <= 2 * CREDIT as usize) {
+        while let Some((what, body)) = self
+            .waiting
+            .front()
+            .filter(|_| requests.len() <= 2 * CREDIT as usize)
+        {
             match *what {
                 KNOWN => {
                     let whole = body.len() == DEFINE + END + 16;
-                    let digest =
-                        body.last_chunk::<16>().filter(|_| whole).ok_or(Broken("a definition is too short"))?;
+                    let digest = body
+                        .last_chunk::<16>()
+                        .filter(|_| whole)
+                        .ok_or(Broken("a definition is too short"))?;
                     let kept = lock(&self.store).get(digest);
                     let Some(items) = kept else {
                         if self.asked != Some(*digest) {
@@ -366,8 +419,9 @@ impl Far {
                     self.asked = None;
                 }
                 DEFINITION => {
-                    let (head, items) =
-                        body.split_at_checked(DEFINE + END).ok_or(Broken("a definition is too short"))?;
+                    let (head, items) = body
+                        .split_at_checked(DEFINE + END)
+                        .ok_or(Broken("a definition is too short"))?;
                     requests.extend_from_slice(&head[..DEFINE]);
                     requests.extend_from_slice(items);
                     requests.extend_from_slice(&head[DEFINE..]);
@@ -427,7 +481,12 @@ mod tests {
     }
 
     /// What reaches the display, and how many bytes it took on the way.
-    fn through(near: &mut Near, far: &mut Far, pieces: &[&[u8]], kept: &SharedStore) -> (Vec<u8>, usize) {
+    fn through(
+        near: &mut Near,
+        far: &mut Far,
+        pieces: &[&[u8]],
+        kept: &SharedStore,
+    ) -> (Vec<u8>, usize) {
         let (mut came, mut sent) = (Vec::new(), 0);
         for piece in pieces {
             near.send(piece);
@@ -460,8 +519,16 @@ mod tests {
         assert!(came == one && next.is_greeted() && again < 80, "{again}");
         let mut forgets = Near::new(&KEY, sent);
         forgets.there.insert(digest(&one[DEFINE..one.len() - END]));
-        let (came, again) = through(&mut forgets, &mut Far::default(), &[&one, &same], &SharedStore::default());
-        assert!(came == [one.clone(), same].concat() && again < one.len() + 200, "{again}");
+        let (came, again) = through(
+            &mut forgets,
+            &mut Far::default(),
+            &[&one, &same],
+            &SharedStore::default(),
+        );
+        assert!(
+            came == [one.clone(), same].concat() && again < one.len() + 200,
+            "{again}"
+        );
     }
 
     #[test]
@@ -477,8 +544,15 @@ mod tests {
         (0..1000).for_each(|at| waiting.push(&change(at)));
         near.send_waiting(&mut waiting, usize::MAX);
         let sent = near.output();
-        let came = far.receive(&sent, |_| SharedStore::default()).expect("frames");
-        assert!(came == change(999).repeat(1000) && sent.len() < 60, "{} {}", came.len(), sent.len());
+        let came = far
+            .receive(&sent, |_| SharedStore::default())
+            .expect("frames");
+        assert!(
+            came == change(999).repeat(1000) && sent.len() < 60,
+            "{} {}",
+            came.len(),
+            sent.len()
+        );
         // A short frame brings no more than a client may send.
         let mut frame = Vec::new();
         put(&mut frame, REPEATED, &[&u16::MAX.to_be_bytes(), &[0; 1000]]);
@@ -493,16 +567,25 @@ mod tests {
             items[..4].copy_from_slice(&at.to_be_bytes());
             store.keep(&items);
         }
-        assert!(store.bytes <= KEPT && store.order.len() == store.definitions.len() && store.order.len() <= 128);
+        assert!(
+            store.bytes <= KEPT
+                && store.order.len() == store.definitions.len()
+                && store.order.len() <= 128
+        );
         let mut far = Far::default();
-        assert!(far.receive(&[BYTES, 0, 0, 1, 0], |_| SharedStore::default()).is_err());
+        assert!(
+            far.receive(&[BYTES, 0, 0, 1, 0], |_| SharedStore::default())
+                .is_err()
+        );
         let mut far = Far::default();
         let mut frames = Vec::new();
         put(&mut frames, HELLO, &[&MAGIC, &KEY]);
         put(&mut frames, KNOWN, &[&[0; DEFINE + END], &[9; 16]]);
         (0..5).for_each(|_| put(&mut frames, BYTES, &[&vec![0; LONGEST]]));
         assert_eq!(
-            far.receive(&frames, |_| SharedStore::default()).unwrap_err().words(),
+            far.receive(&frames, |_| SharedStore::default())
+                .unwrap_err()
+                .words(),
             "too much waits for a definition that was not sent again"
         );
     }

@@ -25,7 +25,11 @@ impl Pixels {
     pub fn new(width: u16, height: u16) -> Self {
         let (width, height) = (width.min(LARGEST), height.min(LARGEST));
         let bytes = vec![0; usize::from(width) * usize::from(height)];
-        Self { width: i32::from(width), height: i32::from(height), bytes }
+        Self {
+            width: i32::from(width),
+            height: i32::from(height),
+            bytes,
+        }
     }
 
     /// Width and height.
@@ -66,9 +70,16 @@ impl Pixels {
         }
         // All of it is inside: the place in the rows goes along, and of both next places the right one is taken.
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
-        let (right, down) = (dx.signum() as isize, dy.signum() as isize * self.width as isize);
+        let (right, down) = (
+            dx.signum() as isize,
+            dy.signum() as isize * self.width as isize,
+        );
         let (dx, dy) = (dx.unsigned_abs(), dy.unsigned_abs());
-        let (long, short, along) = if dx >= dy { (dx, dy, right) } else { (dy, dx, down) };
+        let (long, short, along) = if dx >= dy {
+            (dx, dy, right)
+        } else {
+            (dy, dx, down)
+        };
         let (both, back, mut rest) = (right + down, long - short, long / 2);
         let mut at = from.1 as isize * self.width as isize + from.0 as isize;
         // A range that includes its end asks each time whether it is over: a fifth of the time.
@@ -76,7 +87,11 @@ impl Pixels {
             if let Some(pixel) = self.bytes.get_mut(at as usize) {
                 *pixel = colour;
             }
-            (rest, at) = if rest < short { (rest + back, at + both) } else { (rest - short, at + along) };
+            (rest, at) = if rest < short {
+                (rest + back, at + both)
+            } else {
+                (rest - short, at + along)
+            };
         }
     }
 
@@ -84,14 +99,19 @@ impl Pixels {
     #[inline(never)]
     fn clipped(&mut self, (x0, y0): Point, (x1, y1): Point, colour: u8) {
         // Of a line that never comes into the window there is nothing to draw.
-        if x0.max(x1) < 0 || y0.max(y1) < 0 || x0.min(x1) >= self.width || y0.min(y1) >= self.height {
+        if x0.max(x1) < 0 || y0.max(y1) < 0 || x0.min(x1) >= self.width || y0.min(y1) >= self.height
+        {
             return;
         }
         let (dx, dy) = ((x1 - x0).abs(), (y1 - y0).abs());
         let (right, down) = ((x1 - x0).signum(), (y1 - y0).signum());
         // Each step goes along the longer way, and sometimes along the other too.
         let (long, short) = (dx.max(dy), dx.min(dy));
-        let (along, aside) = if dx >= dy { ((right, 0), (0, down)) } else { ((0, down), (right, 0)) };
+        let (along, aside) = if dx >= dy {
+            ((right, 0), (0, down))
+        } else {
+            ((0, down), (right, 0))
+        };
         let mut rest = long / 2;
         let (mut x, mut y) = (x0, y0);
         for _ in 0..=long {
@@ -118,7 +138,9 @@ impl Pixels {
         let many = (right - left + 1) as usize;
         for y in top..=bottom {
             let begin = (y * self.width + left) as usize;
-            let Some(row) = self.bytes.get_mut(begin..begin + many) else { return };
+            let Some(row) = self.bytes.get_mut(begin..begin + many) else {
+                return;
+            };
             match pattern[(y & 7) as usize] {
                 0xff => row.fill(colour),
                 0 => {}
@@ -149,12 +171,18 @@ impl Pixels {
             if !(0..self.height).contains(&y) {
                 continue;
             }
-            let bytes = row.iter().enumerate().map(|(at, byte)| (at, if at == last { byte & in_last } else { *byte }));
+            let bytes = row
+                .iter()
+                .enumerate()
+                .map(|(at, byte)| (at, if at == last { byte & in_last } else { *byte }));
             for (at, byte) in bytes.filter(|(_, byte)| *byte != 0) {
                 let left = x + 8 * at as i32;
                 if left >= 0 && left + 8 <= self.width {
                     let begin = (y * self.width + left) as usize;
-                    self.bytes.get_mut(begin..begin + 8).into_iter().for_each(|row| stippled(row, byte, colour));
+                    self.bytes
+                        .get_mut(begin..begin + 8)
+                        .into_iter()
+                        .for_each(|row| stippled(row, byte, colour));
                     continue;
                 }
                 for bit in (0..8).filter(|bit| byte & 0x80 >> bit != 0) {
@@ -168,12 +196,17 @@ impl Pixels {
 
     /// Lines from point to point.
     pub fn polyline(&mut self, points: &[Point], colour: u8) {
-        points.windows(2).for_each(|pair| self.vector(pair[0], pair[1], colour));
+        points
+            .windows(2)
+            .for_each(|pair| self.vector(pair[0], pair[1], colour));
     }
 
     /// The area within points, by the even-odd rule: pixels whose middle is inside.
     pub fn fill(&mut self, points: &[Point], colour: u8, stipple: u8) {
-        let (Some(top), Some(bottom)) = (points.iter().map(|p| p.1).min(), points.iter().map(|p| p.1).max()) else {
+        let (Some(top), Some(bottom)) = (
+            points.iter().map(|p| p.1).min(),
+            points.iter().map(|p| p.1).max(),
+        ) else {
             return;
         };
         let mut row = Vec::new();
@@ -193,19 +226,29 @@ impl Pixels {
 /// Where the edges of an area cross a row, in no order: of each the first pixel whose middle is right of it, at the middle of the row, the
 /// same whichever way the edge goes.
 fn crossings(points: &[Point], y: i32) -> impl Iterator<Item = i32> {
-    let ends = points.iter().zip(points.iter().skip(1).chain(points.first()));
-    ends.filter(move |(a, b)| (a.1 <= y) != (b.1 <= y)).map(move |(a, b)| {
-        let (above, below) = if a.1 < b.1 { (a, b) } else { (b, a) };
-        let (dx, dy) = (i64::from(below.0) - i64::from(above.0), i64::from(below.1) - i64::from(above.1));
-        let along = (2 * (i64::from(y) - i64::from(above.1)) + 1) * dx;
-        above.0 + (2 * along + 2 * dy - 1).div_euclid(4 * dy) as i32
-    })
+    let ends = points
+        .iter()
+        .zip(points.iter().skip(1).chain(points.first()));
+    ends.filter(move |(a, b)| (a.1 <= y) != (b.1 <= y))
+        .map(move |(a, b)| {
+            let (above, below) = if a.1 < b.1 { (a, b) } else { (b, a) };
+            let (dx, dy) = (
+                i64::from(below.0) - i64::from(above.0),
+                i64::from(below.1) - i64::from(above.1),
+            );
+            let along = (2 * (i64::from(y) - i64::from(above.1)) + 1) * dx;
+            above.0 + (2 * along + 2 * dy - 1).div_euclid(4 * dy) as i32
+        })
 }
 
 /// Whether a pixel is one that [`Pixels::fill`] paints, where no stipple leaves it out.
 #[must_use]
 pub(crate) fn is_filled(points: &[Point], (x, y): Point) -> bool {
-    crossings(points, y).filter(|crossing| *crossing <= x).count() % 2 == 1
+    crossings(points, y)
+        .filter(|crossing| *crossing <= x)
+        .count()
+        % 2
+        == 1
 }
 
 /// Sets the pixels of a row whose bits are set in a pattern that is repeated, the highest bit first.
@@ -239,12 +282,19 @@ fn spread(bits: u8) -> u64 {
 #[must_use]
 pub fn spline(points: &[Point]) -> Vec<Point> {
     const STEPS: i64 = 16;
-    let (Some(first), Some(last)) = (points.first(), points.last()) else { return Vec::new() };
+    let (Some(first), Some(last)) = (points.first(), points.last()) else {
+        return Vec::new();
+    };
     if points.len() < 3 {
         return points.to_vec();
     }
     // In halves of a pixel, so that middles are whole.
-    let middle = |a: &Point, b: &Point| (i64::from(a.0) + i64::from(b.0), i64::from(a.1) + i64::from(b.1));
+    let middle = |a: &Point, b: &Point| {
+        (
+            i64::from(a.0) + i64::from(b.0),
+            i64::from(a.1) + i64::from(b.1),
+        )
+    };
     let mut out = vec![*first];
     for three in points.windows(3) {
         let (from, to) = (middle(&three[0], &three[1]), middle(&three[1], &three[2]));
@@ -254,7 +304,10 @@ pub fn spline(points: &[Point]) -> Vec<Point> {
             let mix = |a: i64, b: i64, c: i64| {
                 (rest * rest * a + 2 * rest * step * b + step * step * c) / (2 * STEPS * STEPS)
             };
-            out.push((mix(from.0, over.0, to.0) as i32, mix(from.1, over.1, to.1) as i32));
+            out.push((
+                mix(from.0, over.0, to.0) as i32,
+                mix(from.1, over.1, to.1) as i32,
+            ));
         }
     }
     out.push(*last);
@@ -283,7 +336,10 @@ pub fn palette() -> Vec<[u8; 3]> {
         [0xad, 0xb5, 0xbd],
         [0xde, 0xe2, 0xe6],
     ];
-    FIRST.into_iter().chain((16..=255).map(|grey| [grey; 3])).collect()
+    FIRST
+        .into_iter()
+        .chain((16..=255).map(|grey| [grey; 3]))
+        .collect()
 }
 
 /// The pixels as PNG.
@@ -300,7 +356,13 @@ pub fn png(pixels: &Pixels) -> Result<Vec<u8>, String> {
     encoder.set_palette(palette().concat());
     let mut writer = encoder.write_header().map_err(failed)?;
     let one = [0];
-    writer.write_image_data(if pixels.bytes.is_empty() { &one } else { &pixels.bytes }).map_err(failed)?;
+    writer
+        .write_image_data(if pixels.bytes.is_empty() {
+            &one
+        } else {
+            &pixels.bytes
+        })
+        .map_err(failed)?;
     writer.finish().map_err(failed)?;
     Ok(out)
 }
@@ -310,16 +372,32 @@ mod tests {
     use super::*;
 
     fn shown(pixels: &Pixels) -> Vec<String> {
-        let row = |row: &[u8]| row.iter().map(|pixel| if *pixel == 0 { '.' } else { '#' }).collect();
-        pixels.bytes.chunks(pixels.width as usize).map(row).collect()
+        let row = |row: &[u8]| {
+            row.iter()
+                .map(|pixel| if *pixel == 0 { '.' } else { '#' })
+                .collect()
+        };
+        pixels
+            .bytes
+            .chunks(pixels.width as usize)
+            .map(row)
+            .collect()
     }
 
     #[test]
     fn a_vector_has_both_ends_whichever_way_it_goes() {
         let mut pixels = Pixels::new(7, 4);
         pixels.vector((0, 0), (6, 3), 1);
-        assert_eq!(shown(&pixels), ["##.....", "..##...", "....##.", "......#"].map(|row| row.to_owned()));
-        for (from, to) in [((0, 3), (6, 0)), ((6, 0), (0, 3)), ((3, 3), (3, 0)), ((2, 2), (2, 2))] {
+        assert_eq!(
+            shown(&pixels),
+            ["##.....", "..##...", "....##.", "......#"].map(|row| row.to_owned())
+        );
+        for (from, to) in [
+            ((0, 3), (6, 0)),
+            ((6, 0), (0, 3)),
+            ((3, 3), (3, 0)),
+            ((2, 2), (2, 2)),
+        ] {
             let mut pixels = Pixels::new(7, 4);
             pixels.vector(from, to, 1);
             assert_eq!((pixels.at(from), pixels.at(to)), (Some(1), Some(1)));
@@ -330,14 +408,20 @@ mod tests {
     fn rectangles_are_clipped_and_stipples_lie_fast() {
         let mut pixels = Pixels::new(10, 3);
         pixels.rectangle((8, 1), (-5, 9), 1, 0);
-        assert_eq!(shown(&pixels), ["..........", "#########.", "#########."].map(|row| row.to_owned()));
+        assert_eq!(
+            shown(&pixels),
+            ["..........", "#########.", "#########."].map(|row| row.to_owned())
+        );
         // Two halves of a stippled area are one.
         let (mut whole, mut halves) = (Pixels::new(40, 9), Pixels::new(40, 9));
         whole.rectangle((1, 0), (38, 8), 1, 1);
         halves.rectangle((1, 0), (13, 8), 1, 1);
         halves.rectangle((14, 0), (38, 8), 1, 1);
         assert_eq!(whole, halves);
-        assert_eq!(whole.bytes.iter().filter(|pixel| **pixel == 1).count(), 38 * 9 / 4);
+        assert_eq!(
+            whole.bytes.iter().filter(|pixel| **pixel == 1).count(),
+            38 * 9 / 4
+        );
     }
 
     #[test]
@@ -346,7 +430,10 @@ mod tests {
         pixels.text((-4, -3), b"AB", 1);
         pixels.text((14, 10), b"WW", 1);
         pixels.fill(&[(2, 2), (12, 2), (12, 12), (2, 12)], 2, 0);
-        assert_eq!((pixels.at((2, 2)), pixels.at((11, 11)), pixels.at((12, 12))), (Some(2), Some(2), Some(0)));
+        assert_eq!(
+            (pixels.at((2, 2)), pixels.at((11, 11)), pixels.at((12, 12))),
+            (Some(2), Some(2), Some(0))
+        );
         assert!(png(&pixels).unwrap().starts_with(b"\x89PNG"));
     }
 
@@ -354,22 +441,41 @@ mod tests {
     fn bits_behind_a_row_are_not_painted() {
         for (width, left) in (1..=24).flat_map(|width| (-9..12).map(move |left| (width, left))) {
             let mut pixels = Pixels::new(20, 3);
-            pixels.bits((left, 1), &[0xff; 6][..2 * usize::div_ceil(width, 8)], width, 1);
+            pixels.bits(
+                (left, 1),
+                &[0xff; 6][..2 * usize::div_ceil(width, 8)],
+                width,
+                1,
+            );
             let is_of_it = |x: i32| (left..left + width as i32).contains(&x);
-            let row: String = (0..20).map(|x| if is_of_it(x) { '#' } else { '.' }).collect();
-            assert_eq!(shown(&pixels), [".".repeat(20), row.clone(), row], "{width} at {left}");
+            let row: String = (0..20)
+                .map(|x| if is_of_it(x) { '#' } else { '.' })
+                .collect();
+            assert_eq!(
+                shown(&pixels),
+                [".".repeat(20), row.clone(), row],
+                "{width} at {left}"
+            );
         }
     }
 
     #[test]
     fn areas_beside_each_other_fit_whichever_way_their_points_go() {
-        let (one, other) = ([(0, 0), (10, 0), (40, 100), (0, 100)], [(10, 0), (200, 0), (200, 100), (40, 100)]);
+        let (one, other) = (
+            [(0, 0), (10, 0), (40, 100), (0, 100)],
+            [(10, 0), (200, 0), (200, 100), (40, 100)],
+        );
         let turned: Vec<Point> = one.iter().rev().copied().collect();
         for first in [&one[..], &turned] {
             let (mut a, mut b) = (Pixels::new(200, 100), Pixels::new(200, 100));
             a.fill(first, 1, 0);
             b.fill(&other, 1, 0);
-            let seen = a.bytes.iter().zip(&b.bytes).filter(|(a, b)| (**a == 1) != (**b == 1)).count();
+            let seen = a
+                .bytes
+                .iter()
+                .zip(&b.bytes)
+                .filter(|(a, b)| (**a == 1) != (**b == 1))
+                .count();
             assert_eq!(seen, 200 * 100);
         }
     }

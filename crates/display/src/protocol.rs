@@ -159,7 +159,9 @@ impl Malformed {
             Self::Form(number) => format!("a message of operation {number} has a wrong length"),
             Self::Magic => "it does not begin as a client of a display does".to_owned(),
             Self::Version(version) => {
-                format!("it speaks version {version} of the protocol, and this is version {VERSION}")
+                format!(
+                    "it speaks version {version} of the protocol, and this is version {VERSION}"
+                )
             }
         }
     }
@@ -183,7 +185,10 @@ pub fn put_plain(out: &mut Vec<u8>, items: &[(Item, Vec<u8>)]) -> bool {
         let begin = out.len();
         out.resize(begin + items.len() * PLAIN_BYTES, 0);
         let (messages, _) = out[begin..].as_chunks_mut::<PLAIN_BYTES>();
-        messages.iter_mut().zip(items).for_each(|(message, (item, _))| *message = plain(item, false));
+        messages
+            .iter_mut()
+            .zip(items)
+            .for_each(|(message, (item, _))| *message = plain(item, false));
     }
     is_plain
 }
@@ -202,7 +207,9 @@ fn plain(item: &Item, wants_answer: bool) -> [u8; PLAIN_BYTES] {
 #[inline]
 #[must_use]
 pub fn take_plain(message: &[u8; PLAIN_BYTES]) -> Option<Item> {
-    let ([ADD, kind, 0, 20], wire) = message.split_first_chunk::<HEAD_BYTES>()? else { return None };
+    let ([ADD, kind, 0, 20], wire) = message.split_first_chunk::<HEAD_BYTES>()? else {
+        return None;
+    };
     let drawn = match kind & 0xf {
         1 => Kind::Vector,
         2 => Kind::Rectangle,
@@ -220,14 +227,21 @@ pub const fn begins_hello(first: u8) -> bool {
 /// Bytes that a message has, as far as what is there of it says: its head's, or all of them.
 #[must_use]
 pub fn needed(message: &[u8]) -> usize {
-    let length = message.get(2..HEAD_BYTES).map_or(0, |two| usize::from(u16::from_be_bytes([two[0], two[1]])));
+    let length = message
+        .get(2..HEAD_BYTES)
+        .map_or(0, |two| usize::from(u16::from_be_bytes([two[0], two[1]])));
     length.max(HEAD_BYTES)
 }
 
 fn put_any(out: &mut Vec<u8>, request: &Request<'_>, wants_answer: bool) {
     let begin = out.len();
     let (operation, kind) = numbers(request);
-    out.extend([operation | if wants_answer { ANSWER } else { 0 }, kind, 0, 0]);
+    out.extend([
+        operation | if wants_answer { ANSWER } else { 0 },
+        kind,
+        0,
+        0,
+    ]);
     match request {
         Request::Hello { version, token } => {
             out.extend(MAGIC);
@@ -302,12 +316,16 @@ const fn kind_byte(item: &Item) -> u8 {
 /// # Errors
 /// When it is no message.
 pub fn take(bytes: &[u8]) -> Result<Option<(Request<'_>, bool, usize)>, Malformed> {
-    let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else { return Ok(None) };
+    let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else {
+        return Ok(None);
+    };
     let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
     if length < HEAD_BYTES {
         return Err(Malformed::Length);
     }
-    let Some(body) = bytes.get(HEAD_BYTES..length) else { return Ok(None) };
+    let Some(body) = bytes.get(HEAD_BYTES..length) else {
+        return Ok(None);
+    };
     let request = request(head[0] & !ANSWER, head[1], body)?;
     Ok(Some((request, head[0] & ANSWER != 0, length)))
 }
@@ -315,12 +333,21 @@ pub fn take(bytes: &[u8]) -> Result<Option<(Request<'_>, bool, usize)>, Malforme
 fn request(operation: u8, kind: u8, body: &[u8]) -> Result<Request<'_>, Malformed> {
     let wrong = Malformed::Form(operation);
     let number = || body.try_into().map(u32::from_be_bytes).map_err(|_| wrong);
-    let nothing = |request| if body.is_empty() { Ok(request) } else { Err(wrong) };
+    let nothing = |request| {
+        if body.is_empty() {
+            Ok(request)
+        } else {
+            Err(wrong)
+        }
+    };
     Ok(match operation {
         1 => {
             let rest = body.strip_prefix(&MAGIC).ok_or(Malformed::Magic)?;
             let (version, token) = rest.split_at_checked(2).ok_or(wrong)?;
-            Request::Hello { version: u16::from_be_bytes([version[0], version[1]]), token }
+            Request::Hello {
+                version: u16::from_be_bytes([version[0], version[1]]),
+                token,
+            }
         }
         2 => Request::DefineSymbol(number()?),
         3 => Request::EditSymbol(number()?),
@@ -329,18 +356,26 @@ fn request(operation: u8, kind: u8, body: &[u8]) -> Result<Request<'_>, Malforme
         6 | 7 => {
             let (wire, bytes) = body.split_first_chunk::<WIRE_BYTES>().ok_or(wrong)?;
             let item = Item::from_wire(Kind::of(kind & 0xf).ok_or(wrong)?, kind >> 4, wire);
-            if operation == 6 { Request::AddItem(item, bytes) } else { Request::ChangeItem(item, bytes) }
+            if operation == 6 {
+                Request::AddItem(item, bytes)
+            } else {
+                Request::ChangeItem(item, bytes)
+            }
         }
         8 => Request::DeleteItem(number()?),
         9 => {
             let (size, title) = body.split_first_chunk::<8>().ok_or(wrong)?;
             let window = u32::from_be_bytes([size[0], size[1], size[2], size[3]]);
-            let size = (u16::from_be_bytes([size[4], size[5]]), u16::from_be_bytes([size[6], size[7]]));
+            let size = (
+                u16::from_be_bytes([size[4], size[5]]),
+                u16::from_be_bytes([size[6], size[7]]),
+            );
             Request::CreateWindow(window, size, title)
         }
         10 => {
             let all: &[u8; 14] = body.try_into().map_err(|_| wrong)?;
-            let long = |at: usize| u32::from_be_bytes([all[at], all[at + 1], all[at + 2], all[at + 3]]);
+            let long =
+                |at: usize| u32::from_be_bytes([all[at], all[at + 1], all[at + 2], all[at + 3]]);
             let short = |at: usize| [all[at], all[at + 1]];
             let at = (i16::from_be_bytes(short(8)), i16::from_be_bytes(short(10)));
             Request::DisplayView(long(0), long(4), at, u16::from_be_bytes(short(12)))
@@ -377,11 +412,21 @@ impl Answer {
             Self::Credit(bytes) => out.extend(bytes.to_be_bytes()),
             Self::Synced { token, stamps } => {
                 out.extend(token.to_be_bytes());
-                for stamp in [stamps.parsed, stamps.stored, stamps.rendered, stamps.presented] {
+                for stamp in [
+                    stamps.parsed,
+                    stamps.stored,
+                    stamps.rendered,
+                    stamps.presented,
+                ] {
                     out.extend(stamp.to_be_bytes());
                 }
             }
-            Self::Input { window, input, dropped, hits } => {
+            Self::Input {
+                window,
+                input,
+                dropped,
+                hits,
+            } => {
                 out.extend(window.to_be_bytes());
                 out.extend(input.value().to_be_bytes());
                 out.extend(dropped.to_be_bytes());
@@ -399,12 +444,16 @@ impl Answer {
     /// # Errors
     /// When it is none.
     pub fn take(bytes: &[u8]) -> Result<Option<(Self, usize)>, Malformed> {
-        let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else { return Ok(None) };
+        let Some((head, _)) = bytes.split_at_checked(HEAD_BYTES) else {
+            return Ok(None);
+        };
         let length = usize::from(u16::from_be_bytes([head[2], head[3]]));
         if length < HEAD_BYTES {
             return Err(Malformed::Length);
         }
-        let Some(body) = bytes.get(HEAD_BYTES..length) else { return Ok(None) };
+        let Some(body) = bytes.get(HEAD_BYTES..length) else {
+            return Ok(None);
+        };
         Ok(Some((answer(head[0], head[1], body)?, length)))
     }
 }
@@ -424,19 +473,35 @@ fn answer(operation: u8, kind: u8, body: &[u8]) -> Result<Answer, Malformed> {
             [high, low, ..] if u16::from_be_bytes([*high, *low]) != VERSION => {
                 return Err(Malformed::Version(u16::from_be_bytes([*high, *low])));
             }
-            _ => Answer::Welcome { credit: long(2)?, client: stamp(6)? },
+            _ => Answer::Welcome {
+                credit: long(2)?,
+                client: stamp(6)?,
+            },
         },
         66 => Answer::Done,
-        67 => Answer::Refused { request: long(0)?, why: kind },
+        67 => Answer::Refused {
+            request: long(0)?,
+            why: kind,
+        },
         68 => Answer::Credit(long(0)?),
         69 => {
-            let stamps = Stamps { parsed: stamp(4)?, stored: stamp(12)?, rendered: stamp(20)?, presented: stamp(28)? };
-            Answer::Synced { token: long(0)?, stamps }
+            let stamps = Stamps {
+                parsed: stamp(4)?,
+                stored: stamp(12)?,
+                rendered: stamp(20)?,
+                presented: stamp(28)?,
+            };
+            Answer::Synced {
+                token: long(0)?,
+                stamps,
+            }
         }
         70 => {
             let hits = body.get(12..).ok_or(wrong)?.chunks_exact(8);
             let hit = |eight: &[u8]| {
-                let long = |at: usize| u32::from_be_bytes([eight[at], eight[at + 1], eight[at + 2], eight[at + 3]]);
+                let long = |at: usize| {
+                    u32::from_be_bytes([eight[at], eight[at + 1], eight[at + 2], eight[at + 3]])
+                };
                 (long(0), long(4))
             };
             Answer::Input {
@@ -463,7 +528,9 @@ impl Input {
     const fn value(self) -> u32 {
         match self {
             Self::Key(key) => key,
-            Self::Move(x, y) | Self::Press(x, y) | Self::Release(x, y) => (x as u16 as u32) << 16 | y as u16 as u32,
+            Self::Move(x, y) | Self::Press(x, y) | Self::Release(x, y) => {
+                (x as u16 as u32) << 16 | y as u16 as u32
+            }
         }
     }
 
@@ -496,7 +563,10 @@ mod tests {
     fn requests_come_back_as_they_went() {
         let item = Item::drawn(Kind::Text, 5, (-1, 2), (3, -4)).stippled(3);
         let all = [
-            Request::Hello { version: VERSION, token: b"0123456789abcdef" },
+            Request::Hello {
+                version: VERSION,
+                token: b"0123456789abcdef",
+            },
             Request::DefineSymbol(1),
             Request::EditSymbol(2),
             Request::EndSymbol,
@@ -512,7 +582,9 @@ mod tests {
             Request::Sync(77),
         ];
         let mut bytes = Vec::new();
-        all.iter().zip([true, false].into_iter().cycle()).for_each(|(one, wants)| put(&mut bytes, one, wants));
+        all.iter()
+            .zip([true, false].into_iter().cycle())
+            .for_each(|(one, wants)| put(&mut bytes, one, wants));
         let mut rest = bytes.as_slice();
         for (one, wants) in all.iter().zip([true, false].into_iter().cycle()) {
             let (read, wanted, length) = take(rest).unwrap().unwrap();
@@ -522,32 +594,70 @@ mod tests {
         }
         assert!(rest.is_empty());
         let mut vector = Vec::new();
-        put(&mut vector, &Request::AddItem(Item::drawn(Kind::Vector, 1, (0, 0), (9, 9)), b""), false);
+        put(
+            &mut vector,
+            &Request::AddItem(Item::drawn(Kind::Vector, 1, (0, 0), (9, 9)), b""),
+            false,
+        );
         assert_eq!(vector.len(), 20);
     }
 
     #[test]
     fn plain_items_together_are_the_bytes_of_each() {
-        let items = [1, 2, 3].map(|id| (Item::drawn(Kind::Rectangle, id, (-1, 2), (9, -9)).stippled(1), Vec::new()));
+        let items = [1, 2, 3].map(|id| {
+            (
+                Item::drawn(Kind::Rectangle, id, (-1, 2), (9, -9)).stippled(1),
+                Vec::new(),
+            )
+        });
         let (mut together, mut each) = (vec![7], vec![7]);
         assert!(put_plain(&mut together, &items));
-        items.iter().for_each(|(item, held)| put(&mut each, &Request::AddItem(*item, held), false));
+        items
+            .iter()
+            .for_each(|(item, held)| put(&mut each, &Request::AddItem(*item, held), false));
         assert_eq!(together, each);
-        let letters = (Item::drawn(Kind::Text, 9, (1, 2), (0, 0)), b"letters".to_vec());
-        assert!(!put_plain(&mut together, &[&items[..], &[letters]].concat()));
+        let letters = (
+            Item::drawn(Kind::Text, 9, (1, 2), (0, 0)),
+            b"letters".to_vec(),
+        );
+        assert!(!put_plain(
+            &mut together,
+            &[&items[..], &[letters]].concat()
+        ));
         assert_eq!(together, each);
     }
 
     #[test]
     fn answers_come_back_as_they_went() {
         let all = [
-            Answer::Welcome { credit: 1 << 20, client: 7 },
+            Answer::Welcome {
+                credit: 1 << 20,
+                client: 7,
+            },
             Answer::Done,
             Answer::Refused { request: 9, why: 4 },
             Answer::Credit(65_536),
-            Answer::Synced { token: 3, stamps: Stamps { parsed: 1, stored: 2, rendered: 3, presented: u64::MAX } },
-            Answer::Input { window: 1, input: Input::Press(-5, 6), dropped: 1 << 16, hits: vec![(1, 2), (3, 4)] },
-            Answer::Input { window: 1, input: Input::Key(0x1f600), dropped: 0, hits: Vec::new() },
+            Answer::Synced {
+                token: 3,
+                stamps: Stamps {
+                    parsed: 1,
+                    stored: 2,
+                    rendered: 3,
+                    presented: u64::MAX,
+                },
+            },
+            Answer::Input {
+                window: 1,
+                input: Input::Press(-5, 6),
+                dropped: 1 << 16,
+                hits: vec![(1, 2), (3, 4)],
+            },
+            Answer::Input {
+                window: 1,
+                input: Input::Key(0x1f600),
+                dropped: 0,
+                hits: Vec::new(),
+            },
         ];
         let mut bytes = Vec::new();
         all.iter().for_each(|one| one.put(&mut bytes));

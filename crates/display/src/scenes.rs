@@ -29,7 +29,10 @@ pub fn polygon() -> Vec<Item> {
         (at(angle.cos()), at(angle.sin()))
     };
     let pairs = (0..CORNERS).flat_map(|from| (from + 1..CORNERS).map(move |to| (from, to)));
-    pairs.zip(1..).map(|((from, to), id)| Item::drawn(Kind::Vector, id, corner(from), corner(to))).collect()
+    pairs
+        .zip(1..)
+        .map(|((from, to), id)| Item::drawn(Kind::Vector, id, corner(from), corner(to)))
+        .collect()
 }
 
 /// The rectangles of a contact cut: diffusion, metal, and the cut through them.
@@ -73,19 +76,29 @@ const OWN: [(i16, i16, i16, i16, u8); 20] = [
 /// Where its two contact cuts are: to the supply and to ground.
 const CUTS: [(i16, i16); 2] = [(28, 0), (28, 68)];
 
-fn rectangle((left, top, right, bottom, layer): (i16, i16, i16, i16, u8), id: u32, at: (i16, i16)) -> Item {
+fn rectangle(
+    (left, top, right, bottom, layer): (i16, i16, i16, i16, u8),
+    id: u32,
+    at: (i16, i16),
+) -> Item {
     let corners = ((left + at.0, top + at.1), (right + at.0, bottom + at.1));
     let colour = if layer == 0 { 1 } else { u32::from(layer) + 1 };
-    Item { data: colour, ..Item::drawn(Kind::Rectangle, id, corners.0, corners.1).stippled(layer) }
+    Item {
+        data: colour,
+        ..Item::drawn(Kind::Rectangle, id, corners.0, corners.1).stippled(layer)
+    }
 }
 
 /// An array of inverters of which every rectangle is an item of its own: 780.
 #[must_use]
 pub fn inverters() -> Vec<Item> {
-    let places = (0..ARRAY.1).flat_map(|row| (0..ARRAY.0).map(move |column| (column * PITCH.0, row * PITCH.1)));
+    let places = (0..ARRAY.1)
+        .flat_map(|row| (0..ARRAY.0).map(move |column| (column * PITCH.0, row * PITCH.1)));
     let mut items = Vec::new();
     for (x, y) in places {
-        let cuts = CUTS.into_iter().flat_map(|(left, top)| cut().map(|one| (one, (x + left, y + top))));
+        let cuts = CUTS
+            .into_iter()
+            .flat_map(|(left, top)| cut().map(|one| (one, (x + left, y + top))));
         for (one, at) in OWN.into_iter().map(|one| (one, (x, y))).chain(cuts) {
             items.push(rectangle(one, items.len() as u32 + 1, at));
         }
@@ -97,11 +110,27 @@ pub fn inverters() -> Vec<Item> {
 #[must_use]
 pub fn structured_inverters(numbers: [u32; 3]) -> [Vec<Item>; 3] {
     let [cut_number, inverter_number, _] = numbers;
-    let cut = cut().into_iter().zip(1..).map(|(one, id)| rectangle(one, id, (0, 0))).collect();
-    let mut inverter: Vec<Item> = OWN.into_iter().zip(1..).map(|(one, id)| rectangle(one, id, (0, 0))).collect();
-    inverter.extend(CUTS.into_iter().zip(OWN.len() as u32 + 1..).map(|((x, y), id)| Item::call(id, cut_number, x, y)));
-    let places = (0..ARRAY.1).flat_map(|row| (0..ARRAY.0).map(move |column| (column * PITCH.0, row * PITCH.1)));
-    let array = places.zip(1..).map(|((x, y), id)| Item::call(id, inverter_number, x, y)).collect();
+    let cut = cut()
+        .into_iter()
+        .zip(1..)
+        .map(|(one, id)| rectangle(one, id, (0, 0)))
+        .collect();
+    let mut inverter: Vec<Item> = OWN
+        .into_iter()
+        .zip(1..)
+        .map(|(one, id)| rectangle(one, id, (0, 0)))
+        .collect();
+    inverter.extend(
+        CUTS.into_iter()
+            .zip(OWN.len() as u32 + 1..)
+            .map(|((x, y), id)| Item::call(id, cut_number, x, y)),
+    );
+    let places = (0..ARRAY.1)
+        .flat_map(|row| (0..ARRAY.0).map(move |column| (column * PITCH.0, row * PITCH.1)));
+    let array = places
+        .zip(1..)
+        .map(|((x, y), id)| Item::call(id, inverter_number, x, y))
+        .collect();
     [cut, inverter, array]
 }
 
@@ -114,7 +143,9 @@ mod tests {
 
     fn symbol(items: &[Item]) -> Symbol {
         let mut symbol = Symbol::default();
-        items.iter().for_each(|item| symbol.add(*item, &[]).unwrap());
+        items
+            .iter()
+            .for_each(|item| symbol.add(*item, &[]).unwrap());
         symbol
     }
 
@@ -122,8 +153,14 @@ mod tests {
     fn the_pictures_have_as_many_items_as_the_paper_says_and_take_as_much_memory() {
         let (polygon, array) = (polygon(), inverters());
         assert_eq!((polygon.len(), array.len()), (VECTORS, 780));
-        assert_eq!((symbol(&polygon).memory(), symbol(&array).memory()), (12_600, 15_600));
-        let long: f64 = polygon.iter().map(|v| f64::from(v.x1 - v.x0).hypot(f64::from(v.y1 - v.y0))).sum();
+        assert_eq!(
+            (symbol(&polygon).memory(), symbol(&array).memory()),
+            (12_600, 15_600)
+        );
+        let long: f64 = polygon
+            .iter()
+            .map(|v| f64::from(v.x1 - v.x0).hypot(f64::from(v.y1 - v.y0)))
+            .sum();
         // Printed: 288,364 pixels.
         assert!((long / 288_364.0 - 1.0).abs() < 0.002, "{long}");
         let [cut, inverter, calls] = structured_inverters([1, 2, 3]);
@@ -139,10 +176,17 @@ mod tests {
         for (number, items) in (1..).zip(structured_inverters([1, 2, 3])) {
             symbols.put(&limits, number, symbol(&items)).unwrap();
         }
-        let place = Place { at: (0, 0), scale: 256, turns: 0 };
+        let place = Place {
+            at: (0, 0),
+            scale: 256,
+            turns: 0,
+        };
         let (mut plain, mut structured) = (Pixels::new(400, 400), Pixels::new(400, 400));
         assert_eq!(draw::symbol(&mut plain, &symbols, 9, place), (780, true));
-        assert_eq!(draw::symbol(&mut structured, &symbols, 3, place), (780 + 30 + 60, true));
+        assert_eq!(
+            draw::symbol(&mut structured, &symbols, 3, place),
+            (780 + 30 + 60, true)
+        );
         assert_eq!(plain, structured);
     }
 }

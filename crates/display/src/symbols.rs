@@ -26,7 +26,11 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { bytes: 64 << 20, symbols: 65_536, windows: 16 }
+        Self {
+            bytes: 64 << 20,
+            symbols: 65_536,
+            windows: 16,
+        }
     }
 }
 
@@ -73,10 +77,14 @@ impl Refusal {
             Self::NoWindow => "there is no such window",
             Self::TooMany => "there are as many as there may be",
             Self::Order => "the request does not fit what is open",
-            Self::TooMuch => "a picture has more than the display draws of one: the rest is left out",
+            Self::TooMuch => {
+                "a picture has more than the display draws of one: the rest is left out"
+            }
             Self::NoDisplay => "no display answers the agent that this client is connected to",
             Self::Bytes => "the item's bytes do not fit its kind",
-            Self::Work => "looking through the symbols takes more work than the display does at once",
+            Self::Work => {
+                "looking through the symbols takes more work than the display does at once"
+            }
         }
     }
 
@@ -144,7 +152,10 @@ impl Symbol {
     /// What an item holds.
     #[must_use]
     pub fn bytes_of(&self, item: &Item) -> &[u8] {
-        usize::from(item.bytes).checked_sub(1).and_then(|at| self.held.get(at)).map_or(&[], |bytes| bytes)
+        usize::from(item.bytes)
+            .checked_sub(1)
+            .and_then(|at| self.held.get(at))
+            .map_or(&[], |bytes| bytes)
     }
 
     /// Bytes of memory that it takes.
@@ -158,7 +169,11 @@ impl Symbol {
     /// Bytes of memory that one more item takes, which holds these.
     #[must_use]
     pub fn growth(&self, item: &Item, bytes: &[u8]) -> usize {
-        let held = if bytes.is_empty() { 0 } else { bytes.len() + size_of::<Box<[u8]>>() };
+        let held = if bytes.is_empty() {
+            0
+        } else {
+            bytes.len() + size_of::<Box<[u8]>>()
+        };
         let entries = match &self.index {
             Some(_) => 1,
             None if self.grows(item.id) => 0,
@@ -198,8 +213,14 @@ impl Symbol {
         }
         let bytes = self.hold(bytes)?;
         if !grows {
-            let all = self.items.iter().enumerate().filter(|(_, item)| item.kind.is_some());
-            let index = self.index.get_or_insert_with(|| all.map(|(at, item)| (item.id, at as u32)).collect());
+            let all = self
+                .items
+                .iter()
+                .enumerate()
+                .filter(|(_, item)| item.kind.is_some());
+            let index = self
+                .index
+                .get_or_insert_with(|| all.map(|(at, item)| (item.id, at as u32)).collect());
             index.insert(item.id, self.items.len() as u32);
         }
         self.may_call |= item.kind == Some(Kind::Call);
@@ -243,7 +264,11 @@ impl Symbol {
         fits(&item, bytes)?;
         let at = self.place(item.id).ok_or(Refusal::NoItem)?;
         let before = usize::from(self.items[at].bytes);
-        let bytes = match before.checked_sub(1).and_then(|at| self.held.get_mut(at)).filter(|_| !bytes.is_empty()) {
+        let bytes = match before
+            .checked_sub(1)
+            .and_then(|at| self.held.get_mut(at))
+            .filter(|_| !bytes.is_empty())
+        {
             Some(held) => {
                 self.held_bytes = self.held_bytes + bytes.len() - held.len();
                 *held = bytes.into();
@@ -264,7 +289,10 @@ impl Symbol {
         let at = self.place(id).ok_or(Refusal::NoItem)?;
         let item = &mut self.items[at];
         item.kind = None;
-        if let Some(held) = usize::from(item.bytes).checked_sub(1).and_then(|at| self.held.get_mut(at)) {
+        if let Some(held) = usize::from(item.bytes)
+            .checked_sub(1)
+            .and_then(|at| self.held.get_mut(at))
+        {
             self.held_bytes -= held.len();
             *held = Box::default();
         }
@@ -280,21 +308,42 @@ impl Symbol {
         self.items.retain(|item| item.kind.is_some());
         for item in &mut self.items {
             if let Some(at) = usize::from(item.bytes).checked_sub(1) {
-                held.push(self.held.get_mut(at).map(std::mem::take).unwrap_or_default());
+                held.push(
+                    self.held
+                        .get_mut(at)
+                        .map(std::mem::take)
+                        .unwrap_or_default(),
+                );
                 item.bytes = held.len() as u16;
             }
         }
         (self.held, self.gone) = (held, 0);
-        self.held_bytes = self.held.iter().map(|bytes| bytes.len() + size_of::<Box<[u8]>>()).sum();
+        self.held_bytes = self
+            .held
+            .iter()
+            .map(|bytes| bytes.len() + size_of::<Box<[u8]>>())
+            .sum();
         if let Some(index) = &mut self.index {
-            *index = self.items.iter().zip(0..).map(|(item, at)| (item.id, at)).collect();
+            *index = self
+                .items
+                .iter()
+                .zip(0..)
+                .map(|(item, at)| (item.id, at))
+                .collect();
         }
     }
 
     /// The symbols that it calls.
     pub fn calls(&self) -> impl Iterator<Item = u32> {
-        let items = if self.may_call { self.items.as_slice() } else { &[] };
-        items.iter().filter(|item| item.kind == Some(Kind::Call)).map(|item| item.data)
+        let items = if self.may_call {
+            self.items.as_slice()
+        } else {
+            &[]
+        };
+        items
+            .iter()
+            .filter(|item| item.kind == Some(Kind::Call))
+            .map(|item| item.data)
     }
 }
 
@@ -308,19 +357,31 @@ fn is_drawable(item: &Item) -> bool {
 }
 
 fn fits(item: &Item, bytes: &[u8]) -> Result<(), Refusal> {
-    let Some(kind) = item.kind else { return Err(Refusal::Bytes) };
-    let is_in_range = if kind == Kind::Call { item.x1 > 0 } else { is_drawable(item) };
+    let Some(kind) = item.kind else {
+        return Err(Refusal::Bytes);
+    };
+    let is_in_range = if kind == Kind::Call {
+        item.x1 > 0
+    } else {
+        is_drawable(item)
+    };
     let is_right = is_in_range
         && match kind {
             Kind::Text => true,
-            Kind::Polyline | Kind::Spline | Kind::Fill => bytes.len().is_multiple_of(4) && !bytes.is_empty(),
+            Kind::Polyline | Kind::Spline | Kind::Fill => {
+                bytes.len().is_multiple_of(4) && !bytes.is_empty()
+            }
             Kind::Raster => {
                 let row = usize::from(item.x1.max(0) as u16).div_ceil(8);
                 row * usize::from(item.y1.max(0) as u16) == bytes.len() && !bytes.is_empty()
             }
             _ => bytes.is_empty(),
         };
-    if is_right { Ok(()) } else { Err(Refusal::Bytes) }
+    if is_right {
+        Ok(())
+    } else {
+        Err(Refusal::Bytes)
+    }
 }
 
 /// All symbols of a client.
@@ -343,7 +404,13 @@ pub struct Symbols {
 impl Default for Symbols {
     fn default() -> Self {
         let (all, callers, seen) = (HashMap::new(), HashMap::new(), (0, HashSet::new()));
-        Self { all, memory: 0, callers, seen, work: MOST_WORK }
+        Self {
+            all,
+            memory: 0,
+            callers,
+            seen,
+            work: MOST_WORK,
+        }
     }
 }
 
@@ -396,7 +463,10 @@ impl Symbols {
         self.memory = self.memory - before + symbol.memory();
         symbol.calls().for_each(|called| self.is_called(called));
         let replaced = self.all.insert(number, symbol);
-        replaced.iter().flat_map(Symbol::calls).for_each(|called| self.is_called_no_more(called));
+        replaced
+            .iter()
+            .flat_map(Symbol::calls)
+            .for_each(|called| self.is_called_no_more(called));
         Ok(())
     }
 
@@ -407,7 +477,9 @@ impl Symbols {
     pub fn delete(&mut self, number: u32) -> Result<(), Refusal> {
         let symbol = self.all.remove(&number).ok_or(Refusal::NoSymbol)?;
         self.memory -= symbol.memory();
-        symbol.calls().for_each(|called| self.is_called_no_more(called));
+        symbol
+            .calls()
+            .for_each(|called| self.is_called_no_more(called));
         Ok(())
     }
 
@@ -420,7 +492,13 @@ impl Symbols {
     ///
     /// # Errors
     /// As [`Symbol::add`]; when the symbol is not there, would call itself, or there is no memory for it.
-    pub fn add(&mut self, limits: &Limits, number: u32, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
+    pub fn add(
+        &mut self,
+        limits: &Limits,
+        number: u32,
+        item: Item,
+        bytes: &[u8],
+    ) -> Result<(), Refusal> {
         self.calls_back(number, &item)?;
         let symbol = self.all.get_mut(&number).ok_or(Refusal::NoSymbol)?;
         if self.memory + symbol.growth(&item, bytes) > limits.bytes {
@@ -431,7 +509,11 @@ impl Symbols {
         let before = if is_plain { 0 } else { symbol.memory() };
         symbol.add(item, bytes)?;
         let is_plain = is_plain && symbol.index.is_none();
-        self.memory += if is_plain { size_of::<Item>() } else { symbol.memory() - before.min(symbol.memory()) };
+        self.memory += if is_plain {
+            size_of::<Item>()
+        } else {
+            symbol.memory() - before.min(symbol.memory())
+        };
         if item.kind == Some(Kind::Call) {
             self.is_called(item.data);
         }
@@ -439,9 +521,17 @@ impl Symbols {
     }
 
     /// Adds items to a symbol as [`Symbol::extend`] does, as far as there is memory: how many it took.
-    pub fn extend(&mut self, limits: &Limits, number: u32, items: impl Iterator<Item = Item>) -> usize {
+    pub fn extend(
+        &mut self,
+        limits: &Limits,
+        number: u32,
+        items: impl Iterator<Item = Item>,
+    ) -> usize {
         let most = limits.bytes.saturating_sub(self.memory) / size_of::<Item>();
-        let taken = self.all.get_mut(&number).map_or(0, |symbol| symbol.extend(items, most));
+        let taken = self
+            .all
+            .get_mut(&number)
+            .map_or(0, |symbol| symbol.extend(items, most));
         self.memory += taken * size_of::<Item>();
         taken
     }
@@ -450,14 +540,22 @@ impl Symbols {
     ///
     /// # Errors
     /// As [`Symbols::add`].
-    pub fn change(&mut self, limits: &Limits, number: u32, item: Item, bytes: &[u8]) -> Result<(), Refusal> {
+    pub fn change(
+        &mut self,
+        limits: &Limits,
+        number: u32,
+        item: Item,
+        bytes: &[u8],
+    ) -> Result<(), Refusal> {
         self.calls_back(number, &item)?;
         if self.memory + bytes.len() + size_of::<Box<[u8]>>() > limits.bytes && !bytes.is_empty() {
             return Err(Refusal::Memory);
         }
         let before = self.called_by(number, item.id);
         self.edit(number, |symbol| symbol.change(item, bytes))?;
-        before.into_iter().for_each(|called| self.is_called_no_more(called));
+        before
+            .into_iter()
+            .for_each(|called| self.is_called_no_more(called));
         if item.kind == Some(Kind::Call) {
             self.is_called(item.data);
         }
@@ -471,7 +569,9 @@ impl Symbols {
     pub fn delete_item(&mut self, number: u32, id: u32) -> Result<(), Refusal> {
         let before = self.called_by(number, id);
         self.edit(number, |symbol| symbol.delete(id))?;
-        before.into_iter().for_each(|called| self.is_called_no_more(called));
+        before
+            .into_iter()
+            .for_each(|called| self.is_called_no_more(called));
         Ok(())
     }
 
@@ -495,7 +595,11 @@ impl Symbols {
         }
     }
 
-    fn edit(&mut self, number: u32, edit: impl FnOnce(&mut Symbol) -> Result<(), Refusal>) -> Result<(), Refusal> {
+    fn edit(
+        &mut self,
+        number: u32,
+        edit: impl FnOnce(&mut Symbol) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
         let symbol = self.all.get_mut(&number).ok_or(Refusal::NoSymbol)?;
         let before = symbol.memory();
         let edited = edit(symbol);
@@ -512,12 +616,20 @@ impl Symbols {
 
     /// Says so where one of these symbols is that one, or calls it, by others or at once; or where that cannot be seen with the work that is
     /// left. No symbol is looked at twice as long as no other one gets calls.
-    fn has_no_circle(&mut self, mut calls: impl Iterator<Item = u32>, number: u32) -> Result<(), Refusal> {
+    fn has_no_circle(
+        &mut self,
+        mut calls: impl Iterator<Item = u32>,
+        number: u32,
+    ) -> Result<(), Refusal> {
         if !self.callers.contains_key(&number) {
             // Others lead to it only by calls, but it may lead elsewhere from now on.
             self.seen.1.remove(&number);
             let is_circle = calls.any(|called| called == number);
-            return if is_circle { Err(Refusal::Circle) } else { Ok(()) };
+            return if is_circle {
+                Err(Refusal::Circle)
+            } else {
+                Ok(())
+            };
         }
         if self.seen.0 != number {
             self.seen = (number, HashSet::new());
@@ -535,8 +647,12 @@ impl Symbols {
             }
             begun.insert(next);
             let symbol = self.all.get(&next);
-            let items = symbol.filter(|symbol| symbol.may_call).map_or(0, |symbol| symbol.items.len());
-            let Some(left) = self.work.checked_sub(SYMBOL_WORK + items as u64) else { break Err(Refusal::Work) };
+            let items = symbol
+                .filter(|symbol| symbol.may_call)
+                .map_or(0, |symbol| symbol.items.len());
+            let Some(left) = self.work.checked_sub(SYMBOL_WORK + items as u64) else {
+                break Err(Refusal::Work);
+            };
             self.work = left;
             open.extend(symbol.into_iter().flat_map(Symbol::calls));
         };
@@ -577,7 +693,11 @@ mod tests {
         Item::drawn(Kind::Vector, id, (0, 0), (9, 9))
     }
 
-    const LIMITS: Limits = Limits { bytes: 1 << 20, symbols: 4, windows: 1 };
+    const LIMITS: Limits = Limits {
+        bytes: 1 << 20,
+        symbols: 4,
+        windows: 1,
+    };
 
     #[test]
     fn items_take_twenty_bytes_as_long_as_ids_grow() {
@@ -591,9 +711,23 @@ mod tests {
         for id in 0..900 {
             symbol.delete(2 * id).unwrap();
         }
-        assert_eq!((symbol.len(), symbol.delete(0)), (101, Err(Refusal::NoItem)));
-        assert_eq!((symbol.item(11).is_some(), symbol.item(1900).is_some()), (true, true));
-        symbol.change(Item { x1: 77, ..vector(1900) }, &[]).unwrap();
+        assert_eq!(
+            (symbol.len(), symbol.delete(0)),
+            (101, Err(Refusal::NoItem))
+        );
+        assert_eq!(
+            (symbol.item(11).is_some(), symbol.item(1900).is_some()),
+            (true, true)
+        );
+        symbol
+            .change(
+                Item {
+                    x1: 77,
+                    ..vector(1900)
+                },
+                &[],
+            )
+            .unwrap();
         assert_eq!(symbol.item(1900).unwrap().x1, 77);
     }
 
@@ -612,15 +746,24 @@ mod tests {
         for reversed in [false, true] {
             let mut symbols = Symbols::default();
             if reversed {
-                (0..60_000).rev().for_each(|number| chain(&mut symbols, number..number + 1));
+                (0..60_000)
+                    .rev()
+                    .for_each(|number| chain(&mut symbols, number..number + 1));
                 assert_eq!(symbols.work, MOST_WORK, "what nobody calls makes no circle");
             } else {
                 chain(&mut symbols, 0..60_000);
-                assert!(symbols.work >= MOST_WORK - 60_000 * SYMBOL_WORK, "{}", symbols.work);
+                assert!(
+                    symbols.work >= MOST_WORK - 60_000 * SYMBOL_WORK,
+                    "{}",
+                    symbols.work
+                );
             }
             let mut last = Symbol::default();
             last.add(Item::call(1, 0, 0, 0), &[]).unwrap();
-            assert_eq!(symbols.put(&Limits::default(), 60_000, last), Err(Refusal::Circle));
+            assert_eq!(
+                symbols.put(&Limits::default(), 60_000, last),
+                Err(Refusal::Circle)
+            );
         }
     }
 
@@ -630,10 +773,14 @@ mod tests {
         let mut symbols = Symbols::default();
         chain(&mut symbols, 1000..21_000);
         chain(&mut symbols, 1..2);
-        symbols.put(&Limits::default(), 2, Symbol::default()).unwrap();
+        symbols
+            .put(&Limits::default(), 2, Symbol::default())
+            .unwrap();
         symbols.earns(1 << 20);
         for id in 1..=2000 {
-            symbols.add(&Limits::default(), 2, Item::call(id, 1000, 0, 0), &[]).unwrap();
+            symbols
+                .add(&Limits::default(), 2, Item::call(id, 1000, 0, 0), &[])
+                .unwrap();
         }
         let once = MOST_WORK - symbols.work;
         assert!((640_000..=680_000).contains(&once), "{once}");
@@ -647,18 +794,35 @@ mod tests {
             .unwrap();
         let mut opened = 0;
         let refused = loop {
-            symbols.add(&Limits::default(), 1, Item::call(10_000 + opened, 50_000, 0, 0), &[]).unwrap();
+            symbols
+                .add(
+                    &Limits::default(),
+                    1,
+                    Item::call(10_000 + opened, 50_000, 0, 0),
+                    &[],
+                )
+                .unwrap();
             symbols.earns(40);
             opened += 1;
-            if let Err(why) = symbols.add(&Limits::default(), 2, Item::call(10_000 + opened, 1000, 0, 0), &[]) {
+            if let Err(why) = symbols.add(
+                &Limits::default(),
+                2,
+                Item::call(10_000 + opened, 1000, 0, 0),
+                &[],
+            ) {
                 break why;
             }
         };
         assert_eq!((refused, opened), (Refusal::Work, 6));
         // What was not looked through to its end is not taken for harmless.
-        symbols.put(&Limits::default(), 21_000, Symbol::default()).unwrap();
+        symbols
+            .put(&Limits::default(), 21_000, Symbol::default())
+            .unwrap();
         symbols.earns(1 << 20);
-        assert_eq!(symbols.add(&Limits::default(), 21_000, Item::call(1, 1000, 0, 0), &[]), Err(Refusal::Circle));
+        assert_eq!(
+            symbols.add(&Limits::default(), 21_000, Item::call(1, 1000, 0, 0), &[]),
+            Err(Refusal::Circle)
+        );
         // Calls that are gone, whichever way they went, call nobody.
         symbols.delete(1).unwrap();
         assert!(!symbols.callers.contains_key(&2));
@@ -678,7 +842,10 @@ mod tests {
         assert_eq!(symbol.bytes_of(symbol.item(2).unwrap()), b"more");
         assert_eq!((symbol.items().len(), symbol.memory()), (1, 20 + 4 + 16));
         assert_eq!(symbol.add(vector(9), b"x"), Err(Refusal::Bytes));
-        assert_eq!(symbol.add(Item::drawn(Kind::Raster, 9, (0, 0), (9, 2)), &[0; 3]), Err(Refusal::Bytes));
+        assert_eq!(
+            symbol.add(Item::drawn(Kind::Raster, 9, (0, 0), (9, 2)), &[0; 3]),
+            Err(Refusal::Bytes)
+        );
     }
 
     #[test]
@@ -694,12 +861,28 @@ mod tests {
         assert_eq!(symbols.put(&LIMITS, 3, calling(1)), Err(Refusal::Circle));
         assert_eq!(symbols.put(&LIMITS, 3, calling(3)), Err(Refusal::Circle));
         symbols.put(&LIMITS, 3, Symbol::default()).unwrap();
-        assert_eq!(symbols.add(&LIMITS, 3, Item::call(1, 1, 0, 0), &[]), Err(Refusal::Circle));
+        assert_eq!(
+            symbols.add(&LIMITS, 3, Item::call(1, 1, 0, 0), &[]),
+            Err(Refusal::Circle)
+        );
         symbols.put(&LIMITS, 4, Symbol::default()).unwrap();
-        assert_eq!(symbols.put(&LIMITS, 5, Symbol::default()), Err(Refusal::TooMany));
-        let full = (1..).find_map(|id| symbols.add(&LIMITS, 4, vector(id), &[]).err().map(|why| (id, why))).unwrap();
+        assert_eq!(
+            symbols.put(&LIMITS, 5, Symbol::default()),
+            Err(Refusal::TooMany)
+        );
+        let full = (1..)
+            .find_map(|id| {
+                symbols
+                    .add(&LIMITS, 4, vector(id), &[])
+                    .err()
+                    .map(|why| (id, why))
+            })
+            .unwrap();
         assert_eq!(full, ((1 << 20) / 20 - 1, Refusal::Memory));
-        let counted: usize = (1..=4).filter_map(|number| symbols.get(number)).map(Symbol::memory).sum();
+        let counted: usize = (1..=4)
+            .filter_map(|number| symbols.get(number))
+            .map(Symbol::memory)
+            .sum();
         assert_eq!(symbols.memory(), counted);
         symbols.delete(4).unwrap();
         assert_eq!(symbols.memory(), 40);

@@ -77,12 +77,21 @@ impl Address {
             _ => {}
         }
         if let Some(path) = text.strip_prefix("unix:") {
-            return if path.is_empty() { Err("a path behind `unix:`".into()) } else { Ok(Self::Unix(path.into())) };
+            return if path.is_empty() {
+                Err("a path behind `unix:`".into())
+            } else {
+                Ok(Self::Unix(path.into()))
+            };
         }
         for (prefix, changes) in [("ngp:", Changes::Every), ("ngp-newest:", Changes::Newest)] {
-            let Some(rest) = text.strip_prefix(prefix) else { continue };
+            let Some(rest) = text.strip_prefix(prefix) else {
+                continue;
+            };
             let is_stream = |below: &Self| {
-                matches!(below, Self::Tcp(_) | Self::Unix(_) | Self::Pup(_) | Self::Blast(_) | Self::Vio(..))
+                matches!(
+                    below,
+                    Self::Tcp(_) | Self::Unix(_) | Self::Pup(_) | Self::Blast(_) | Self::Vio(..)
+                )
             };
             let below = Self::of(rest).ok().filter(is_stream);
             return below.map(|below| Self::Ngp(Box::new(below), Sent::new(), changes)).ok_or_else(|| {
@@ -99,17 +108,26 @@ impl Address {
             });
         }
         let place = |place: &str| {
-            let port = place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
-            port.filter(|(host, _)| !host.is_empty()).map(|_| place.to_owned())
+            let port = place
+                .rsplit_once(':')
+                .and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+            port.filter(|(host, _)| !host.is_empty())
+                .map(|_| place.to_owned())
         };
-        for (prefix, of) in
-            [("ikp:", Self::Messages as fn(String) -> Self), ("pup:", Self::Pup), ("blast:", Self::Blast)]
-        {
+        for (prefix, of) in [
+            ("ikp:", Self::Messages as fn(String) -> Self),
+            ("pup:", Self::Pup),
+            ("blast:", Self::Blast),
+        ] {
             if let Some(rest) = text.strip_prefix(prefix) {
-                return place(rest).map(of).ok_or_else(|| format!("HOST:PORT behind `{prefix}`"));
+                return place(rest)
+                    .map(of)
+                    .ok_or_else(|| format!("HOST:PORT behind `{prefix}`"));
             }
         }
-        place(text).map(Self::Tcp).ok_or_else(|| "HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into())
+        place(text)
+            .map(Self::Tcp)
+            .ok_or_else(|| "HOST:PORT, as in 127.0.0.1:7085, or unix:PATH".into())
     }
 
     /// The same, where it is through an internet server: that server's secret is this one.
@@ -117,7 +135,9 @@ impl Address {
     pub fn knowing(self, secret: &Secret) -> Self {
         match self {
             Self::Vio(_, server, to) => Self::Vio(Known(Some(secret.clone())), server, to),
-            Self::Ngp(below, sent, changes) => Self::Ngp(Box::new(below.knowing(secret)), sent, changes),
+            Self::Ngp(below, sent, changes) => {
+                Self::Ngp(Box::new(below.knowing(secret)), sent, changes)
+            }
             other => other,
         }
     }
@@ -135,8 +155,12 @@ impl Address {
     /// `HOST:PORT/ADDRESS`.
     fn through(text: &str) -> Option<Self> {
         let (server, to) = text.split_once('/')?;
-        let Ok(Self::Tcp(server)) = Self::of(server) else { return None };
-        let to = Self::of(to).ok().filter(|to| matches!(to, Self::Tcp(_) | Self::Pup(_)))?;
+        let Ok(Self::Tcp(server)) = Self::of(server) else {
+            return None;
+        };
+        let to = Self::of(to)
+            .ok()
+            .filter(|to| matches!(to, Self::Tcp(_) | Self::Pup(_)))?;
         Some(Self::Vio(Known::default(), server, Box::new(to)))
     }
 
@@ -144,7 +168,9 @@ impl Address {
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         self.place().is_none_or(|place| {
-            place.to_socket_addrs().is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
+            place
+                .to_socket_addrs()
+                .is_ok_and(|mut all| all.all(|address| address.ip().is_loopback()))
         })
     }
 
@@ -157,7 +183,9 @@ impl Address {
             Self::Pup(place) => Self::Pup(named(place)),
             Self::Blast(place) => Self::Blast(named(place)),
             Self::Vio(secret, place, to) => Self::Vio(secret, named(place), to),
-            Self::Ngp(below, sent, changes) => Self::Ngp(Box::new(below.for_others()), sent, changes),
+            Self::Ngp(below, sent, changes) => {
+                Self::Ngp(Box::new(below.for_others()), sent, changes)
+            }
             local @ (Self::Unix(_) | Self::Terminal | Self::Pipe) => local,
         }
     }
@@ -177,7 +205,8 @@ impl Address {
 
     /// Whether its host is one, as far as there is one in it.
     fn has_host(&self) -> bool {
-        self.place().is_none_or(|place| place.to_socket_addrs().is_ok())
+        self.place()
+            .is_none_or(|place| place.to_socket_addrs().is_ok())
     }
 
     /// Connects to a display.
@@ -203,15 +232,22 @@ impl Address {
             Self::Unix(path) => UnixStream::connect(path).map(Stream::Unix),
             Self::Terminal => return terminal(true),
             Self::Pipe => return terminal(false),
-            Self::Messages(place) => Messages::connect(place).map(|client| Stream::Messages(Box::new(client))),
+            Self::Messages(place) => {
+                Messages::connect(place).map(|client| Stream::Messages(Box::new(client)))
+            }
             Self::Pup(place) => Pup::connect(place).map(Stream::Pup),
             Self::Blast(place) => Blast::connect(place).map(Stream::Blast),
             Self::Ngp(below, sent, changes) => {
-                Ngp::connect(below.reach(service, named)?, sent, *changes).map(|stream| Stream::Ngp(Box::new(stream)))
+                Ngp::connect(below.reach(service, named)?, sent, *changes)
+                    .map(|stream| Stream::Ngp(Box::new(stream)))
             }
             Self::Vio(secret, server, to) => {
-                let stream = Vio::connect(server, secret.0.as_ref().map_or(&[], Secret::bytes), &to.to_string())
-                    .map(Stream::Vio);
+                let stream = Vio::connect(
+                    server,
+                    secret.0.as_ref().map_or(&[], Secret::bytes),
+                    &to.to_string(),
+                )
+                .map(Stream::Vio);
                 return stream.map_err(|error| absent::internet(server, &error));
             }
         };
@@ -226,14 +262,20 @@ impl Address {
 
 /// This program's terminal, taking every byte as it is; or its standard input and output, whatever they are.
 fn terminal(is_one: bool) -> Result<Stream> {
-    let raw = if is_one { Raw::of(io::stdin().as_fd()) } else { None };
+    let raw = if is_one {
+        Raw::of(io::stdin().as_fd())
+    } else {
+        None
+    };
     if is_one && raw.is_none() {
         return Err(Error::input("standard input is no terminal")
             .hint("`stackline display terminal -- PROGRAM` serves programs on terminals"));
     }
     let clone = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
-    let ends = clone(io::stdin().as_fd()).and_then(|input| Ok((input, clone(io::stdout().as_fd())?)));
-    let (input, output) = ends.map_err(|error| Error::environment(format!("the terminal cannot be had: {error}")))?;
+    let ends =
+        clone(io::stdin().as_fd()).and_then(|input| Ok((input, clone(io::stdout().as_fd())?)));
+    let (input, output) =
+        ends.map_err(|error| Error::environment(format!("the terminal cannot be had: {error}")))?;
     Ok(Stream::Terminal(input, output, raw.map(Arc::new)))
 }
 

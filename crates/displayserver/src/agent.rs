@@ -2,7 +2,9 @@
 
 use crate::address::Address;
 use crate::listener::Listener;
-use crate::server::{HELLO, MOST_CLIENTS, MOST_STRANGERS, PATIENCE, UNREAD, hear_out, is_slow, too_many, unread};
+use crate::server::{
+    HELLO, MOST_CLIENTS, MOST_STRANGERS, PATIENCE, UNREAD, hear_out, is_slow, too_many, unread,
+};
 use crate::stream::Stream;
 use crate::threads::in_thread;
 use stackline_display::agent::Agent;
@@ -65,7 +67,8 @@ pub fn serve(listener: &Listener, service: &Service, say: fn(&str)) {
         };
         let Ok(ends) = client.again() else { continue };
         let place = strangers.enter_or_replace(move || ends.end());
-        let (service, clients, attempts) = (service.clone(), Arc::clone(&clients), Arc::clone(&attempts));
+        let (service, clients, attempts) =
+            (service.clone(), Arc::clone(&clients), Arc::clone(&attempts));
         in_thread(move || {
             if let Err(why) = one(client, service, place, &clients, &attempts) {
                 say(&format!("a client was disconnected: {why}"));
@@ -86,13 +89,24 @@ fn one(
     clients: &Arc<Pool>,
     attempts: &Attempts,
 ) -> Result<(), String> {
-    let Service { display, limits, patience, secret } = service;
+    let Service {
+        display,
+        limits,
+        patience,
+        secret,
+    } = service;
     let lost = |error: std::io::Error| format!("a client is lost: {error}");
-    let secret = if client.is_same_user() { Vec::new() } else { secret };
+    let secret = if client.is_same_user() {
+        Vec::new()
+    } else {
+        secret
+    };
     let mut agent = Agent::new(limits, secret);
     match greet(&mut client, &mut agent) {
         Ok(true) => drop(place),
-        Ok(false) if place.is_lost() => return Err("others came while it did not say who it is".into()),
+        Ok(false) if place.is_lost() => {
+            return Err("others came while it did not say who it is".into());
+        }
         Ok(false) => return Ok(()),
         Err(why) => {
             if why == Ends::Stranger {
@@ -106,12 +120,19 @@ fn one(
         too_many(&mut client);
         return Err(format!("there are {MOST_CLIENTS} already"));
     };
-    let shared = Arc::new(Mutex::new(Shared { agent, display: None, is_begun: false, is_over: false }));
+    let shared = Arc::new(Mutex::new(Shared {
+        agent,
+        display: None,
+        is_begun: false,
+        is_over: false,
+    }));
     let (reader, mut back) = (client.again().map_err(lost)?, client.again().map_err(lost)?);
     client.keeps(UNREAD);
     back.write_within(PATIENCE).map_err(lost)?;
     let taken = Arc::clone(&shared);
-    let reading = thread::Builder::new().spawn(move || take(reader, &taken)).map_err(lost)?;
+    let reading = thread::Builder::new()
+        .spawn(move || take(reader, &taken))
+        .map_err(lost)?;
     let done = keep(&shared, &display, &mut back, patience);
     client.end();
     let took = reading.join().unwrap_or(Ok(()));
@@ -120,12 +141,23 @@ fn one(
 
 /// Whether a client says who it is in time. Of what it sends behind that nothing is read here: its display gets it.
 fn greet(client: &mut Stream, agent: &mut Agent) -> Result<bool, Ends> {
-    let (deadline, mut hello, mut piece) = (Deadline::within(HELLO), Vec::new(), [0; protocol::LONGEST_HELLO]);
+    let (deadline, mut hello, mut piece) = (
+        Deadline::within(HELLO),
+        Vec::new(),
+        [0; protocol::LONGEST_HELLO],
+    );
     while !agent.is_known().0 {
-        let Some(rest) = deadline.rest() else { return Ok(false) };
+        let Some(rest) = deadline.rest() else {
+            return Ok(false);
+        };
         // Its head says how long it is.
-        let missing = protocol::needed(&hello).saturating_sub(hello.len()).clamp(1, piece.len());
-        match client.read_within(Some(rest)).and_then(|()| client.read(&mut piece[..missing])) {
+        let missing = protocol::needed(&hello)
+            .saturating_sub(hello.len())
+            .clamp(1, piece.len());
+        match client
+            .read_within(Some(rest))
+            .and_then(|()| client.read(&mut piece[..missing]))
+        {
             Ok(count @ 1..) => {
                 hello.extend_from_slice(&piece[..count]);
                 agent.from_client(&piece[..count])?;
@@ -143,12 +175,17 @@ fn take(mut client: Stream, shared: &Mutex<Shared>) -> Result<(), Ends> {
     let mut ended = Ok(());
     while let Some(room) = room(shared, &client) {
         let most = room.min(PIECE);
-        let Ok(count @ 1..) = client.read(&mut piece[..most]) else { break };
+        let Ok(count @ 1..) = client.read(&mut piece[..most]) else {
+            break;
+        };
         let mut shared = lock(shared);
         match shared.agent.from_client(&piece[..count]) {
             Ok(bytes) => {
                 // Where it is lost, the picture that is given again has it.
-                let _ = shared.display.as_ref().map(|(display, _)| display.send(bytes));
+                let _ = shared
+                    .display
+                    .as_ref()
+                    .map(|(display, _)| display.send(bytes));
             }
             Err(why) => {
                 ended = Err(why);
@@ -193,7 +230,12 @@ fn tell(client: &mut Stream, answer: &Answer) {
 }
 
 /// Keeps the display: connects, gives it the picture, brings the client its answers; again where it is lost.
-fn keep(shared: &Arc<Mutex<Shared>>, display: &Address, client: &mut Stream, patience: Duration) -> Result<(), String> {
+fn keep(
+    shared: &Arc<Mutex<Shared>>,
+    display: &Address,
+    client: &mut Stream,
+    patience: Duration,
+) -> Result<(), String> {
     let (mut since, mut told, mut refused) = (Instant::now(), Instant::now(), 0);
     loop {
         let stream = loop {
@@ -203,8 +245,18 @@ fn keep(shared: &Arc<Mutex<Shared>>, display: &Address, client: &mut Stream, pat
             match display.connect() {
                 Ok(stream) => break stream,
                 Err(error) if since.elapsed() >= patience => {
-                    tell(client, &Answer::Refused { request: 0, why: Refusal::NoDisplay as u8 });
-                    return Err(format!("{}; it was waited for {} s", error.message, patience.as_secs()));
+                    tell(
+                        client,
+                        &Answer::Refused {
+                            request: 0,
+                            why: Refusal::NoDisplay as u8,
+                        },
+                    );
+                    return Err(format!(
+                        "{}; it was waited for {} s",
+                        error.message,
+                        patience.as_secs()
+                    ));
                 }
                 Err(_) if told.elapsed() >= WAITS && lock(shared).agent.is_known().0 => {
                     told = Instant::now();
@@ -239,8 +291,15 @@ fn keep(shared: &Arc<Mutex<Shared>>, display: &Address, client: &mut Stream, pat
 }
 
 /// One connection to the display, until it ends.
-fn answers(shared: &Arc<Mutex<Shared>>, mut stream: Stream, client: &mut Stream) -> Result<(), String> {
-    let (Ok(mut out), Ok(ended), Ok(kept)) = (stream.again(), stream.again(), stream.again()) else { return Ok(()) };
+fn answers(
+    shared: &Arc<Mutex<Shared>>,
+    mut stream: Stream,
+    client: &mut Stream,
+) -> Result<(), String> {
+    let (Ok(mut out), Ok(ended), Ok(kept)) = (stream.again(), stream.again(), stream.again())
+    else {
+        return Ok(());
+    };
     let (to, from) = mpsc::channel::<Vec<u8>>();
     thread::spawn(move || {
         while let Ok(bytes) = from.recv() {
@@ -270,7 +329,11 @@ fn answers(shared: &Arc<Mutex<Shared>>, mut stream: Stream, client: &mut Stream)
         let back = back.map_err(|why| format!("what answers is no display: {}", why.words()))?;
         if let Err(error) = client.write_all(&back) {
             lock(shared).is_over = true;
-            return if is_slow(&error) { Err(unread()) } else { Ok(()) };
+            return if is_slow(&error) {
+                Err(unread())
+            } else {
+                Ok(())
+            };
         }
     }
     Ok(())

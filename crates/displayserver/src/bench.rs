@@ -64,7 +64,9 @@ pub fn pictures() -> [Picture; 4] {
     let plain = |items: Vec<Item>| items.into_iter().map(|item| (item, Vec::new())).collect();
     let letters = (0..LINES).map(|line| {
         let item = Item::drawn(Kind::Text, line as u32 + 1, (8, 16 * line as i16), (0, 0));
-        let bytes = (0..LETTERS).map(|at| b' ' + 1 + ((line * 7 + at) % 94) as u8).collect();
+        let bytes = (0..LETTERS)
+            .map(|at| b' ' + 1 + ((line * 7 + at) % 94) as u8)
+            .collect();
         (item, bytes)
     });
     let numbers = [SYMBOL - 2, SYMBOL - 1, SYMBOL];
@@ -80,7 +82,10 @@ pub fn pictures() -> [Picture; 4] {
             name: "rectangles",
             unit: "rectangles/s",
             items: plain(scenes::inverters()),
-            symbols: numbers.into_iter().zip(scenes::structured_inverters(numbers)).collect(),
+            symbols: numbers
+                .into_iter()
+                .zip(scenes::structured_inverters(numbers))
+                .collect(),
             letters: 0,
         },
         Picture {
@@ -105,7 +110,10 @@ pub fn pictures() -> [Picture; 4] {
 pub fn rates(picture: &Picture, levels: &[Level]) -> Vec<Rate> {
     let fits = |level: &&Level| **level != Level::Structured || !picture.symbols.is_empty();
     let at = levels.iter().filter(fits).map(|level| Rate::At(*level));
-    std::iter::once(Rate::Construction).chain(at).chain([Rate::Display]).collect()
+    std::iter::once(Rate::Construction)
+        .chain(at)
+        .chain([Rate::Display])
+        .collect()
 }
 
 /// Measures a picture, so many trials of each rate in turns. `tell` is called before each trial.
@@ -119,10 +127,19 @@ pub fn measure(
     trials: usize,
     tell: &mut dyn FnMut(Rate, usize) -> bool,
 ) -> Result<Vec<Measured>> {
-    client.send(&Request::CreateWindow(WINDOW, SIZE, picture.name.as_bytes()))?;
+    client.send(&Request::CreateWindow(
+        WINDOW,
+        SIZE,
+        picture.name.as_bytes(),
+    ))?;
     let mut all: Vec<Measured> = rates
         .iter()
-        .map(|rate| Measured { picture: picture.name, unit: picture.unit, rate: *rate, trials: Vec::new() })
+        .map(|rate| Measured {
+            picture: picture.name,
+            unit: picture.unit,
+            rate: *rate,
+            trials: Vec::new(),
+        })
         .collect();
     for trial in 0..trials {
         for one in &mut all {
@@ -156,7 +173,11 @@ fn once(client: &mut Client, picture: &Picture, rate: Rate) -> Result<Duration> 
         client.send(&Request::DefineSymbol(SYMBOL))?;
         client.send(&Request::EndSymbol)?;
     }
-    client.send(&shows(if rate == Rate::Construction { 0 } else { SYMBOL }))?;
+    client.send(&shows(if rate == Rate::Construction {
+        0
+    } else {
+        SYMBOL
+    }))?;
     client.sync(0)?;
     let begun = Instant::now();
     match rate {
@@ -166,7 +187,9 @@ fn once(client: &mut Client, picture: &Picture, rate: Rate) -> Result<Duration> 
             client.send(&shows(SYMBOL))?;
             // Drawing alone, by the display's own clock.
             let stamps = client.sync(1)?;
-            return Ok(Duration::from_nanos(stamps.rendered.saturating_sub(stamps.stored).max(1)));
+            return Ok(Duration::from_nanos(
+                stamps.rendered.saturating_sub(stamps.stored).max(1),
+            ));
         }
     }
     Ok(begun.elapsed())

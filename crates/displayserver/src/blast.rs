@@ -69,7 +69,10 @@ impl Way {
 }
 
 fn options(way: &Arc<Way>) -> Options {
-    let mut options = Options { interrupt: Some(way.interrupt()), ..Options::default() };
+    let mut options = Options {
+        interrupt: Some(way.interrupt()),
+        ..Options::default()
+    };
     options.blast.patience = PATIENCE;
     options
 }
@@ -125,7 +128,12 @@ impl Shared {
         }
         self.changed.notify_all();
         self.ways[0].is_ended.store(true, Ordering::Relaxed);
-        let channel = self.out.lock().unwrap_or_else(PoisonError::into_inner).0.take();
+        let channel = self
+            .out
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .take();
         let _ = channel.map(Channel::close);
         self.ways[1].is_ended.store(true, Ordering::Relaxed);
     }
@@ -153,11 +161,20 @@ impl Blast {
     fn of(reads: (Channel, Arc<Way>), writes: (Channel, Arc<Way>)) -> Self {
         let out = Mutex::new((Some(writes.0), Instant::now()));
         let (came, changed, is_ended) = (Mutex::default(), Condvar::new(), AtomicBool::new(false));
-        let shared = Arc::new(Shared { came, changed, out, is_ended, ways: [reads.1, writes.1] });
+        let shared = Arc::new(Shared {
+            came,
+            changed,
+            out,
+            is_ended,
+            ways: [reads.1, writes.1],
+        });
         let (taken, told) = (Arc::downgrade(&shared), Arc::downgrade(&shared));
         thread::spawn(move || take(reads.0, &taken));
         thread::spawn(move || stay(&told));
-        Self { user: Arc::new(User(shared)), read_within: Cell::new(None) }
+        Self {
+            user: Arc::new(User(shared)),
+            read_within: Cell::new(None),
+        }
     }
 
     /// Connects to whoever listens there.
@@ -171,7 +188,9 @@ impl Blast {
         let open = |which: u8| {
             let way = Arc::new(Way::default());
             let mut channel = Channel::connect(to, &options(&way)).map_err(failed)?;
-            channel.send(&[&[which], &token[..]].concat()).map_err(failed)?;
+            channel
+                .send(&[&[which], &token[..]].concat())
+                .map_err(failed)?;
             Ok::<_, io::Error>((channel, way))
         };
         let (writes, reads) = (open(REQUESTS)?, open(ANSWERS)?);
@@ -181,7 +200,10 @@ impl Blast {
     /// The same connection once more.
     #[must_use]
     pub fn again(&self) -> Self {
-        Self { user: Arc::clone(&self.user), read_within: self.read_within.clone() }
+        Self {
+            user: Arc::clone(&self.user),
+            read_within: self.read_within.clone(),
+        }
     }
 
     /// Reading takes no longer than that, or fails.
@@ -214,7 +236,10 @@ impl Read for Blast {
                 Some(Some(why)) => return Err(io::Error::other(why.clone())),
                 None => {}
             }
-            let rest = self.read_within.get().map(|patience| patience.saturating_sub(begun.elapsed()));
+            let rest = self
+                .read_within
+                .get()
+                .map(|patience| patience.saturating_sub(begun.elapsed()));
             if rest.is_some_and(|rest| rest.is_zero()) {
                 return Err(ErrorKind::TimedOut.into());
             }
@@ -246,12 +271,17 @@ impl Write for Blast {
 fn take(mut channel: Channel, shared: &Weak<Shared>) {
     loop {
         let taken = blast(&mut channel);
-        let Some(shared) = shared.upgrade() else { return };
+        let Some(shared) = shared.upgrade() else {
+            return;
+        };
         let mut came = shared.came();
         match taken {
             Ok(Some(bytes)) => {
                 while came.bytes.len() >= WAITING && !shared.is_ended.load(Ordering::Relaxed) {
-                    came = shared.changed.wait(came).unwrap_or_else(PoisonError::into_inner);
+                    came = shared
+                        .changed
+                        .wait(came)
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
                 came.bytes.extend(bytes);
             }
@@ -277,7 +307,10 @@ fn blast(channel: &mut Channel) -> io::Result<Option<Vec<u8>>> {
     }
     let length = u32::from_be_bytes(length) as usize;
     if length > LONGEST {
-        return Err(io::Error::new(ErrorKind::InvalidData, "a blast is longer than any may be"));
+        return Err(io::Error::new(
+            ErrorKind::InvalidData,
+            "a blast is longer than any may be",
+        ));
     }
     let mut bytes = vec![0; length];
     match channel.receive_into(&mut bytes).map_err(failed)? {
@@ -290,7 +323,12 @@ fn blast(channel: &mut Channel) -> io::Result<Option<Vec<u8>>> {
 fn stay(shared: &Weak<Shared>) {
     loop {
         thread::sleep(Duration::from_secs(1));
-        let Some(shared) = shared.upgrade().filter(|shared| !shared.is_ended.load(Ordering::Relaxed)) else { return };
+        let Some(shared) = shared
+            .upgrade()
+            .filter(|shared| !shared.is_ended.load(Ordering::Relaxed))
+        else {
+            return;
+        };
         let said = shared.out.lock().unwrap_or_else(PoisonError::into_inner).1;
         if said.elapsed() >= IDLE && shared.send(b"").is_err() {
             return shared.end();
@@ -321,7 +359,11 @@ impl BlastListener {
         let (to, came) = sync_channel(MOST);
         let stops = Arc::clone(&is_over);
         thread::spawn(move || serve(listener, &stops, &to));
-        Ok(Self { local, came: Mutex::new(came), is_over })
+        Ok(Self {
+            local,
+            came: Mutex::new(came),
+            is_over,
+        })
     }
 
     /// The next connection.
@@ -330,7 +372,8 @@ impl BlastListener {
     /// That its socket failed.
     pub fn accept(&self) -> io::Result<Blast> {
         let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
-        came.recv().map_err(|_| io::Error::other("the socket failed"))
+        came.recv()
+            .map_err(|_| io::Error::other("the socket failed"))
     }
 
     /// Where it listens.
@@ -353,8 +396,9 @@ fn serve(mut listener: Listener, stops: &Arc<AtomicBool>, to: &SyncSender<Blast>
         let (way, over) = (Arc::new(Way::default()), Arc::clone(stops));
         let own = Arc::clone(&way);
         // Connections that are there outlive the listener.
-        listener
-            .interrupted_by(Interrupt::new(move || own.is_over() || (over.load(Ordering::Relaxed) && !own.is_taken())));
+        listener.interrupted_by(Interrupt::new(move || {
+            own.is_over() || (over.load(Ordering::Relaxed) && !own.is_taken())
+        }));
         let Ok(channel) = listener.accept() else {
             thread::sleep(Duration::from_millis(100));
             continue;
@@ -368,14 +412,25 @@ fn serve(mut listener: Listener, stops: &Arc<AtomicBool>, to: &SyncSender<Blast>
 }
 
 /// A way says which it is; with the other one it is a connection.
-fn pair(mut channel: Channel, way: Arc<Way>, place: Place, halves: &Halves, to: &SyncSender<Blast>) {
+fn pair(
+    mut channel: Channel,
+    way: Arc<Way>,
+    place: Place,
+    halves: &Halves,
+    to: &SyncSender<Blast>,
+) {
     let mut said = [0; 1 + TOKEN];
-    if !channel.receive_into(&mut said).is_ok_and(|count| count == said.len()) || place.is_lost() {
+    if !channel
+        .receive_into(&mut said)
+        .is_ok_and(|count| count == said.len())
+        || place.is_lost()
+    {
         return;
     }
     drop(place);
-    let Some((which @ REQUESTS..=ANSWERS, token)) =
-        said.split_first().and_then(|(which, token)| Some((*which, *token.first_chunk()?)))
+    let Some((which @ REQUESTS..=ANSWERS, token)) = said
+        .split_first()
+        .and_then(|(which, token)| Some((*which, *token.first_chunk()?)))
     else {
         return;
     };
@@ -383,7 +438,10 @@ fn pair(mut channel: Channel, way: Arc<Way>, place: Place, halves: &Halves, to: 
     halves.retain(|_, (.., since)| since.elapsed() < BOTH);
     let other = halves.remove(&token).filter(|(other, ..)| *other != which);
     let Some((_, other, other_way, _)) = other else {
-        let oldest = halves.iter().min_by_key(|(_, (.., since))| *since).map(|(token, _)| *token);
+        let oldest = halves
+            .iter()
+            .min_by_key(|(_, (.., since))| *since)
+            .map(|(token, _)| *token);
         if halves.len() >= MOST
             && let Some(oldest) = oldest
         {
@@ -398,5 +456,9 @@ fn pair(mut channel: Channel, way: Arc<Way>, place: Place, halves: &Halves, to: 
         way.lasts_until(None);
     }
     let (one, two) = ((channel, way), (other, other_way));
-    let _ = to.try_send(if which == REQUESTS { Blast::of(one, two) } else { Blast::of(two, one) });
+    let _ = to.try_send(if which == REQUESTS {
+        Blast::of(one, two)
+    } else {
+        Blast::of(two, one)
+    });
 }

@@ -64,7 +64,9 @@ impl Client {
     /// An [`Error`] when there is no display, or it does not want this client.
     pub fn connect(address: &Address, token: &[u8]) -> Result<Self> {
         let stream = address.connect()?;
-        stream.read_within(Some(HELLO)).map_err(|error| lost(&error, HELLO))?;
+        stream
+            .read_within(Some(HELLO))
+            .map_err(|error| lost(&error, HELLO))?;
         let credit = u64::MAX / 2;
         let (out, rest, inputs) = (Vec::new(), Vec::new(), VecDeque::new());
         let is_recorded = stackline_events::recorder::on();
@@ -85,7 +87,14 @@ impl Client {
             refused,
             unseen,
         };
-        put(&mut client.out, &Request::Hello { version: VERSION, token }, false);
+        put(
+            &mut client.out,
+            &Request::Hello {
+                version: VERSION,
+                token,
+            },
+            false,
+        );
         match client.flush().and_then(|()| client.greeted()) {
             Ok(Answer::Welcome { credit, client: number }) => {
                 (client.credit, client.number) = (u64::from(credit), number);
@@ -138,7 +147,8 @@ impl Client {
                 self.requests = self.requests.wrapping_add(some.len() as u32);
                 self.flush_much()?;
             } else {
-                some.iter().try_for_each(|(item, held)| self.send(&Request::AddItem(*item, held)))?;
+                some.iter()
+                    .try_for_each(|(item, held)| self.send(&Request::AddItem(*item, held)))?;
             }
         }
         Ok(())
@@ -159,7 +169,9 @@ impl Client {
                     return self.told();
                 }
                 // A picture that was cut is told beside its answer.
-                Answer::Refused { request, why } if request == number && why != Refusal::TooMuch as u8 => {
+                Answer::Refused { request, why }
+                    if request == number && why != Refusal::TooMuch as u8 =>
+                {
                     return self.told();
                 }
                 _ => {}
@@ -194,13 +206,16 @@ impl Client {
         while self.inputs.is_empty() {
             self.answer()?;
         }
-        self.inputs.pop_front().ok_or_else(|| Error::measurement("the display said nothing"))
+        self.inputs
+            .pop_front()
+            .ok_or_else(|| Error::measurement("the display said nothing"))
     }
 
     /// All that was sent is answered: answers come in the order of requests.
     fn is_done(&mut self) {
         if self.is_recorded {
-            (self.done + 1..=self.sent).for_each(|request| event!("DISPLAY_DONE", unit(self.number, request)));
+            (self.done + 1..=self.sent)
+                .for_each(|request| event!("DISPLAY_DONE", unit(self.number, request)));
         }
         self.done = self.sent;
     }
@@ -209,9 +224,10 @@ impl Client {
     fn told(&mut self) -> Result<()> {
         match self.refused.take() {
             None => Ok(()),
-            Some((request, why)) => {
-                Err(Error::measurement(format!("the display refused request {request}: {}", why.words())))
-            }
+            Some((request, why)) => Err(Error::measurement(format!(
+                "the display refused request {request}: {}",
+                why.words()
+            ))),
         }
     }
 
@@ -226,7 +242,11 @@ impl Client {
 
     /// Sends what is gathered where that is much.
     fn flush_much(&mut self) -> Result<()> {
-        if self.out.len() >= GATHERED { self.flush() } else { Ok(()) }
+        if self.out.len() >= GATHERED {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     /// Sends what is gathered; waits where the display has not allowed it yet.
@@ -240,7 +260,8 @@ impl Client {
         }
         self.credit -= out.len() as u64;
         if self.is_recorded {
-            (self.sent + 1..=self.requests).for_each(|request| event!("DISPLAY_SEND", unit(self.number, request)));
+            (self.sent + 1..=self.requests)
+                .for_each(|request| event!("DISPLAY_SEND", unit(self.number, request)));
         }
         self.sent = self.requests;
         let written = self.stream.write_all(&out);
@@ -253,7 +274,9 @@ impl Client {
     fn answer(&mut self) -> Result<Answer> {
         loop {
             let taken = Answer::take(&self.rest);
-            let taken = taken.map_err(|why| Error::measurement(format!("the display is none: {}", why.words())))?;
+            let taken = taken.map_err(|why| {
+                Error::measurement(format!("the display is none: {}", why.words()))
+            })?;
             if let Some((answer, length)) = taken {
                 self.rest.drain(..length);
                 self.keep(&answer);
@@ -267,8 +290,9 @@ impl Client {
                     ));
                 }
                 Ok(0) => {
-                    return Err(Error::measurement("the display ended the connection")
-                        .hint("start it again, `stackline display serve`: what was drawn is gone with it"));
+                    return Err(Error::measurement("the display ended the connection").hint(
+                        "start it again, `stackline display serve`: what was drawn is gone with it",
+                    ));
                 }
                 Ok(count) => {
                     self.rest.extend_from_slice(&piece[..count]);
@@ -283,7 +307,9 @@ impl Client {
     fn lost(&self, error: &io::Error) -> Error {
         match &self.unseen {
             // Whoever refuses is there.
-            Some(address) if error.kind() != io::ErrorKind::PermissionDenied => Service::Display.absent(address, error),
+            Some(address) if error.kind() != io::ErrorKind::PermissionDenied => {
+                Service::Display.absent(address, error)
+            }
             _ => lost(error, self.patience),
         }
     }
@@ -295,8 +321,18 @@ impl Client {
                 let why = Refusal::of(*why).unwrap_or(Refusal::Order);
                 self.refused.get_or_insert((*request, why));
             }
-            Answer::Input { window, input, dropped, hits } => {
-                self.inputs.push_back(Event { window: *window, input: *input, hits: hits.clone(), dropped: *dropped });
+            Answer::Input {
+                window,
+                input,
+                dropped,
+                hits,
+            } => {
+                self.inputs.push_back(Event {
+                    window: *window,
+                    input: *input,
+                    hits: hits.clone(),
+                    dropped: *dropped,
+                });
             }
             Answer::Welcome { .. } | Answer::Done | Answer::Synced { .. } => {}
         }
@@ -305,9 +341,10 @@ impl Client {
 
 fn lost(error: &io::Error, patience: Duration) -> Error {
     match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            Error::measurement(format!("the display has not answered for {} s", patience.as_secs()))
-        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Error::measurement(format!(
+            "the display has not answered for {} s",
+            patience.as_secs()
+        )),
         _ => Error::measurement(format!("the connection to the display is lost: {error}")),
     }
 }

@@ -67,7 +67,11 @@ impl Shared {
 
     /// Ends what it is connected with, unless that was done.
     fn end(&self) {
-        let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let ending = self
+            .ending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some(end) = ending {
             end();
         }
@@ -120,7 +124,10 @@ impl Served {
     /// Ends what instances are connected with, before the program ends.
     pub fn end(&self) {
         let begun = std::mem::take(&mut *self.begun.lock().unwrap_or_else(PoisonError::into_inner));
-        begun.iter().filter_map(Weak::upgrade).for_each(|shared| shared.end());
+        begun
+            .iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|shared| shared.end());
     }
 }
 
@@ -134,12 +141,28 @@ pub fn serve(at: &str, secret: Vec<u8>, serves: Serves) -> Result<Served> {
             .hint("another program may have it: choose another address, `--listen`")
     };
     let bound = address(at).map_err(|error| failed(error.to_string()))?;
-    let options = Options { clients: CLIENTS, strangers_give_way: true, ..Options::default() };
+    let options = Options {
+        clients: CLIENTS,
+        strangers_give_way: true,
+        ..Options::default()
+    };
     let messages = ikp::Server::bind(bound, &options).map_err(|error| failed(error.to_string()))?;
-    let local = messages.local().map_err(|error| failed(error.to_string()))?;
+    let local = messages
+        .local()
+        .map_err(|error| failed(error.to_string()))?;
     let begun = Arc::default();
-    let place = Place { local, secret, serves, begun: Arc::clone(&begun) };
-    let mut office = Office { messages, place, known: HashMap::new(), late: Late::default() };
+    let place = Place {
+        local,
+        secret,
+        serves,
+        begun: Arc::clone(&begun),
+    };
+    let mut office = Office {
+        messages,
+        place,
+        known: HashMap::new(),
+        late: Late::default(),
+    };
     thread::spawn(move || office.serve());
     Ok(Served { local, begun })
 }
@@ -157,7 +180,12 @@ impl Office {
     fn serve(&mut self) {
         let mut looked = Instant::now();
         loop {
-            let Self { messages, known, place, late } = self;
+            let Self {
+                messages,
+                known,
+                place,
+                late,
+            } = self;
             let mut wanted = None;
             late.answer(messages, Instant::now());
             match messages.receive_within(late.pause(Instant::now(), LATER)) {
@@ -195,7 +223,9 @@ impl Office {
 
     /// A request waits; one that waited before is told to ask again.
     fn wait(&mut self, instance: u64, ticket: Ticket) {
-        let Some(known) = self.known.get_mut(&instance) else { return };
+        let Some(known) = self.known.get_mut(&instance) else {
+            return;
+        };
         if let Some((before, _)) = known.waits.replace((ticket, Instant::now()))
             && let Some(request) = self.messages.again(before)
         {
@@ -205,7 +235,9 @@ impl Office {
 
     /// Answers requests for which something has come; instances that are released go.
     fn answer_waiting(&mut self) {
-        let Self { messages, known, .. } = self;
+        let Self {
+            messages, known, ..
+        } = self;
         known.retain(|_, one| {
             let has = {
                 let mut came = one.shared.came();
@@ -218,7 +250,11 @@ impl Office {
                 && let Some((ticket, _)) = one.waits.take()
                 && let Some(request) = messages.again(ticket)
             {
-                let reply = if one.is_released { Reply::Ended(b"").bytes() } else { next_block(one, request.room()) };
+                let reply = if one.is_released {
+                    Reply::Ended(b"").bytes()
+                } else {
+                    next_block(one, request.room())
+                };
                 let _ = request.reply(&reply);
             }
             if one.is_released {
@@ -236,10 +272,22 @@ impl Office {
 
     /// What waited long enough is told so; who was not heard of for long is released.
     fn look(&mut self) {
-        let Self { messages, known, place, .. } = self;
-        let idle = if matches!(place.serves, Serves::Streams) { IDLE } else { PROGRAM_IDLE };
+        let Self {
+            messages,
+            known,
+            place,
+            ..
+        } = self;
+        let idle = if matches!(place.serves, Serves::Streams) {
+            IDLE
+        } else {
+            PROGRAM_IDLE
+        };
         for one in known.values_mut() {
-            if one.waits.as_ref().is_some_and(|(_, since)| since.elapsed() >= LATER)
+            if one
+                .waits
+                .as_ref()
+                .is_some_and(|(_, since)| since.elapsed() >= LATER)
                 && let Some((ticket, _)) = one.waits.take()
                 && let Some(request) = messages.again(ticket)
             {
@@ -255,7 +303,10 @@ fn is_known(known: &HashMap<u64, Known>, place: &Place, message: &[u8]) -> bool 
     match Request::read(message) {
         // Compared in a time that does not depend on where they differ.
         Some(Request::Create { secret, .. }) => {
-            let differs = secret.iter().zip(&place.secret).fold(0, |all, (one, other)| all | (one ^ other));
+            let differs = secret
+                .iter()
+                .zip(&place.secret)
+                .fold(0, |all, (one, other)| all | (one ^ other));
             secret.len() == place.secret.len() && differs == 0
         }
         Some(
@@ -269,9 +320,17 @@ fn is_known(known: &HashMap<u64, Known>, place: &Place, message: &[u8]) -> bool 
 }
 
 /// Carries a request out.
-fn answer(known: &mut HashMap<u64, Known>, is_known: bool, place: &Place, message: &[u8], room: usize) -> Answer {
+fn answer(
+    known: &mut HashMap<u64, Known>,
+    is_known: bool,
+    place: &Place,
+    message: &[u8],
+    room: usize,
+) -> Answer {
     let refused = |why: &str| Answer::Now(Reply::Refused(why.as_bytes()).bytes());
-    let Some(request) = Request::read(message) else { return refused("that is no request") };
+    let Some(request) = Request::read(message) else {
+        return refused("that is no request");
+    };
     if let Request::Create { name, .. } = request {
         if !is_known {
             return Answer::Stranger(Reply::Refused(b"the secret is another").bytes());
@@ -285,7 +344,9 @@ fn answer(known: &mut HashMap<u64, Known>, is_known: bool, place: &Place, messag
     else {
         return refused("that is no request");
     };
-    let Some(one) = known.get_mut(&instance) else { return refused("there is no such instance") };
+    let Some(one) = known.get_mut(&instance) else {
+        return refused("there is no such instance");
+    };
     if !matches!(request, Request::Look(_)) {
         one.heard = Instant::now();
     }
@@ -297,7 +358,11 @@ fn answer(known: &mut HashMap<u64, Known>, is_known: bool, place: &Place, messag
                 let came = one.shared.came();
                 let has = !came.bytes.is_empty() || came.ended.is_some();
                 drop(came);
-                if has { Answer::Now(next_block(one, room)) } else { Answer::Waits(instance) }
+                if has {
+                    Answer::Now(next_block(one, room))
+                } else {
+                    Answer::Waits(instance)
+                }
             }
         },
         Request::Write(_, block, bytes) => Answer::Now(write(one, block, bytes)),
@@ -338,7 +403,12 @@ fn write(one: &mut Known, block: u32, bytes: &[u8]) -> Vec<u8> {
             }
             Err(TrySendError::Full(_)) => Reply::Later.bytes(),
             Err(TrySendError::Disconnected(_)) => {
-                let why = one.shared.came().ended.clone().unwrap_or_else(|| "the connection ended".into());
+                let why = one
+                    .shared
+                    .came()
+                    .ended
+                    .clone()
+                    .unwrap_or_else(|| "the connection ended".into());
                 Reply::Ended(why.as_bytes()).bytes()
             }
         },
@@ -351,12 +421,16 @@ fn create(known: &mut HashMap<u64, Known>, place: &Place, name: &[u8]) -> Vec<u8
     if known.len() >= MOST {
         return refused("there are too many instances already");
     }
-    let named = str::from_utf8(name).ok().and_then(|name| Address::of(name).ok());
+    let named = str::from_utf8(name)
+        .ok()
+        .and_then(|name| Address::of(name).ok());
     let to = named.filter(|to| matches!(to, Address::Tcp(_) | Address::Pup(_)));
     if to.is_none() && matches!(place.serves, Serves::Streams) {
         return refused("streams are named HOST:PORT or pup:HOST:PORT");
     }
-    let Ok(instance) = getrandom::u64() else { return refused("there are no random numbers") };
+    let Ok(instance) = getrandom::u64() else {
+        return refused("there are no random numbers");
+    };
     let shared = Arc::new(Shared::default());
     let mut begun = place.begun.lock().unwrap_or_else(PoisonError::into_inner);
     begun.retain(|shared| shared.strong_count() > 0);
@@ -365,11 +439,25 @@ fn create(known: &mut HashMap<u64, Known>, place: &Place, name: &[u8]) -> Vec<u8
     let (blocks, written) = sync_channel(BLOCKS);
     let (reads, serves, local) = (Arc::clone(&shared), place.serves.clone(), place.local);
     thread::spawn(move || {
-        let tell = Tell { shared: reads, server: ikp::Client::connect(local, &Options::default()).ok(), instance };
+        let tell = Tell {
+            shared: reads,
+            server: ikp::Client::connect(local, &Options::default()).ok(),
+            instance,
+        };
         tell.carry(ends::connect(&serves, to.as_ref()), written);
     });
     let (machine, heard) = (Instance::default(), Instant::now());
-    known.insert(instance, Known { machine, shared, to: blocks, waits: None, heard, is_released: false });
+    known.insert(
+        instance,
+        Known {
+            machine,
+            shared,
+            to: blocks,
+            waits: None,
+            heard,
+            is_released: false,
+        },
+    );
     Reply::Created(instance, BLOCK as u16).bytes()
 }
 
@@ -383,11 +471,19 @@ struct Tell {
 impl Tell {
     /// Reads what comes until it ends; a thread of its own writes, and ends both.
     fn carry(mut self, connected: Result<Ends>, written: Receiver<Vec<u8>>) {
-        let Ends { mut reads, writes, end } = match connected {
+        let Ends {
+            mut reads,
+            writes,
+            end,
+        } = match connected {
             Ok(ends) => ends,
             Err(error) => return self.ended(error.message),
         };
-        *self.shared.ending.lock().unwrap_or_else(PoisonError::into_inner) = Some(end);
+        *self
+            .shared
+            .ending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(end);
         let shared = Arc::clone(&self.shared);
         thread::spawn(move || {
             write_all(writes, &written);
@@ -408,7 +504,11 @@ impl Tell {
     fn has(&mut self, bytes: &[u8]) -> bool {
         let mut came = self.shared.came();
         while came.bytes.len() >= WAITING && !came.is_over {
-            came = self.shared.room.wait(came).unwrap_or_else(PoisonError::into_inner);
+            came = self
+                .shared
+                .room
+                .wait(came)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         came.bytes.extend(bytes);
         let goes_on = !came.is_over;
@@ -426,7 +526,11 @@ impl Tell {
     fn look(&mut self) {
         let wanted = std::mem::take(&mut self.shared.came().is_wanted);
         if let (true, Some(server)) = (wanted, &mut self.server) {
-            let _ = server.send(&Request::Look(self.instance).bytes(), Segments::none(), &mut [0; 64]);
+            let _ = server.send(
+                &Request::Look(self.instance).bytes(),
+                Segments::none(),
+                &mut [0; 64],
+            );
         }
     }
 }

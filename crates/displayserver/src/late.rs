@@ -21,7 +21,8 @@ impl Late {
         if self.waiting.len() >= MOST {
             self.waiting.pop_front();
         }
-        self.waiting.push_back((now + self.attempts.failed(now), ticket, reply));
+        self.waiting
+            .push_back((now + self.attempts.failed(now), ticket, reply));
     }
 
     /// Sends answers that have waited.
@@ -36,6 +37,8 @@ impl Late {
 
     /// How long nothing has to be done here: at most so long.
     pub(crate) fn pause(&self, now: Instant, most: Duration) -> Duration {
-        self.waiting.front().map_or(most, |(due, ..)| due.saturating_duration_since(now).min(most))
+        self.waiting.front().map_or(most, |(due, ..)| {
+            due.saturating_duration_since(now).min(most)
+        })
     }
 }

@@ -31,7 +31,10 @@ impl Level {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(_, level)| *level == self).map_or("", |(name, _)| name)
+        Self::ALL
+            .iter()
+            .find(|(_, level)| *level == self)
+            .map_or("", |(name, _)| name)
     }
 }
 
@@ -54,7 +57,11 @@ impl Picture {
     /// What is counted.
     #[must_use]
     pub fn count(&self) -> usize {
-        if self.letters > 0 { self.letters } else { self.items.len() }
+        if self.letters > 0 {
+            self.letters
+        } else {
+            self.items.len()
+        }
     }
 }
 
@@ -66,7 +73,10 @@ pub fn send(client: &mut Client, level: Level, picture: &Picture, symbol: u32) -
     match level {
         Level::StopAndWait => {
             client.send(&Request::EditSymbol(symbol))?;
-            picture.items.iter().try_for_each(|(item, held)| client.ask(&Request::AddItem(*item, held)))?;
+            picture
+                .items
+                .iter()
+                .try_for_each(|(item, held)| client.ask(&Request::AddItem(*item, held)))?;
             client.ask(&Request::EndSymbol)
         }
         Level::Pipelined => {
@@ -83,7 +93,9 @@ pub fn send(client: &mut Client, level: Level, picture: &Picture, symbol: u32) -
         Level::Structured => {
             for (number, items) in &picture.symbols {
                 client.send(&Request::DefineSymbol(*number))?;
-                items.iter().try_for_each(|item| client.send(&Request::AddItem(*item, b"")))?;
+                items
+                    .iter()
+                    .try_for_each(|item| client.send(&Request::AddItem(*item, b"")))?;
                 client.ask(&Request::EndSymbol)?;
             }
             Ok(())

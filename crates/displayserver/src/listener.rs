@@ -42,8 +42,12 @@ impl Listener {
                 io::ErrorKind::PermissionDenied => {
                     "that needs more rights than this program has: choose another address"
                 }
-                io::ErrorKind::InvalidInput => "the path of a unix socket has at most 107 bytes: choose a shorter one",
-                io::ErrorKind::AddrNotAvailable => "that is no address of this machine: choose another one",
+                io::ErrorKind::InvalidInput => {
+                    "the path of a unix socket has at most 107 bytes: choose a shorter one"
+                }
+                io::ErrorKind::AddrNotAvailable => {
+                    "that is no address of this machine: choose another one"
+                }
                 _ => "another program may have it: choose another address",
             };
             Error::environment(format!("nothing can listen at {address}: {error}"))
@@ -94,7 +98,9 @@ impl Listener {
             },
             Self::Pup(listener) => listener.accept().map(Stream::Pup),
             Self::Blast(listener) => listener.accept().map(Stream::Blast),
-            Self::Ngp(below, kept) => Ngp::accept(below.accept()?, kept).map(|stream| Stream::Ngp(Box::new(stream))),
+            Self::Ngp(below, kept) => {
+                Ngp::accept(below.accept()?, kept).map(|stream| Stream::Ngp(Box::new(stream)))
+            }
         }
     }
 
@@ -102,13 +108,17 @@ impl Listener {
     #[must_use]
     pub fn address(&self) -> Address {
         match self {
-            Self::Tcp(listener) => {
-                Address::Tcp(listener.local_addr().map_or_else(|_| String::new(), |address| address.to_string()))
-            }
+            Self::Tcp(listener) => Address::Tcp(
+                listener
+                    .local_addr()
+                    .map_or_else(|_| String::new(), |address| address.to_string()),
+            ),
             Self::Unix(_, path) => Address::Unix(path.clone()),
             Self::Pup(listener) => Address::Pup(listener.local().to_string()),
             Self::Blast(listener) => Address::Blast(listener.local().to_string()),
-            Self::Ngp(below, _) => Address::Ngp(Box::new(below.address()), Sent::new(), Changes::Every),
+            Self::Ngp(below, _) => {
+                Address::Ngp(Box::new(below.address()), Sent::new(), Changes::Every)
+            }
         }
     }
 
@@ -116,7 +126,9 @@ impl Listener {
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
-            Self::Tcp(listener) => listener.local_addr().is_ok_and(|address: SocketAddr| address.ip().is_loopback()),
+            Self::Tcp(listener) => listener
+                .local_addr()
+                .is_ok_and(|address: SocketAddr| address.ip().is_loopback()),
             Self::Unix(..) => true,
             Self::Pup(listener) => listener.local().ip().is_loopback(),
             Self::Blast(listener) => listener.local().ip().is_loopback(),
@@ -135,7 +147,8 @@ impl Drop for Listener {
 
 /// Removes a socket that nobody listens at any more, and nothing else.
 fn remove_left_behind(path: &Path) {
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+    let is_socket =
+        std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     if is_socket && UnixStream::connect(path).is_err() {
         let _ = std::fs::remove_file(path);
     }

@@ -28,7 +28,9 @@ pub(crate) const ENDS: u8 = 2;
 
 /// The address of a name and a port.
 pub(crate) fn address(text: &str) -> io::Result<SocketAddr> {
-    text.to_socket_addrs()?.next().ok_or_else(|| io::Error::other("it has no address"))
+    text.to_socket_addrs()?
+        .next()
+        .ok_or_else(|| io::Error::other("it has no address"))
 }
 
 /// A failure of a transport in its sentence; hints are of whoever knows what was wanted.
@@ -59,14 +61,22 @@ impl Messages {
     /// The kernel's, or that the address is none.
     pub fn connect(to: &str) -> io::Result<Self> {
         let client = ikp::Client::connect(address(to)?, &Options::default()).map_err(silent)?;
-        Ok(Self { client, answers: Vec::new(), has_more: false, patience: Cell::new(None) })
+        Ok(Self {
+            client,
+            answers: Vec::new(),
+            has_more: false,
+            patience: Cell::new(None),
+        })
     }
 
     pub(crate) fn exchange(&mut self, what: u8, requests: &[u8]) -> io::Result<()> {
         let mut message = vec![what];
         message.extend_from_slice(requests);
         let mut reply = [0; REPLY];
-        let count = self.client.send(&message, Segments::none(), &mut reply).map_err(silent)?;
+        let count = self
+            .client
+            .send(&message, Segments::none(), &mut reply)
+            .map_err(silent)?;
         let Some((what, answers)) = reply[..count].split_first() else {
             return Err(io::Error::other("the reply makes no sense"));
         };
@@ -97,7 +107,11 @@ impl Read for Messages {
         let (begun, mut pause) = (Instant::now(), ASK[0]);
         while self.answers.is_empty() {
             if !self.has_more {
-                if self.patience.get().is_some_and(|patience| begun.elapsed() >= patience) {
+                if self
+                    .patience
+                    .get()
+                    .is_some_and(|patience| begun.elapsed() >= patience)
+                {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
                 thread::sleep(pause);

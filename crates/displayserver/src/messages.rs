@@ -35,8 +35,10 @@ impl Known {
         let mut display = self.display.lock().unwrap_or_else(PoisonError::into_inner);
         let done = display.receive(self.id, requests, &mut server.watch());
         self.out.extend(display.output(self.id));
-        let full = (self.out.len() > MOST_WAITING).then(|| "it does not take its answers".to_owned());
-        done.map_err(|why| why.words()).and_then(|()| full.map_or(Ok(()), Err))
+        let full =
+            (self.out.len() > MOST_WAITING).then(|| "it does not take its answers".to_owned());
+        done.map_err(|why| why.words())
+            .and_then(|()| full.map_or(Ok(()), Err))
     }
 
     /// A reply with as many of its answers as there is room for.
@@ -59,9 +61,17 @@ pub fn serve(server: &Server, at: &str, say: fn(&str)) -> Result<SocketAddr> {
             .hint("another program may have it: choose another address, `--listen`")
     };
     let address = address(at).map_err(|error| failed(error.to_string()))?;
-    let mut messages = ikp::Server::bind(address, &options()).map_err(|error| failed(error.to_string()))?;
-    let local = messages.local().map_err(|error| failed(error.to_string()))?;
-    let mut clients = Clients { server: server.clone(), known: HashMap::new(), late: Late::default(), say };
+    let mut messages =
+        ikp::Server::bind(address, &options()).map_err(|error| failed(error.to_string()))?;
+    let local = messages
+        .local()
+        .map_err(|error| failed(error.to_string()))?;
+    let mut clients = Clients {
+        server: server.clone(),
+        known: HashMap::new(),
+        late: Late::default(),
+        say,
+    };
     thread::spawn(move || {
         let mut looked = Instant::now();
         loop {
@@ -105,8 +115,10 @@ impl Clients {
     /// Carries a message out and replies.
     fn answer(&mut self, mut request: ikp::Request<'_>, now: Instant) {
         let key = (request.client(), request.number());
-        let (what, requests) =
-            request.message().split_first().map_or((REQUESTS, &[][..]), |(what, rest)| (*what, rest));
+        let (what, requests) = request
+            .message()
+            .split_first()
+            .map_or((REQUESTS, &[][..]), |(what, rest)| (*what, rest));
         if what == GOODBYE {
             // Once it hears that it has gone, its place is free.
             self.forget(&key);
@@ -151,9 +163,18 @@ impl Clients {
     /// A new client, whose first message says who it is: nothing is kept of any other.
     fn greeted(&self, requests: &[u8], now: Instant) -> Result<Known, String> {
         let (id, display) = self.server.newcomer(false);
-        let mut known = Known { id, display, out: Vec::new(), heard: now };
+        let mut known = Known {
+            id,
+            display,
+            out: Vec::new(),
+            heard: now,
+        };
         known.carry_out(&self.server, requests)?;
-        let is_known = known.display.lock().unwrap_or_else(PoisonError::into_inner).is_known(id);
+        let is_known = known
+            .display
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_known(id);
         if !is_known {
             return Err(Ends::NotHello.words());
         }
@@ -181,7 +202,10 @@ impl Clients {
 
 /// Packets with forged addresses keep nobody out.
 fn options() -> Options {
-    Options { strangers_give_way: true, ..Options::default() }
+    Options {
+        strangers_give_way: true,
+        ..Options::default()
+    }
 }
 
 #[cfg(test)]

@@ -147,8 +147,17 @@ impl Shared {
 
 impl Ngp {
     fn over(stream: Stream, end: End) -> io::Result<Self> {
-        let shared = Shared { end: Mutex::new(end), writes: Mutex::new(stream.again()?) };
-        Ok(Self { reads: stream, rest: Vec::new(), shared: Arc::new(shared), patience: Cell::new(None), newest: None })
+        let shared = Shared {
+            end: Mutex::new(end),
+            writes: Mutex::new(stream.again()?),
+        };
+        Ok(Self {
+            reads: stream,
+            rest: Vec::new(),
+            shared: Arc::new(shared),
+            patience: Cell::new(None),
+            newest: None,
+        })
     }
 
     /// A client's end: what the display has of what was sent before is known then.
@@ -159,7 +168,10 @@ impl Ngp {
         let mut new = Self::over(stream, End::Near(Near::new(&sent.0, Arc::clone(&sent.1))))?;
         new.shared.step(|_| ())?;
         let deadline = Deadline::within(GREETS);
-        while !new.shared.step(|end| matches!(end, End::Near(near) if near.is_greeted()))? {
+        while !new
+            .shared
+            .step(|end| matches!(end, End::Near(near) if near.is_greeted()))?
+        {
             new.reads.read_within(Some(deadline.timeout()?))?;
             if new.fill()? == 0 {
                 return Err(io::Error::new(
@@ -197,7 +209,13 @@ impl Ngp {
     /// The kernel's.
     pub fn again(&self) -> io::Result<Self> {
         let (shared, newest) = (Arc::clone(&self.shared), self.newest.clone());
-        Ok(Self { reads: self.reads.again()?, rest: Vec::new(), shared, patience: self.patience.clone(), newest })
+        Ok(Self {
+            reads: self.reads.again()?,
+            rest: Vec::new(),
+            shared,
+            patience: self.patience.clone(),
+            newest,
+        })
     }
 
     /// Reading takes no longer than that, or fails.

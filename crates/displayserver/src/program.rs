@@ -14,21 +14,30 @@ const USUAL: &str = "/bin:/usr/bin";
 /// # Errors
 /// That no program is named, there is none of that name, or it is not executable.
 pub fn check(program: &[String]) -> Result<()> {
-    let name = program.first().ok_or_else(|| Error::input("no program is named"))?;
+    let name = program
+        .first()
+        .ok_or_else(|| Error::input("no program is named"))?;
     let places = places(name);
     if places.iter().any(|place| is_executable(place)) {
         return Ok(());
     }
     match places.iter().find(|place| place.exists()) {
-        Some(place) if place.is_dir() => {
-            Err(Error::input(format!("{name} cannot be started: it is a directory")).hint("name a program in it"))
-        }
-        Some(place) => Err(Error::input(format!("{name} cannot be started: it is not executable"))
-            .hint(format!("`chmod +x {}` makes it so", place.display()))),
-        None if name.contains('/') => Err(Error::input(format!("{name} cannot be started: there is no such file"))
-            .hint("name one that is there, or a program in PATH")),
-        None => Err(Error::input(format!("{name} cannot be started: no directory of PATH has it"))
-            .hint("is it installed? a program elsewhere is named with its directory, as in ./PROGRAM")),
+        Some(place) if place.is_dir() => Err(Error::input(format!(
+            "{name} cannot be started: it is a directory"
+        ))
+        .hint("name a program in it")),
+        Some(place) => Err(
+            Error::input(format!("{name} cannot be started: it is not executable"))
+                .hint(format!("`chmod +x {}` makes it so", place.display())),
+        ),
+        None if name.contains('/') => Err(Error::input(format!(
+            "{name} cannot be started: there is no such file"
+        ))
+        .hint("name one that is there, or a program in PATH")),
+        None => Err(Error::input(format!(
+            "{name} cannot be started: no directory of PATH has it"
+        ))
+        .hint("is it installed? a program elsewhere is named with its directory, as in ./PROGRAM")),
     }
 }
 
@@ -38,7 +47,9 @@ fn places(name: &str) -> Vec<PathBuf> {
         return vec![PathBuf::from(name)];
     }
     let path = env::var_os("PATH").unwrap_or_else(|| OsString::from(USUAL));
-    env::split_paths(&path).map(|directory| directory.join(name)).collect()
+    env::split_paths(&path)
+        .map(|directory| directory.join(name))
+        .collect()
 }
 
 fn is_executable(place: &Path) -> bool {
@@ -53,8 +64,16 @@ mod tests {
     fn what_cannot_be_started_is_told_from_what_can() {
         let check = |name: &str| check(&[name.to_owned()]).map_err(|error| error.message);
         assert_eq!((check("sh"), check("/bin/sh")), (Ok(()), Ok(())));
-        assert!(check("no-such-program").unwrap_err().contains("no directory of PATH has it"));
-        assert!(check("/no/such/program").unwrap_err().contains("no such file"));
+        assert!(
+            check("no-such-program")
+                .unwrap_err()
+                .contains("no directory of PATH has it")
+        );
+        assert!(
+            check("/no/such/program")
+                .unwrap_err()
+                .contains("no such file")
+        );
         assert!(check("/etc/passwd").unwrap_err().contains("not executable"));
         assert!(check("/etc").unwrap_err().contains("a directory"));
     }

@@ -17,7 +17,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Where connections are asked for.
-const LISTENS: Port = Port { network: 0, host: 0, socket: 7085 };
+const LISTENS: Port = Port {
+    network: 0,
+    host: 0,
+    socket: 7085,
+};
 /// How late a timer may be that was set while its thread waited.
 const LATE: Duration = Duration::from_millis(20);
 /// How long the last words of a client may take.
@@ -29,7 +33,10 @@ const IDLE: Duration = Duration::from_secs(5);
 
 fn options() -> Options {
     let idle = u64::try_from(IDLE.as_nanos()).unwrap_or(u64::MAX);
-    Options { idle: Some(stackline_core::time::Duration(idle)), ..Options::default() }
+    Options {
+        idle: Some(stackline_core::time::Duration(idle)),
+        ..Options::default()
+    }
 }
 
 fn random() -> io::Result<u32> {
@@ -49,13 +56,23 @@ impl Line {
     }
 
     /// The next datagram, within that and [`LATE`].
-    fn hear(&self, into: &mut [u8], deadline: Option<Moment>) -> io::Result<Option<(usize, SocketAddr)>> {
-        let until = deadline.map_or(LATE, |at| Duration::from_nanos(at.since(self.now()).0).min(LATE));
-        self.socket.set_read_timeout(Some(until.max(Duration::from_micros(100))))?;
+    fn hear(
+        &self,
+        into: &mut [u8],
+        deadline: Option<Moment>,
+    ) -> io::Result<Option<(usize, SocketAddr)>> {
+        let until = deadline.map_or(LATE, |at| {
+            Duration::from_nanos(at.since(self.now()).0).min(LATE)
+        });
+        self.socket
+            .set_read_timeout(Some(until.max(Duration::from_micros(100))))?;
         match self.socket.recv_from(into) {
             Ok(heard) => Ok(Some(heard)),
             Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) =>
+                if matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
+                ) =>
             {
                 Ok(None)
             }
@@ -78,11 +95,19 @@ struct Shared {
 impl Shared {
     fn new(line: &Arc<Line>, to: SocketAddr, connection: Connection) -> Arc<Self> {
         let (connection, changed) = (Mutex::new(connection), Condvar::new());
-        Arc::new(Self { line: Arc::clone(line), to, connection, changed, is_ended: AtomicBool::new(false) })
+        Arc::new(Self {
+            line: Arc::clone(line),
+            to,
+            connection,
+            changed,
+            is_ended: AtomicBool::new(false),
+        })
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends what is due.
@@ -175,7 +200,11 @@ pub enum Came {
 impl Pup {
     fn of(shared: Arc<Shared>, lingers: bool) -> Self {
         let user = Arc::new(User { shared, lingers });
-        Self { user, read_within: Cell::new(None), write_within: Cell::new(None) }
+        Self {
+            user,
+            read_within: Cell::new(None),
+            write_within: Cell::new(None),
+        }
     }
 
     /// Connects to whoever listens there.
@@ -186,8 +215,14 @@ impl Pup {
         let to = address(to)?;
         let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
         socket.connect(to)?;
-        let line = Arc::new(Line { socket, begun: Instant::now() });
-        let own = Port { socket: random()?, ..LISTENS };
+        let line = Arc::new(Line {
+            socket,
+            begun: Instant::now(),
+        });
+        let own = Port {
+            socket: random()?,
+            ..LISTENS
+        };
         let connection = Connection::connect(line.now(), options(), random()?, own, LISTENS);
         let shared = Shared::new(&line, to, connection);
         let driven = Arc::clone(&shared);
@@ -206,7 +241,9 @@ impl Pup {
             };
         }
         if let State::Closed(why) = connection.state() {
-            return Err(io::Error::other(why.clone().unwrap_or_else(|| "it ended at once".into())));
+            return Err(io::Error::other(
+                why.clone().unwrap_or_else(|| "it ended at once".into()),
+            ));
         }
         drop(connection);
         Ok(Self::of(shared, true))
@@ -281,7 +318,9 @@ impl Pup {
                         _ => Ok(Came::Data(0)),
                     };
                 }
-                Received::Nothing => connection = shared.wait(connection, begun, self.read_within.get())?,
+                Received::Nothing => {
+                    connection = shared.wait(connection, begun, self.read_within.get())?
+                }
             }
         }
     }
@@ -297,13 +336,19 @@ impl Pup {
     pub fn is_gone(&self) -> bool {
         let shared = &self.user.shared;
         let is_ended = shared.is_ended.load(Ordering::Relaxed);
-        is_ended || matches!(shared.connection().state(), State::Dallying | State::Closed(_))
+        is_ended
+            || matches!(
+                shared.connection().state(),
+                State::Dallying | State::Closed(_)
+            )
     }
 
     /// Sends a mark behind all that was written, or a word that overtakes it.
     pub fn say(&self, mark: Option<u8>, interrupt: Option<u16>) {
         let mut connection = self.user.shared.connection();
-        interrupt.into_iter().for_each(|code| connection.interrupt(code));
+        interrupt
+            .into_iter()
+            .for_each(|code| connection.interrupt(code));
         mark.into_iter().for_each(|kind| connection.mark(kind));
         self.user.shared.flush(&mut connection);
     }

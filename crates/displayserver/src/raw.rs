@@ -32,7 +32,12 @@ impl Before {
 }
 
 fn changed() -> Vec<Arc<Before>> {
-    CHANGED.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect()
+    CHANGED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .iter()
+        .filter_map(Weak::upgrade)
+        .collect()
 }
 
 /// All terminals are as they were, for a program that ends in the middle of something.

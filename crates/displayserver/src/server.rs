@@ -133,7 +133,17 @@ impl Server {
     pub fn within(limits: Limits, token: Vec<u8>, budget: Budget) -> Self {
         let (strangers, attempts) = (Pool::new(MOST_STRANGERS), Attempts::default());
         let (clients, begun) = (Mutex::default(), Instant::now());
-        Self { inner: Arc::new(Inner { clients, limits, budget, token, begun, strangers, attempts }) }
+        Self {
+            inner: Arc::new(Inner {
+                clients,
+                limits,
+                budget,
+                token,
+                begun,
+                strangers,
+                attempts,
+            }),
+        }
     }
 
     /// Takes clients that come there from now on, in threads of its own. `say` is told who is sent away, and why.
@@ -158,13 +168,20 @@ impl Server {
     }
 
     fn clients(&self) -> MutexGuard<'_, Clients> {
-        self.inner.clients.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner
+            .clients
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Somebody has come, who may have to say the secret: the number, and a display that nobody else sees yet.
     pub(crate) fn newcomer(&self, is_same_user: bool) -> (ClientId, Arc<Mutex<Display>>) {
         let mut clients = self.clients();
-        let token = if is_same_user { Vec::new() } else { self.inner.token.clone() };
+        let token = if is_same_user {
+            Vec::new()
+        } else {
+            self.inner.token.clone()
+        };
         let display = Display::new(self.inner.limits, token).within(self.inner.budget.clone());
         let mut display = display.after(clients.last);
         let id = display.connect();
@@ -180,7 +197,14 @@ impl Server {
         }
         let (waker, woken) = sync_channel(1);
         let (display, inputs) = (Arc::clone(display), Arc::default());
-        clients.known.insert(id, Known { display, inputs: Arc::clone(&inputs), waker });
+        clients.known.insert(
+            id,
+            Known {
+                display,
+                inputs: Arc::clone(&inputs),
+                waker,
+            },
+        );
         Some(Attends { id, woken, inputs })
     }
 
@@ -191,13 +215,20 @@ impl Server {
 
     /// What tells the time of requests, and records their steps.
     pub(crate) fn watch(&self) -> impl Watch {
-        Events { begun: self.inner.begun, is_on: stackline_events::recorder::on() }
+        Events {
+            begun: self.inner.begun,
+            is_on: stackline_events::recorder::on(),
+        }
     }
 
     /// Looks what waiting input hits, and draws what is not drawn, in the client's own thread.
     pub(crate) fn attend(&self, attends: &Attends, display: &Mutex<Display>) {
-        let Inputs { events, dropped } =
-            std::mem::take(&mut *attends.inputs.lock().unwrap_or_else(PoisonError::into_inner));
+        let Inputs { events, dropped } = std::mem::take(
+            &mut *attends
+                .inputs
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         let mut display = display.lock().unwrap_or_else(PoisonError::into_inner);
         for (window, input) in events {
             display.input(attends.id, window, input);
@@ -213,14 +244,24 @@ impl Server {
         stream.keeps(UNREAD);
         let ends = stream.again().ok()?;
         let place = self.inner.strangers.enter_or_replace(move || ends.end());
-        let writer = stream.again().and_then(|writer| writer.write_within(PATIENCE).map(|()| writer)).ok()?;
+        let writer = stream
+            .again()
+            .and_then(|writer| writer.write_within(PATIENCE).map(|()| writer))
+            .ok()?;
         let writer = Mutex::new(writer);
         let (id, display) = self.newcomer(stream.is_same_user());
-        let served = &Served { id, display: &display, writer: &writer, begun: self.inner.begun };
+        let served = &Served {
+            id,
+            display: &display,
+            writer: &writer,
+            begun: self.inner.begun,
+        };
         let sent_away = |why: String| Some(format!("a client was disconnected: {why}"));
         match served.greet(&mut stream) {
             Greeted::Known => {}
-            Greeted::Gone if place.is_lost() => return sent_away("others came while it did not say who it is".into()),
+            Greeted::Gone if place.is_lost() => {
+                return sent_away("others came while it did not say who it is".into());
+            }
             Greeted::Gone => return None,
             Greeted::Ends(why) => {
                 if why == Ends::Stranger {
@@ -229,7 +270,12 @@ impl Server {
                 stream.end();
                 return sent_away(why.words());
             }
-            Greeted::Slow => return sent_away(format!("it did not say who it is within {} s", HELLO.as_secs())),
+            Greeted::Slow => {
+                return sent_away(format!(
+                    "it did not say who it is within {} s",
+                    HELLO.as_secs()
+                ));
+            }
         }
         drop(place);
         let Some(attends) = self.admit(id, &display) else {
@@ -261,7 +307,9 @@ impl Server {
     /// A key or the pointer, from whoever looks on.
     pub fn input(&self, client: ClientId, window: u32, input: Input) {
         let clients = self.clients();
-        let Some(known) = clients.known.get(&client) else { return };
+        let Some(known) = clients.known.get(&client) else {
+            return;
+        };
         let mut inputs = known.inputs.lock().unwrap_or_else(PoisonError::into_inner);
         if inputs.events.len() < MOST_INPUTS {
             inputs.events.push_back((window, input));
@@ -276,13 +324,20 @@ impl Server {
     /// Somebody wants to see what a client has not drawn yet: it is drawn in the client's own thread.
     pub(crate) fn wants(&self, client: ClientId) {
         let clients = self.clients();
-        let _ = clients.known.get(&client).map(|known| known.waker.try_send(()));
+        let _ = clients
+            .known
+            .get(&client)
+            .map(|known| known.waker.try_send(()));
     }
 
     /// The display of each client.
     #[must_use]
     pub fn displays(&self) -> Vec<(ClientId, Arc<Mutex<Display>>)> {
-        self.clients().known.iter().map(|(id, known)| (*id, Arc::clone(&known.display))).collect()
+        self.clients()
+            .known
+            .iter()
+            .map(|(id, known)| (*id, Arc::clone(&known.display)))
+            .collect()
     }
 
     /// Does something with the display of the client that came last, as it is now.
@@ -317,7 +372,11 @@ enum Greeted {
 /// A client is told that there are too many.
 pub(crate) fn too_many(stream: &mut Stream) {
     let mut out = Vec::new();
-    Answer::Refused { request: 0, why: Refusal::TooMany as u8 }.put(&mut out);
+    Answer::Refused {
+        request: 0,
+        why: Refusal::TooMany as u8,
+    }
+    .put(&mut out);
     let _ = stream.write_all(&out);
     // What it sent and nobody read would take the word with it.
     stream.ends_writing();
@@ -329,7 +388,9 @@ pub(crate) fn too_many(stream: &mut Stream) {
 pub(crate) fn hear_out(stream: &mut Stream, time: Duration) {
     let (deadline, mut piece) = (Deadline::within(time), [0; 4096]);
     while let Some(rest) = deadline.rest() {
-        let read = stream.read_within(Some(rest)).and_then(|()| stream.read(&mut piece));
+        let read = stream
+            .read_within(Some(rest))
+            .and_then(|()| stream.read(&mut piece));
         if !matches!(read, Ok(1..)) {
             return;
         }
@@ -372,8 +433,13 @@ impl Served<'_> {
         let deadline = Deadline::within(HELLO);
         let mut piece = [0; 4096];
         loop {
-            let Some(rest) = deadline.rest() else { return Greeted::Slow };
-            let count = match stream.read_within(Some(rest)).and_then(|()| stream.read(&mut piece)) {
+            let Some(rest) = deadline.rest() else {
+                return Greeted::Slow;
+            };
+            let count = match stream
+                .read_within(Some(rest))
+                .and_then(|()| stream.read(&mut piece))
+            {
                 Ok(count @ 1..) => count,
                 Err(error) if is_slow(&error) || error.kind() == ErrorKind::Interrupted => continue,
                 Ok(0) | Err(_) => return Greeted::Gone,
@@ -382,13 +448,20 @@ impl Served<'_> {
                 return Greeted::Ends(why);
             }
             if self.display().is_known(self.id) {
-                return if stream.read_within(None).is_ok() { Greeted::Known } else { Greeted::Gone };
+                return if stream.read_within(None).is_ok() {
+                    Greeted::Known
+                } else {
+                    Greeted::Gone
+                };
             }
         }
     }
 
     fn receives(&self, bytes: &[u8]) -> Result<(), Ends> {
-        let mut watch = Events { begun: self.begun, is_on: stackline_events::recorder::on() };
+        let mut watch = Events {
+            begun: self.begun,
+            is_on: stackline_events::recorder::on(),
+        };
         self.display().receive(self.id, bytes, &mut watch)
     }
 
@@ -403,7 +476,9 @@ impl Served<'_> {
                 Ok(0) => return None,
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == ErrorKind::InvalidData => return Some(error.to_string()),
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    return Some(error.to_string());
+                }
                 Err(_) => return None,
             };
             if let Err(why) = self.receives(piece.get(..count)?) {

@@ -32,7 +32,12 @@ const AT_MOST: Instant = Instant(30 * 86_400_000_000_000);
 ///
 /// # Errors
 /// When a host, path or option is not there, class and carrier do not go together, or the display refuses something.
-pub fn measure(scene: &Scene<'_>, picture: &Picture, rates: &[Rate], trials: usize) -> Result<Vec<Measured>> {
+pub fn measure(
+    scene: &Scene<'_>,
+    picture: &Picture,
+    rates: &[Rate],
+    trials: usize,
+) -> Result<Vec<Measured>> {
     carry_out(scene, picture, (rates, trials), None)
 }
 
@@ -61,7 +66,9 @@ fn carry_out(
         let mut ways = ways.as_mut().filter(|_| matches!(rate, Rate::At(_)));
         let mut watched = ways.is_some().then(Watched::default);
         let mut all = run(&[scene], picture, (*rate, trials), watched.as_mut())?;
-        let Some(over) = all.pop() else { return Err(Error::measurement("nothing was simulated")) };
+        let Some(over) = all.pop() else {
+            return Err(Error::measurement("nothing was simulated"));
+        };
         if let (Some(ways), Some(watched)) = (&mut ways, watched) {
             ways.add(nodes, &over.trials, &over.passed, watched);
         }
@@ -75,16 +82,31 @@ fn carry_out(
 ///
 /// # Errors
 /// As [`measure`].
-pub fn together(scenes: &[Scene<'_>], picture: &Picture, rate: Rate, trials: usize) -> Result<Vec<Measured>> {
+pub fn together(
+    scenes: &[Scene<'_>],
+    picture: &Picture,
+    rate: Rate,
+    trials: usize,
+) -> Result<Vec<Measured>> {
     let scenes: Vec<&Scene<'_>> = scenes.iter().collect();
-    Ok(run(&scenes, picture, (rate, trials), None)?.iter().map(|over| measured(picture, rate, over)).collect())
+    Ok(run(&scenes, picture, (rate, trials), None)?
+        .iter()
+        .map(|over| measured(picture, rate, over))
+        .collect())
 }
 
 /// The rates of trials; what takes no time has no rate, and no trials.
 fn measured(picture: &Picture, rate: Rate, over: &Over) -> Measured {
     let taken = over.taken.iter().filter(|time| **time > Duration::ZERO);
-    let trials = taken.map(|time| picture.count() as f64 / time.seconds()).collect();
-    Measured { picture: picture.name, unit: picture.unit, rate, trials }
+    let trials = taken
+        .map(|time| picture.count() as f64 / time.seconds())
+        .collect();
+    Measured {
+        picture: picture.name,
+        unit: picture.unit,
+        rate,
+        trials,
+    }
 }
 
 /// Applications in one world, until one of them is over. Where it is watched, the points that requests pass are kept too.
@@ -94,11 +116,19 @@ fn run(
     (rate, trials): (Rate, usize),
     mut watched: Option<&mut Watched>,
 ) -> Result<Vec<Over>> {
-    let Some(first) = scenes.first() else { return Ok(Vec::new()) };
+    let Some(first) = scenes.first() else {
+        return Ok(Vec::new());
+    };
     let world = World::new(Messages::new(first.network, first.seed, (), false));
     let (mut sites, traced) = (Vec::new(), watched.is_some());
     for (lane, scene) in (0..).zip(scenes) {
-        sites.push(Site::new(scene, (&world, lane), nodes(scene)?, Script::of(scene, picture, rate, trials), traced)?);
+        sites.push(Site::new(
+            scene,
+            (&world, lane),
+            nodes(scene)?,
+            Script::of(scene, picture, rate, trials),
+            traced,
+        )?);
     }
     sites.iter_mut().try_for_each(Site::start)?;
     while !sites.iter().any(Site::is_over) {
@@ -123,8 +153,17 @@ fn run(
 /// The client's host, the display's and the internet server's, of a class that fits them.
 fn nodes(scene: &Scene<'_>) -> Result<[Node; 3]> {
     let node = |name: &str| {
-        let at = scene.network.hosts.iter().position(|host| host.name == name);
-        let none = || Error::input(format!("the network {} has no host {name}", scene.network.name));
+        let at = scene
+            .network
+            .hosts
+            .iter()
+            .position(|host| host.name == name);
+        let none = || {
+            Error::input(format!(
+                "the network {} has no host {name}",
+                scene.network.name
+            ))
+        };
         at.map(|at| Node(at as u32)).ok_or_else(none)
     };
     let [from, to] = [node(&scene.from)?, node(&scene.to)?];
@@ -139,21 +178,32 @@ fn nodes(scene: &Scene<'_>) -> Result<[Node; 3]> {
             );
         }
         if internet == Some(from) {
-            return refused("the internet server is the display's", "put it on the display's host or on a third one");
+            return refused(
+                "the internet server is the display's",
+                "put it on the display's host or on a third one",
+            );
         }
     }
     let third = internet.unwrap_or(to);
     match (scene.class, scene.carrier) {
-        (Class::Local, _) if from != to => {
-            refused("a local application is on the display's host", "name one host twice, or choose another class")
-        }
+        (Class::Local, _) if from != to => refused(
+            "a local application is on the display's host",
+            "name one host twice, or choose another class",
+        ),
         (Class::Local, _) => Ok([from, to, third]),
-        _ if from == to => refused("the application is on the display's host", "that is class `local`"),
+        _ if from == to => refused(
+            "the application is on the display's host",
+            "that is class `local`",
+        ),
         (Class::Messages, Carrier::Ikp) | (Class::Agent, _) => Ok([from, to, third]),
-        (Class::Messages, _) => {
-            refused("messages between V's hosts go over `ikp`", "`--over ikp`, or choose another class")
-        }
-        (_, Carrier::Ikp) => refused("this class has no messages", "`agent` and `messages` go over `ikp`"),
+        (Class::Messages, _) => refused(
+            "messages between V's hosts go over `ikp`",
+            "`--over ikp`, or choose another class",
+        ),
+        (_, Carrier::Ikp) => refused(
+            "this class has no messages",
+            "`agent` and `messages` go over `ikp`",
+        ),
         (Class::Terminal | Class::Distributed, _) => Ok([from, to, third]),
     }
 }

@@ -46,9 +46,11 @@ impl Stream {
         match self {
             Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
             Self::Unix(stream) => stream.try_clone().map(Self::Unix),
-            Self::Terminal(input, output, raw) => {
-                Ok(Self::Terminal(input.try_clone()?, output.try_clone()?, raw.clone()))
-            }
+            Self::Terminal(input, output, raw) => Ok(Self::Terminal(
+                input.try_clone()?,
+                output.try_clone()?,
+                raw.clone(),
+            )),
             Self::Pup(stream) => Ok(Self::Pup(stream.again())),
             Self::Vio(stream) => Ok(Self::Vio(stream.again())),
             Self::Blast(stream) => Ok(Self::Blast(stream.again())),
@@ -148,7 +150,11 @@ impl Stream {
     /// Why it is not.
     pub fn finish(&self) -> io::Result<()> {
         self.end();
-        if let Self::Pup(stream) = self { stream.finish() } else { Ok(()) }
+        if let Self::Pup(stream) = self {
+            stream.finish()
+        } else {
+            Ok(())
+        }
     }
 
     /// The other end is told that no more is written here, and may write on, where the kernel keeps both ways apart.
@@ -189,7 +195,9 @@ impl Stream {
 impl Stream {
     /// Waits until something can be read; whether something urgent has come.
     pub(crate) fn waits_urgent(&self) -> bool {
-        let Self::Tcp(stream) = self else { return false };
+        let Self::Tcp(stream) = self else {
+            return false;
+        };
         let mut asked = [PollFd::new(stream, PollFlags::IN | PollFlags::PRI)];
         poll(&mut asked, None).is_ok() && asked[0].revents().intersects(PollFlags::PRI)
     }

@@ -79,19 +79,31 @@ fn one(mut stream: Stream, office: &Office, place: Place) -> Result<()> {
         }
     };
     drop(place);
-    let Some(_place) = office.terminals.enter() else { return Err(refused(&mut stream)) };
+    let Some(_place) = office.terminals.enter() else {
+        return Err(refused(&mut stream));
+    };
     let program = &office.service.program;
-    let is_display = [Whose::Own, Whose::Other].into_iter().any(|whose| telnet.is_on(TelnetOption::Binary, whose));
+    let is_display = [Whose::Own, Whose::Other]
+        .into_iter()
+        .any(|whose| telnet.is_on(TelnetOption::Binary, whose));
     let terminal = Terminal::start(
         program,
-        if is_display { For::Display } else { For::Person },
+        if is_display {
+            For::Display
+        } else {
+            For::Person
+        },
         (telnet.resized(), echoes(&telnet)),
     )?;
     let line = Line::new(telnet, stream.again().map_err(|error| failed(&error))?);
     let (typist, pty) = (terminal.typist()?, Arc::clone(&terminal.pty));
     press(&typist, &line, &typed_ahead, commands, &mut false);
     let (keyed, said) = (Arc::clone(&line), Arc::clone(&line));
-    terminal.run(move || type_in(stream, (&typist, &pty), &keyed), |bytes| said.send(bytes), || line.end());
+    terminal.run(
+        move || type_in(stream, (&typist, &pty), &keyed),
+        |bytes| said.send(bytes),
+        || line.end(),
+    );
     Ok(())
 }
 
@@ -108,7 +120,12 @@ fn greet(telnet: &mut Telnet, stream: &mut Stream, office: &Office) -> io::Resul
     match &office.service.secret {
         _ if is_same_user => {}
         Some(secret) => guest.identify(secret, &office.attempts)?,
-        None => return Err(io::Error::new(io::ErrorKind::PermissionDenied, "only programs of this user get one here")),
+        None => {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "only programs of this user get one here",
+            ));
+        }
     }
     guest.typed()
 }
@@ -121,7 +138,9 @@ fn type_in(mut stream: Stream, (typist, pty): (&Typist, &Pty), line: &Line) {
     loop {
         // Once its last byte is read nothing says that something was urgent; and nothing is read across the mark.
         let was_urgent = stream.waits_urgent();
-        let Ok(count @ 1..) = stream.read(&mut piece) else { break };
+        let Ok(count @ 1..) = stream.read(&mut piece) else {
+            break;
+        };
         if !hurries && (was_urgent || stream.is_urgent()) {
             hurries = true;
             typist.drops();
@@ -138,7 +157,9 @@ fn type_in(mut stream: Stream, (typist, pty): (&Typist, &Pty), line: &Line) {
         // Who sends urgent bytes without a mark is no TELNET, and types on.
         hurries &= stream.is_urgent();
         data.clear();
-        if !line.flush() || !(stream.is_urgent() || typist.has_room(|| stream.is_gone(), || stream.is_urgent())) {
+        if !line.flush()
+            || !(stream.is_urgent() || typist.has_room(|| stream.is_gone(), || stream.is_urgent()))
+        {
             break;
         }
     }
@@ -146,7 +167,13 @@ fn type_in(mut stream: Stream, (typist, pty): (&Typist, &Pty), line: &Line) {
 }
 
 /// Types what was typed, with the keys that its commands are.
-fn press(typist: &Typist, line: &Line, data: &[u8], commands: Vec<(usize, Said)>, hurries: &mut bool) {
+fn press(
+    typist: &Typist,
+    line: &Line,
+    data: &[u8],
+    commands: Vec<(usize, Said)>,
+    hurries: &mut bool,
+) {
     let mut typed = 0;
     for (place, command) in commands {
         if !*hurries {
@@ -172,7 +199,12 @@ fn press(typist: &Typist, line: &Line, data: &[u8], commands: Vec<(usize, Said)>
 ///
 /// # Errors
 /// When one of them is not there, or the secret is another. The program itself says who it is to the display.
-pub fn attach(terminal: &Address, display: &Address, secret: Option<&Secret>, typed: bool) -> Result<()> {
+pub fn attach(
+    terminal: &Address,
+    display: &Address,
+    secret: Option<&Secret>,
+    typed: bool,
+) -> Result<()> {
     let mut from = terminal.connect_to(address::Service::Terminal)?;
     if let Stream::Pup(stream) = &from {
         pup::begins_for_display(stream);
@@ -181,7 +213,9 @@ pub fn attach(terminal: &Address, display: &Address, secret: Option<&Secret>, ty
             data.extend_from_slice(came);
             true
         };
-        let first = knock(terminal, &mut from, secret, hears, |bytes| says.write_all(bytes).is_ok())?;
+        let first = knock(terminal, &mut from, secret, hears, |bytes| {
+            says.write_all(bytes).is_ok()
+        })?;
         // Its bytes are as they are.
         return bring_behind(first, from, display.connect()?, typed);
     }
@@ -201,7 +235,14 @@ pub fn attach(terminal: &Address, display: &Address, secret: Option<&Secret>, ty
         Stream::Unix(_) => Vec::new(),
         _ => knock(terminal, &mut from, secret, hears, |bytes| line.send(bytes))?,
     };
-    carry(first, from, display.connect()?, typed, move |bytes| typing.send(bytes), hears)
+    carry(
+        first,
+        from,
+        display.connect()?,
+        typed,
+        move |bytes| typing.send(bytes),
+        hears,
+    )
 }
 
 /// Says the secret where it is asked for: what came behind that.
@@ -215,10 +256,15 @@ fn knock(
     let (deadline, mut piece, mut data) = (Deadline::within(door::TIME), [0; PIECE], Vec::new());
     let mut knock = Knock::new(secret);
     loop {
-        let read =
-            deadline.timeout().and_then(|rest| from.read_within(Some(rest))).and_then(|()| from.read(&mut piece));
+        let read = deadline
+            .timeout()
+            .and_then(|rest| from.read_within(Some(rest)))
+            .and_then(|()| from.read(&mut piece));
         let Ok(count @ 1..) = read else {
-            return Err(unopened(at, "it ended the connection before it asked for the secret"));
+            return Err(unopened(
+                at,
+                "it ended the connection before it asked for the secret",
+            ));
         };
         let is_there = hears(&piece[..count], &mut data);
         let said = knock.takes(&mut data).is_none_or(|answer| says(&answer));
@@ -229,7 +275,12 @@ fn knock(
             }
             Knocking::Wrong => return Err(unopened(at, "the secret is another")),
             Knocking::Open if secret.is_none() => return Err(unopened(at, "it asks for a secret")),
-            Knocking::Open => return Err(unopened(at, "it does not ask for a secret, as stackline's terminals do")),
+            Knocking::Open => {
+                return Err(unopened(
+                    at,
+                    "it does not ask for a secret, as stackline's terminals do",
+                ));
+            }
             Knocking::Waits | Knocking::Said if is_there && said => {}
             Knocking::Waits | Knocking::Said => return Err(unopened(at, "the connection is lost")),
         }
@@ -252,7 +303,14 @@ fn bring_behind(first: Vec<u8>, from: Stream, to: Stream, typed: bool) -> Result
         data.extend_from_slice(came);
         true
     };
-    carry(first, from, to, typed, move |bytes| typing.write_all(bytes).is_ok(), hears)
+    carry(
+        first,
+        from,
+        to,
+        typed,
+        move |bytes| typing.write_all(bytes).is_ok(),
+        hears,
+    )
 }
 
 /// Carries what comes to a display, as `hears` has it, and the display's answers back by `types`. Both say whether the other end is there;
@@ -271,7 +329,10 @@ fn carry(
     thread::spawn(move || {
         let mut piece = [0; PIECE];
         while let Ok(count @ 1..) = answers.read(&mut piece) {
-            if !piece[..count].chunks(if typed { 1 } else { PIECE }).all(&mut types) {
+            if !piece[..count]
+                .chunks(if typed { 1 } else { PIECE })
+                .all(&mut types)
+            {
                 break;
             }
         }
@@ -287,13 +348,21 @@ fn carry(
     loop {
         let count = match from.read(&mut piece) {
             Ok(0) | Err(_) if is_gone.load(Ordering::Relaxed) => return Err(gone()),
-            Ok(0) => return to.finish().map_err(lost).and_then(|()| requests.are_whole()),
+            Ok(0) => {
+                return to
+                    .finish()
+                    .map_err(lost)
+                    .and_then(|()| requests.are_whole());
+            }
             Ok(count) => count,
             // What it said before is the display's all the same.
             Err(error) => return to.finish().map_err(lost).and(Err(lost(error))),
         };
         if !hears(&piece[..count], &mut data) {
-            return to.finish().map_err(lost).and_then(|()| requests.are_whole());
+            return to
+                .finish()
+                .map_err(lost)
+                .and_then(|()| requests.are_whole());
         }
         requests.pass(&data);
         if to.write_all(&data).is_err() {

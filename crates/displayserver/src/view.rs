@@ -88,7 +88,9 @@ pub fn show(server: &Server, at: &Address, token: &Secret) -> Result<String> {
                 let Some(stream) = asked else { return };
                 match looking.enter() {
                     Some(_place) => look_on(&server, stream),
-                    None => stream.refused(&format!("{MOST} browsers look on, which is as many as may")),
+                    None => {
+                        stream.refused(&format!("{MOST} browsers look on, which is as many as may"))
+                    }
                 }
             });
         }
@@ -110,24 +112,37 @@ pub fn url(at: Address, token: &str) -> String {
 fn asked(stream: Stream, door: &Door, attempts: &Attempts) -> Option<Replayed> {
     stream.write_within(PATIENCE).ok()?;
     let mut stream = Replayed::read(stream, Deadline::within(PATIENCE)).ok()?;
-    let answered = stream.answered(door, || attempts.failed(Instant::now())).ok()?;
+    let answered = stream
+        .answered(door, || attempts.failed(Instant::now()))
+        .ok()?;
     (!answered).then_some(stream)
 }
 
 /// Tells a browser why it sees nothing, in a thread of its own.
 pub fn refuse(stream: Stream, why: String) {
     in_thread(move || {
-        let asked = stream.write_within(PATIENCE).and_then(|()| Replayed::read(stream, Deadline::within(PATIENCE)));
+        let asked = stream
+            .write_within(PATIENCE)
+            .and_then(|()| Replayed::read(stream, Deadline::within(PATIENCE)));
         let _ = asked.map(|stream| stream.refused(&why));
     });
 }
 
 /// A browser sees the pictures until it goes.
 fn look_on(server: &Server, stream: Replayed) {
-    let config = WebSocketConfig::default().max_message_size(Some(MESSAGE)).max_frame_size(Some(MESSAGE));
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MESSAGE))
+        .max_frame_size(Some(MESSAGE));
     if let Ok(socket) = accept_with_config(stream, Some(config)) {
-        Viewer { server, socket, seen: BTreeMap::new(), rows: RandomState::new(), sent: Instant::now(), waits: 0 }
-            .serve();
+        Viewer {
+            server,
+            socket,
+            seen: BTreeMap::new(),
+            rows: RandomState::new(),
+            sent: Instant::now(),
+            waits: 0,
+        }
+        .serve();
     }
 }
 
@@ -161,7 +176,11 @@ impl Viewer<'_> {
                 self.picture(changes)?;
             }
         }
-        let pause = if self.sent.elapsed() < LIVELY { OFTEN } else { SELDOM };
+        let pause = if self.sent.elapsed() < LIVELY {
+            OFTEN
+        } else {
+            SELDOM
+        };
         self.socket.get_ref().stream.read_within(Some(pause)).ok()?;
         match self.socket.read() {
             Ok(Message::Text(text)) => self.takes(text.as_str()),
@@ -172,7 +191,10 @@ impl Viewer<'_> {
             }
             Ok(_) => Some(()),
             Err(tungstenite::Error::Io(error))
-                if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                ) =>
             {
                 Some(())
             }
@@ -185,13 +207,19 @@ impl Viewer<'_> {
 
     /// Says why it ends.
     fn ends(&mut self, code: CloseCode) {
-        let _ = self.socket.close(Some(CloseFrame { code, reason: "".into() }));
+        let _ = self.socket.close(Some(CloseFrame {
+            code,
+            reason: "".into(),
+        }));
         let _ = self.socket.flush();
     }
 
     fn picture(&mut self, parts: Vec<Message>) -> Option<()> {
         (self.waits, self.sent) = (self.waits + 1, Instant::now());
-        for message in parts.into_iter().chain([Message::text(json!({ "end": true }).to_string())]) {
+        for message in parts
+            .into_iter()
+            .chain([Message::text(json!({ "end": true }).to_string())])
+        {
             self.socket.write(message).ok()?;
         }
         self.socket.flush().ok()
@@ -216,7 +244,11 @@ impl Viewer<'_> {
         let client = ClientId(said["client"].as_u64()?);
         let window = u32::try_from(said["window"].as_u64()?).ok()?;
         let place = || {
-            let of = |name: &str| said[name].as_i64().and_then(|value| i16::try_from(value).ok());
+            let of = |name: &str| {
+                said[name]
+                    .as_i64()
+                    .and_then(|value| i16::try_from(value).ok())
+            };
             Some((of("x")?, of("y")?))
         };
         let input = match said["what"].as_str()? {
@@ -235,18 +267,25 @@ impl Viewer<'_> {
     fn changes(&mut self) -> Vec<Message> {
         let displays = self.server.displays();
         let before = self.seen.len();
-        self.seen.retain(|(client, _), _| displays.iter().any(|(id, _)| id == client));
+        self.seen
+            .retain(|(client, _), _| displays.iter().any(|(id, _)| id == client));
         let mut is_new = self.seen.len() != before;
         let (mut parts, mut room) = (Vec::new(), PICTURE);
         for (client, display) in displays {
-            let Ok(display) = display.try_lock() else { continue };
+            let Ok(display) = display.try_lock() else {
+                continue;
+            };
             is_new |= self.windows(client, &display);
             if display.is_damaged(client) {
                 self.server.wants(client);
             }
             for (_, number, drawn) in display.windows() {
                 let window = (client, number);
-                let Some(known) = self.seen.get_mut(&window).filter(|known| known.drawn != drawn.drawn) else {
+                let Some(known) = self
+                    .seen
+                    .get_mut(&window)
+                    .filter(|known| known.drawn != drawn.drawn)
+                else {
                     continue;
                 };
                 let (part, is_all) = part(window, drawn.pixels(), known, &self.rows, room);
@@ -263,14 +302,22 @@ impl Viewer<'_> {
 
     /// Whether a client's windows are others than were seen; they are known from now on.
     fn windows(&mut self, client: ClientId, display: &Display) -> bool {
-        let now: BTreeMap<u32, _> = display.windows().map(|(_, number, window)| (number, window)).collect();
+        let now: BTreeMap<u32, _> = display
+            .windows()
+            .map(|(_, number, window)| (number, window))
+            .collect();
         let before = self.seen.len();
-        self.seen.retain(|(id, number), _| *id != client || now.contains_key(number));
+        self.seen
+            .retain(|(id, number), _| *id != client || now.contains_key(number));
         let mut is_new = self.seen.len() != before;
         for (number, window) in now {
             let known = self.seen.entry((client, number)).or_default();
             if known.size != window.pixels().size() || known.title != window.title {
-                *known = Seen { size: window.pixels().size(), title: window.title.clone(), ..Seen::default() };
+                *known = Seen {
+                    size: window.pixels().size(),
+                    title: window.title.clone(),
+                    ..Seen::default()
+                };
                 is_new = true;
             }
         }
@@ -306,15 +353,28 @@ fn part(
     room: usize,
 ) -> (Option<Vec<u8>>, bool) {
     let (bytes, (width, height)) = (pixels.bytes(), pixels.size());
-    let (width, height) = (usize::try_from(width).unwrap_or(0), usize::try_from(height).unwrap_or(0));
+    let (width, height) = (
+        usize::try_from(width).unwrap_or(0),
+        usize::try_from(height).unwrap_or(0),
+    );
     if seen.size != pixels.size() {
         (seen.size, seen.rows) = (pixels.size(), Vec::new());
     }
-    let now: Vec<u64> = bytes.chunks_exact(width.max(1)).map(|row| rows.hash_one(row)).collect();
+    let now: Vec<u64> = bytes
+        .chunks_exact(width.max(1))
+        .map(|row| rows.hash_one(row))
+        .collect();
     let differs = |row: &usize| seen.rows.get(*row) != now.get(*row);
-    let Some((top, last)) = (0..height).find(differs).zip((0..height).rfind(differs)) else { return (None, true) };
+    let Some((top, last)) = (0..height).find(differs).zip((0..height).rfind(differs)) else {
+        return (None, true);
+    };
     let most = (room / width.max(1)).min(last + 1 - top);
-    let Some(sent) = bytes.get(top * width..(top + most) * width).filter(|_| most > 0) else { return (None, false) };
+    let Some(sent) = bytes
+        .get(top * width..(top + most) * width)
+        .filter(|_| most > 0)
+    else {
+        return (None, false);
+    };
     // Rows that were never sent are none that a row can be.
     seen.rows.resize(height, 0);
     seen.rows[top..top + most].copy_from_slice(&now[top..top + most]);
@@ -352,13 +412,22 @@ mod tests {
         // What there is no room for comes with the next picture.
         assert_eq!(part(&pixels, 9), (None, false));
         let (first, is_all) = part(&pixels, 55);
-        assert_eq!((sent(first), is_all), (Some((vec![0, 0, 0, 5], 16 + 50)), false));
+        assert_eq!(
+            (sent(first), is_all),
+            (Some((vec![0, 0, 0, 5], 16 + 50)), false)
+        );
         let (rest, is_all) = part(&pixels, 55);
-        assert_eq!((sent(rest), is_all), (Some((vec![0, 5, 0, 3], 16 + 30)), true));
+        assert_eq!(
+            (sent(rest), is_all),
+            (Some((vec![0, 5, 0, 3], 16 + 30)), true)
+        );
         assert_eq!(part(&pixels, 100), (None, true));
         pixels.rectangle((2, 3), (4, 5), 7, 0);
         let (changed, is_all) = part(&pixels, 100);
-        assert_eq!((sent(changed), is_all), (Some((vec![0, 3, 0, 3], 16 + 30)), true));
+        assert_eq!(
+            (sent(changed), is_all),
+            (Some((vec![0, 3, 0, 3], 16 + 30)), true)
+        );
         assert_eq!(part(&pixels, 100), (None, true));
     }
 }

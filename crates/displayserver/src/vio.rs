@@ -29,11 +29,19 @@ struct Half {
 impl Half {
     fn new(server: SocketAddr) -> io::Result<Mutex<Self>> {
         let client = ikp::Client::connect(server, &Options::default()).map_err(silent)?;
-        Ok(Mutex::new(Self { client, block: 0, rest: Vec::new(), reply: [0; REPLY] }))
+        Ok(Mutex::new(Self {
+            client,
+            block: 0,
+            rest: Vec::new(),
+            reply: [0; REPLY],
+        }))
     }
 
     fn ask(&mut self, request: &Request<'_>) -> io::Result<Reply<'_>> {
-        let count = self.client.send(&request.bytes(), Segments::none(), &mut self.reply).map_err(silent)?;
+        let count = self
+            .client
+            .send(&request.bytes(), Segments::none(), &mut self.reply)
+            .map_err(silent)?;
         Reply::read(&self.reply[..count]).ok_or_else(other)
     }
 }
@@ -84,17 +92,32 @@ impl Vio {
         let writes = Half::new(server)?;
         let (instance, most) = {
             let mut half = lock(&writes);
-            match half.ask(&Request::Create { secret, name: name.as_bytes() })? {
+            match half.ask(&Request::Create {
+                secret,
+                name: name.as_bytes(),
+            })? {
                 Reply::Refused(why) => {
-                    return Err(io::Error::new(ErrorKind::PermissionDenied, String::from_utf8_lossy(why)));
+                    return Err(io::Error::new(
+                        ErrorKind::PermissionDenied,
+                        String::from_utf8_lossy(why),
+                    ));
                 }
                 reply => reply.created().ok_or_else(other)?,
             }
         };
         let reads = Half::new(server)?;
-        let open =
-            Open { instance, most: usize::from(most).clamp(1, 1000), reads, writes, is_ended: AtomicBool::new(false) };
-        Ok(Self { open: Arc::new(open), read_within: Cell::new(None), write_within: Cell::new(None) })
+        let open = Open {
+            instance,
+            most: usize::from(most).clamp(1, 1000),
+            reads,
+            writes,
+            is_ended: AtomicBool::new(false),
+        };
+        Ok(Self {
+            open: Arc::new(open),
+            read_within: Cell::new(None),
+            write_within: Cell::new(None),
+        })
     }
 
     /// The same stream once more.
@@ -140,7 +163,11 @@ impl Read for Vio {
             if self.open.is_ended.load(Ordering::Relaxed) {
                 return Ok(0);
             }
-            if self.read_within.get().is_some_and(|patience| begun.elapsed() >= patience) {
+            if self
+                .read_within
+                .get()
+                .is_some_and(|patience| begun.elapsed() >= patience)
+            {
                 return Err(ErrorKind::TimedOut.into());
             }
             let block = half.block;
@@ -185,7 +212,11 @@ impl Write for Vio {
                 Reply::Later | Reply::Created(..) => {}
             }
             drop(half);
-            if self.write_within.get().is_some_and(|patience| begun.elapsed() >= patience) {
+            if self
+                .write_within
+                .get()
+                .is_some_and(|patience| begun.elapsed() >= patience)
+            {
                 return Err(ErrorKind::TimedOut.into());
             }
             thread::sleep(pause);

@@ -1,5 +1,8 @@
 //! An agent between client and display: the display is lost in the middle of a picture, and the client notices nothing.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use stackline_display::machine::{CREDIT, FULL_SIZE};
 use stackline_display::protocol::{Answer, Request, VERSION, put};
@@ -58,15 +61,25 @@ impl Breakable {
                 thread::spawn(move || pass(answers, back));
             }
         });
-        Self { server, address, open }
+        Self {
+            server,
+            address,
+            open,
+        }
     }
 
     fn cut(&self) {
-        self.open.lock().unwrap().drain(..).for_each(|stream| stream.end());
+        self.open
+            .lock()
+            .unwrap()
+            .drain(..)
+            .for_each(|stream| stream.end());
     }
 
     fn drawn(&self) -> Vec<u8> {
-        self.server.last(|client, display| display.draw(client, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+        self.server
+            .last(|client, display| display.draw(client, 1).unwrap().pixels().bytes().to_vec())
+            .unwrap()
     }
 }
 
@@ -78,7 +91,12 @@ fn through(display: &Address, patience: Duration) -> Address {
 fn known(display: &Address, patience: Duration, secret: &[u8]) -> Address {
     let (listener, address) = listen();
     let (display, limits, secret) = (display.clone(), Limits::default(), secret.to_vec());
-    let service = agent::Service { display, limits, patience, secret };
+    let service = agent::Service {
+        display,
+        limits,
+        patience,
+        secret,
+    };
     thread::spawn(move || agent::serve(&listener, &service, |_| {}));
     address
 }
@@ -94,8 +112,12 @@ fn pictures_come_through_cuts_as_they_were_drawn() {
             }
             let draw = |address: &Address, cuts: bool| {
                 let mut client = Client::connect(address, b"secret").unwrap();
-                client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
-                client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
+                client
+                    .send(&Request::CreateWindow(1, (800, 800), b"test"))
+                    .unwrap();
+                client
+                    .send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE))
+                    .unwrap();
                 client.send(&Request::DefineSymbol(100)).unwrap();
                 client.ask(&Request::EndSymbol).unwrap();
                 let cutter = cuts.then(|| {
@@ -104,7 +126,10 @@ fn pictures_come_through_cuts_as_they_were_drawn() {
                     thread::spawn(move || {
                         for _ in 0..3 {
                             thread::sleep(Duration::from_millis(7));
-                            open.lock().unwrap().drain(..).for_each(|stream| stream.end());
+                            open.lock()
+                                .unwrap()
+                                .drain(..)
+                                .for_each(|stream| stream.end());
                         }
                     })
                 });
@@ -143,7 +168,14 @@ fn who_sends_more_than_it_may_waits_for_the_display() {
     let all = requests.clone();
     let sends = thread::spawn(move || {
         let mut hello = Vec::new();
-        put(&mut hello, &Request::Hello { version: VERSION, token: b"" }, false);
+        put(
+            &mut hello,
+            &Request::Hello {
+                version: VERSION,
+                token: b"",
+            },
+            false,
+        );
         client.write_all(&hello).unwrap();
         client.write_all(&all).unwrap();
         client
@@ -153,7 +185,11 @@ fn who_sends_more_than_it_may_waits_for_the_display() {
     let mut piece = vec![0; 64 << 10];
     let mut hello = [0; 10];
     stream.read_exact(&mut hello).unwrap();
-    Answer::Welcome { credit: CREDIT, client: 1 }.put(&mut answers);
+    Answer::Welcome {
+        credit: CREDIT,
+        client: 1,
+    }
+    .put(&mut answers);
     stream.write_all(&answers).unwrap();
     thread::sleep(Duration::from_millis(300));
     let mut came = 0;
@@ -171,7 +207,10 @@ fn who_sends_more_than_it_may_waits_for_the_display() {
 #[test]
 fn who_connects_in_vain_is_told_why() {
     let why = |place: &Address, secret: &[u8]| Client::connect(place, secret).unwrap_err().message;
-    let nowhere = through(&Address::Tcp("127.0.0.1:1".into()), Duration::from_millis(1));
+    let nowhere = through(
+        &Address::Tcp("127.0.0.1:1".into()),
+        Duration::from_millis(1),
+    );
     assert!(why(&nowhere, b"").ends_with("has no display: none answers where it looks for one"));
     // A display without a secret behind an agent with one, which only those pass who know it.
     let (listener, display) = listen();
@@ -184,7 +223,9 @@ fn who_connects_in_vain_is_told_why() {
     thread::spawn(move || {
         let mut stream = listener.accept().unwrap();
         let _ = stream.read(&mut [0; 64]);
-        stream.write_all(&[65, 0, 0, 18, 0, 9, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 1]).unwrap();
+        stream
+            .write_all(&[65, 0, 0, 18, 0, 9, 0, 0, 64, 0, 0, 0, 0, 0, 0, 0, 0, 1])
+            .unwrap();
     });
     assert!(why(&newer, b"").contains("it speaks version 9 of the protocol"));
 }
@@ -194,21 +235,39 @@ fn who_reads_no_answers_is_sent_away_and_has_no_place_at_the_display() {
     let (listener, display) = listen();
     let server = Server::new(Limits::default(), Vec::new());
     server.listen(listener, |_| {});
-    let mut client = through(&display, Duration::from_secs(10)).connect().unwrap();
+    let mut client = through(&display, Duration::from_secs(10))
+        .connect()
+        .unwrap();
     let mut requests = Vec::new();
-    put(&mut requests, &Request::Hello { version: VERSION, token: b"" }, false);
+    put(
+        &mut requests,
+        &Request::Hello {
+            version: VERSION,
+            token: b"",
+        },
+        false,
+    );
     // Within a credit; their answers are five times as long.
     (0..120_000).for_each(|number| put(&mut requests, &Request::Sync(number), false));
     client.write_all(&requests).unwrap();
     let begun = Instant::now();
     while server.displays().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "it did not come to the display");
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "it did not come to the display"
+        );
         thread::sleep(Duration::from_millis(10));
     }
     while !server.displays().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it is at the display still");
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "it is at the display still"
+        );
         thread::sleep(Duration::from_millis(50));
     }
     thread::sleep(Duration::from_millis(500));
-    assert!(server.displays().is_empty(), "the agent connected again for it");
+    assert!(
+        server.displays().is_empty(),
+        "the agent connected again for it"
+    );
 }

@@ -1,5 +1,8 @@
 //! A display by streams of blasts: the same pictures, both ways at once, who goes and who says nothing.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -79,7 +82,11 @@ fn one_way_alone_is_no_connection_and_nobody_there_is_told() {
     let options = stackline_transfer::Options::default();
     let mut halves = Vec::new();
     for at in 0..70_u8 {
-        let Ok(mut channel) = stackline_transfer::Channel::connect(place.parse().unwrap(), &options) else { continue };
+        let Ok(mut channel) =
+            stackline_transfer::Channel::connect(place.parse().unwrap(), &options)
+        else {
+            continue;
+        };
         let said = channel.send(&[&[0], &[at; 16][..]].concat());
         halves.push((channel, said.is_ok()));
     }
@@ -103,8 +110,14 @@ fn forged_openings_keep_no_client_out() {
     let blast = common::served(&server, "blast:127.0.0.1:0");
     let place = blast.to_string().trim_start_matches("blast:").to_owned();
     let options = stackline_transfer::Options::default();
-    let machine = proto::Options { packet: 1000, buffer: 1 << 20, ..options.blast };
-    let sockets: Vec<UdpSocket> = (0..50).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    let machine = proto::Options {
+        packet: 1000,
+        buffer: 1 << 20,
+        ..options.blast
+    };
+    let sockets: Vec<UdpSocket> = (0..50)
+        .map(|_| UdpSocket::bind("127.0.0.1:0").unwrap())
+        .collect();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -128,7 +141,9 @@ fn forged_openings_keep_no_client_out() {
     });
     // They were openings that were answered.
     let (socket, mut answer) = (&sockets[0], [0; 2048]);
-    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
     assert!(socket.recv(&mut answer).unwrap() >= HEADER);
     Client::connect(&blast, b"secret").unwrap();
 }

@@ -1,5 +1,8 @@
 //! The page in a real browser: it shows what a client draws, keeps up with what changes, and sends keys and the pointer back.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use serde_json::{Value, json};
 use stackline_display::item::{Item, Kind};
@@ -18,7 +21,12 @@ use std::time::{Duration, Instant};
 /// Does something with the left button of the mouse.
 fn mouse(browser: &mut Browser, kind: &str, (x, y): (f64, f64)) {
     let buttons = u8::from(kind != "mouseReleased");
-    browser.mouse(kind, x, y, json!({ "button": "left", "buttons": buttons, "clickCount": 1 }));
+    browser.mouse(
+        kind,
+        x,
+        y,
+        json!({ "button": "left", "buttons": buttons, "clickCount": 1 }),
+    );
 }
 
 /// Where the first window's pixels are in the page.
@@ -30,7 +38,9 @@ fn place(browser: &mut Browser) -> (f64, f64) {
 
 /// A pixel of the first window, as a script.
 fn pixel(x: i32, y: i32) -> String {
-    format!("[...(document.querySelector('canvas')?.getContext('2d').getImageData({x}, {y}, 1, 1).data ?? [])].join()")
+    format!(
+        "[...(document.querySelector('canvas')?.getContext('2d').getImageData({x}, {y}, 1, 1).data ?? [])].join()"
+    )
 }
 
 const RECTANGLE: Item = Item::drawn(Kind::Rectangle, 1, (10, 20), (50, 60)).coloured(3);
@@ -41,9 +51,12 @@ fn seen() -> Option<(Server, Client, Browser)> {
     let listener = Listener::at(&Address::Tcp("127.0.0.1:0".into())).unwrap();
     let address = listener.address();
     server.listen(listener, |_| {});
-    let url =
-        view::show(&server, &Address::Tcp("127.0.0.1:0".into()), &Secret::new(b"0123456789abcdef".to_vec()).unwrap())
-            .unwrap();
+    let url = view::show(
+        &server,
+        &Address::Tcp("127.0.0.1:0".into()),
+        &Secret::new(b"0123456789abcdef".to_vec()).unwrap(),
+    )
+    .unwrap();
     let mut browser = Browser::start()?;
     browser.call("Page.navigate", json!({ "url": url }));
     Some((server, Client::connect(&address, b"").unwrap(), browser))
@@ -51,16 +64,25 @@ fn seen() -> Option<(Server, Client, Browser)> {
 
 #[test]
 fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
-    let Some((server, mut client, mut browser)) = seen() else { return };
-    client.send(&Request::CreateWindow(1, (400, 300), b"a title")).unwrap();
+    let Some((server, mut client, mut browser)) = seen() else {
+        return;
+    };
+    client
+        .send(&Request::CreateWindow(1, (400, 300), b"a title"))
+        .unwrap();
     client.send(&Request::DefineSymbol(7)).unwrap();
     client.send(&Request::AddItem(RECTANGLE, b"")).unwrap();
     client.send(&Request::EndSymbol).unwrap();
-    client.ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE)).unwrap();
+    client
+        .ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE))
+        .unwrap();
     // The palette's fourth colour, c9 2a 2a, within the rectangle, and white beside it.
     browser.until(&format!("{} === '201,42,42,255'", pixel(30, 40)));
     assert_eq!(browser.eval(&pixel(5, 5)), json!("255,255,255,255"));
-    assert_eq!(browser.eval("document.querySelector('figcaption').textContent"), json!("a title"));
+    assert_eq!(
+        browser.eval("document.querySelector('figcaption').textContent"),
+        json!("a title")
+    );
 
     // The pointer, where the picture is, and a key.
     let (left, top) = place(&mut browser);
@@ -68,9 +90,15 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
         mouse(&mut browser, kind, (left + 30.5, top + 40.5));
     }
     let press = client.input().unwrap();
-    assert_eq!((press.input, press.hits), (Input::Press(30, 40), vec![(7, 1)]));
+    assert_eq!(
+        (press.input, press.hits),
+        (Input::Press(30, 40), vec![(7, 1)])
+    );
     assert_eq!(client.input().unwrap().input, Input::Release(30, 40));
-    browser.call("Input.dispatchKeyEvent", json!({ "type": "keyDown", "key": "q", "text": "q" }));
+    browser.call(
+        "Input.dispatchKeyEvent",
+        json!({ "type": "keyDown", "key": "q", "text": "q" }),
+    );
     assert_eq!(client.input().unwrap().input, Input::Key(u32::from('q')));
 
     // 1,000 items change sixty times a second: how many pictures of that a browser shows is measured, not judged, here.
@@ -78,8 +106,15 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
     items.push(Request::DefineSymbol(7));
     let line = |id: u32, at: i16| Item::drawn(Kind::Vector, id, (at, 0), (at + 9, 4)).coloured(2);
     items.extend((1..=1000).map(|id| Request::AddItem(line(id, (id % 400) as i16), b"")));
-    items.extend([Request::EndSymbol, Request::EndBatch, Request::EditSymbol(7)]);
-    items.iter().try_for_each(|request| client.send(request)).unwrap();
+    items.extend([
+        Request::EndSymbol,
+        Request::EndBatch,
+        Request::EditSymbol(7),
+    ]);
+    items
+        .iter()
+        .try_for_each(|request| client.send(request))
+        .unwrap();
     client.sync(1).unwrap();
     // When each picture was shown, by the page's clock.
     browser.eval(
@@ -96,18 +131,30 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
         }
         client.ask(&Request::EndBatch).unwrap();
         std::thread::sleep(
-            (begun + Duration::from_micros(16_667) * (frame + 1)).saturating_duration_since(Instant::now()),
+            (begun + Duration::from_micros(16_667) * (frame + 1))
+                .saturating_duration_since(Instant::now()),
         );
     }
     let times = browser.eval("times");
-    let times: Vec<f64> = times.as_array().unwrap().iter().filter_map(Value::as_f64).collect();
+    let times: Vec<f64> = times
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_f64)
+        .collect();
     assert!(times.len() > 10, "{times:?}");
     let rate = (times.len() - 1) as f64 / (times[times.len() - 1] - times[0]) * 1000.0;
-    eprintln!("{rate:.1} pictures a second, {} in all, while 1,000 items changed in each of 180", times.len());
+    eprintln!(
+        "{rate:.1} pictures a second, {} in all, while 1,000 items changed in each of 180",
+        times.len()
+    );
     client.sync(2).unwrap();
     let last = server.last(|client, display| {
         let drawn = display.draw(client, 1).unwrap().pixels();
-        (0..300).flat_map(|y| (0..400).map(move |x| (x, y))).find(|at| drawn.at(*at) == Some(2)).unwrap()
+        (0..300)
+            .flat_map(|y| (0..400).map(move |x| (x, y)))
+            .find(|at| drawn.at(*at) == Some(2))
+            .unwrap()
     });
     let last = last.unwrap();
     browser.until(&format!("{} === '43,138,62,255'", pixel(last.0, last.1)));
@@ -116,7 +163,9 @@ fn a_browser_shows_what_is_drawn_keeps_up_and_answers() {
 /// In one picture, so that the page never sees that it was closed.
 #[test]
 fn a_window_made_again_is_another_with_its_title_and_its_pixels() {
-    let Some((_server, mut client, mut browser)) = seen() else { return };
+    let Some((_server, mut client, mut browser)) = seen() else {
+        return;
+    };
     for (symbol, colour) in [(1, 2), (2, 3)] {
         client.send(&Request::DefineSymbol(symbol)).unwrap();
         let all = Item::drawn(Kind::Rectangle, 1, (0, 0), (199, 99)).coloured(colour);
@@ -124,17 +173,26 @@ fn a_window_made_again_is_another_with_its_title_and_its_pixels() {
         client.ask(&Request::EndSymbol).unwrap();
     }
     client.send(&Request::BeginBatch).unwrap();
-    for (title, symbol, colour) in
-        [("first", 1, "43,138,62,255"), ("second", 1, "43,138,62,255"), ("second", 2, "201,42,42,255")]
-    {
-        client.send(&Request::CreateWindow(1, (200, 100), title.as_bytes())).unwrap();
-        client.send(&Request::DisplayView(1, symbol, (0, 0), FULL_SIZE)).unwrap();
+    for (title, symbol, colour) in [
+        ("first", 1, "43,138,62,255"),
+        ("second", 1, "43,138,62,255"),
+        ("second", 2, "201,42,42,255"),
+    ] {
+        client
+            .send(&Request::CreateWindow(1, (200, 100), title.as_bytes()))
+            .unwrap();
+        client
+            .send(&Request::DisplayView(1, symbol, (0, 0), FULL_SIZE))
+            .unwrap();
         client.ask(&Request::EndBatch).unwrap();
         browser.until(&format!("{} === '{colour}'", pixel(50, 50)));
         browser.until(&format!(
             "[...document.querySelectorAll('figcaption')].map((one) => one.textContent).join() === '{title}'"
         ));
-        assert_eq!(browser.eval("document.querySelector('canvas').getAttribute('aria-label')"), json!(title));
+        assert_eq!(
+            browser.eval("document.querySelector('canvas').getAttribute('aria-label')"),
+            json!(title)
+        );
         client.send(&Request::BeginBatch).unwrap();
         client.send(&Request::CloseWindow(1)).unwrap();
     }
@@ -142,18 +200,34 @@ fn a_window_made_again_is_another_with_its_title_and_its_pixels() {
 
 #[test]
 fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
-    let Some((_server, mut client, mut browser)) = seen() else { return };
+    let Some((_server, mut client, mut browser)) = seen() else {
+        return;
+    };
     client.send(&Request::DefineSymbol(7)).unwrap();
-    client.send(&Request::AddItem(Item::drawn(Kind::Rectangle, 1, (0, 0), (900, 900)), b"")).unwrap();
+    client
+        .send(&Request::AddItem(
+            Item::drawn(Kind::Rectangle, 1, (0, 0), (900, 900)),
+            b"",
+        ))
+        .unwrap();
     client.send(&Request::EndSymbol).unwrap();
-    client.send(&Request::CreateWindow(1, (200, 100), b"w")).unwrap();
-    client.ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE)).unwrap();
+    client
+        .send(&Request::CreateWindow(1, (200, 100), b"w"))
+        .unwrap();
+    client
+        .ask(&Request::DisplayView(1, 7, (0, 0), FULL_SIZE))
+        .unwrap();
     browser.until("document.querySelector('canvas') !== null");
     let (left, top) = place(&mut browser);
     mouse(&mut browser, "mousePressed", (left + 5.5, top + 6.5));
     mouse(&mut browser, "mouseMoved", (left + 305.5, top - 7.5));
     mouse(&mut browser, "mouseReleased", (left + 310.5, top + 150.5));
-    let mut told = || client.input().map(|event| (event.input, event.hits)).unwrap();
+    let mut told = || {
+        client
+            .input()
+            .map(|event| (event.input, event.hits))
+            .unwrap()
+    };
     assert_eq!(told(), (Input::Press(5, 6), vec![(7, 1)]));
     assert_eq!(told(), (Input::Move(305, -8), vec![]));
     assert_eq!(told(), (Input::Release(310, 150), vec![]));
@@ -169,6 +243,12 @@ fn a_release_is_told_wherever_it_is_and_what_is_the_browsers_stays_there() {
         let press = json!({ "type": "keyDown", "key": key, "text": text, "modifiers": modifiers });
         browser.call("Input.dispatchKeyEvent", press);
     }
-    assert_eq!([told().0, told().0], ['q', 'Q'].map(|key| Input::Key(u32::from(key))));
-    assert_eq!(browser.eval("taken"), json!([false, false, false, true, true]));
+    assert_eq!(
+        [told().0, told().0],
+        ['q', 'Q'].map(|key| Input::Key(u32::from(key)))
+    );
+    assert_eq!(
+        browser.eval("taken"),
+        json!([false, false, false, true, true])
+    );
 }

@@ -1,5 +1,8 @@
 //! An internet server: displays and terminals reached through it by V's messages alone, what it refuses, what it forgets.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -30,8 +33,14 @@ fn through(server: &str, to: &Address) -> Address {
 #[test]
 fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
     let (server, tcp, pup) = served();
-    let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams).unwrap().local().to_string();
-    let picture = pictures().into_iter().find(|picture| picture.name == "rectangles").unwrap();
+    let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams)
+        .unwrap()
+        .local()
+        .to_string();
+    let picture = pictures()
+        .into_iter()
+        .find(|picture| picture.name == "rectangles")
+        .unwrap();
     let draw = |address: &Address, level: Level| {
         let (mut client, pixels) = common::drawn(&server, address, &picture, level);
         let (id, _) = server.displays().pop().unwrap();
@@ -42,7 +51,11 @@ fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
     for (_, level) in Level::ALL {
         let expected = draw(&tcp, level);
         for to in [&tcp, &pup] {
-            assert!(draw(&through(&local, to), level) == expected, "{to} at level {}", level.name());
+            assert!(
+                draw(&through(&local, to), level) == expected,
+                "{to} at level {}",
+                level.name()
+            );
         }
     }
     // Clients that have gone say so, and the display is told.
@@ -53,7 +66,10 @@ fn pictures_and_input_pass_it_whatever_stream_it_connects_by() {
 fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = Address::of(&listener.local_addr().unwrap().to_string()).unwrap();
-    let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams).unwrap().local().to_string();
+    let local = internet::serve("127.0.0.1:0", Vec::new(), Serves::Streams)
+        .unwrap()
+        .local()
+        .to_string();
     // One that is written much and left, one that says something and goes.
     let reads = thread::spawn(move || {
         let (mut first, _) = listener.accept().unwrap();
@@ -77,28 +93,78 @@ fn a_stream_ends_after_what_was_written_and_both_ends_hear_it() {
 #[test]
 fn what_it_does_not_do_is_told_in_a_sentence() {
     let (_server, tcp, _) = served();
-    let local = internet::serve("127.0.0.1:0", b"the secret".to_vec(), Serves::Streams).unwrap().local().to_string();
+    let local = internet::serve("127.0.0.1:0", b"the secret".to_vec(), Serves::Streams)
+        .unwrap()
+        .local()
+        .to_string();
     let secret = Secret::new(b"the secret".to_vec()).unwrap();
-    let known = |to: &dyn std::fmt::Display| Address::of(&format!("vio:{local}/{to}")).unwrap().knowing(&secret);
-    let refused = |address: &str| Client::connect(&Address::of(address).unwrap(), b"").unwrap_err().to_string();
+    let known = |to: &dyn std::fmt::Display| {
+        Address::of(&format!("vio:{local}/{to}"))
+            .unwrap()
+            .knowing(&secret)
+    };
+    let refused = |address: &str| {
+        Client::connect(&Address::of(address).unwrap(), b"")
+            .unwrap_err()
+            .to_string()
+    };
     let error = refused(&format!("vio:{local}/{tcp}"));
     assert!(
-        error.contains(&format!("the internet server at ikp:{local} refuses it: the secret is another")),
+        error.contains(&format!(
+            "the internet server at ikp:{local} refuses it: the secret is another"
+        )),
         "{error}"
     );
     let nobody = Client::connect(&known(&"127.0.0.1:1"), b"").unwrap_err();
-    assert!(nobody.message.contains("the internet server finds nobody at 127.0.0.1:1"), "{nobody}");
-    assert!(nobody.hint.unwrap().contains("display serve --listen 127.0.0.1:1`"));
+    assert!(
+        nobody
+            .message
+            .contains("the internet server finds nobody at 127.0.0.1:1"),
+        "{nobody}"
+    );
+    assert!(
+        nobody
+            .hint
+            .unwrap()
+            .contains("display serve --listen 127.0.0.1:1`")
+    );
     assert!(Client::connect(&known(&tcp), b"").is_ok());
-    for address in ["vio:127.0.0.1:1/127.0.0.1:2", "ngp:vio:127.0.0.1:1/127.0.0.1:2"] {
+    for address in [
+        "vio:127.0.0.1:1/127.0.0.1:2",
+        "ngp:vio:127.0.0.1:1/127.0.0.1:2",
+    ] {
         let nobody = Address::of(address).unwrap().connect().unwrap_err();
-        assert!(nobody.message.contains("no internet server answers at ikp:127.0.0.1:1"), "{nobody}");
-        assert!(nobody.hint.unwrap().contains("display internet --listen ikp:127.0.0.1:1`"));
+        assert!(
+            nobody
+                .message
+                .contains("no internet server answers at ikp:127.0.0.1:1"),
+            "{nobody}"
+        );
+        assert!(
+            nobody
+                .hint
+                .unwrap()
+                .contains("display internet --listen ikp:127.0.0.1:1`")
+        );
     }
-    for wrong in ["vio:127.0.0.1:1", "vio:127.0.0.1/127.0.0.1:2", "vio:127.0.0.1:1/unix:/tmp/x", "vio:/"] {
-        assert!(Address::of(wrong).unwrap_err().contains("vio:HOST:PORT/ADDRESS"), "{wrong}");
+    for wrong in [
+        "vio:127.0.0.1:1",
+        "vio:127.0.0.1/127.0.0.1:2",
+        "vio:127.0.0.1:1/unix:/tmp/x",
+        "vio:/",
+    ] {
+        assert!(
+            Address::of(wrong)
+                .unwrap_err()
+                .contains("vio:HOST:PORT/ADDRESS"),
+            "{wrong}"
+        );
     }
-    assert!(Address::of("vio:word@127.0.0.1:1/127.0.0.1:2").unwrap_err().contains("without a secret"));
+    assert!(
+        Address::of("vio:word@127.0.0.1:1/127.0.0.1:2")
+            .unwrap_err()
+            .contains("without a secret")
+    );
     assert!(!format!("{:?} {}", known(&tcp), known(&tcp)).contains("the secret"));
     // As many as may be; those that go make room.
     let streams: Vec<_> = (0..64).map_while(|_| known(&tcp).connect().ok()).collect();
@@ -113,10 +179,19 @@ fn what_it_does_not_do_is_told_in_a_sentence() {
 fn a_program_is_read_and_written_by_its_pipes_looked_into_now_and_then_and_ends_with_its_client() {
     let program = |script: &str| ["sh", "-c", script].map(str::to_owned).to_vec();
     let serve = |script: &str, polls: Option<Duration>| {
-        let serves = Serves::Program { program: program(script), polls };
-        internet::serve("127.0.0.1:0", Vec::new(), serves).unwrap().local().to_string()
+        let serves = Serves::Program {
+            program: program(script),
+            polls,
+        };
+        internet::serve("127.0.0.1:0", Vec::new(), serves)
+            .unwrap()
+            .local()
+            .to_string()
     };
-    let server = serve("while read line; do echo got $line; done", Some(Duration::from_millis(300)));
+    let server = serve(
+        "while read line; do echo got $line; done",
+        Some(Duration::from_millis(300)),
+    );
     let mut stream = Vio::connect(&server, b"", "program").unwrap();
     for line in ["one", "two"] {
         let begun = Instant::now();
@@ -125,12 +200,19 @@ fn a_program_is_read_and_written_by_its_pipes_looked_into_now_and_then_and_ends_
         let count = stream.read(&mut piece).unwrap();
         assert_eq!(piece[..count], *format!("got {line}\n").as_bytes());
         // Whoever looks now and then sees the second answer no earlier than at the next look.
-        assert!(line == "one" || begun.elapsed() > Duration::from_millis(100), "{:?}", begun.elapsed());
+        assert!(
+            line == "one" || begun.elapsed() > Duration::from_millis(100),
+            "{:?}",
+            begun.elapsed()
+        );
     }
     drop(stream);
     // It goes with its client, and with the server: whatever signals it ignores.
     for ends_server in [false, true] {
-        let serves = Serves::Program { program: program("trap '' HUP; echo $$.; sleep 60"), polls: None };
+        let serves = Serves::Program {
+            program: program("trap '' HUP; echo $$.; sleep 60"),
+            polls: None,
+        };
         let served = internet::serve("127.0.0.1:0", Vec::new(), serves).unwrap();
         let mut stream = Vio::connect(&served.local().to_string(), b"", "program").unwrap();
         let mut said = String::new();
@@ -148,20 +230,43 @@ fn a_program_is_read_and_written_by_its_pipes_looked_into_now_and_then_and_ends_
         }
         let begun = Instant::now();
         while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z")) {
-            assert!(begun.elapsed() < Duration::from_secs(10), "the program outlives its client or its server");
+            assert!(
+                begun.elapsed() < Duration::from_secs(10),
+                "the program outlives its client or its server"
+            );
             thread::sleep(Duration::from_millis(10));
         }
     }
     // How it failed is told behind all that it said.
-    for (script, how) in [("exit 7", "sh ended with exit code 7"), ("kill -TERM $$", "sh was ended by signal 15")] {
+    for (script, how) in [
+        ("exit 7", "sh ended with exit code 7"),
+        ("kill -TERM $$", "sh was ended by signal 15"),
+    ] {
         let server = serve(&format!("echo said; {script}"), None);
-        let (mut stream, mut all) = (Vio::connect(&server, b"", "program").unwrap(), String::new());
-        assert_eq!(stream.read_to_string(&mut all).unwrap_err().to_string(), how);
+        let (mut stream, mut all) = (
+            Vio::connect(&server, b"", "program").unwrap(),
+            String::new(),
+        );
+        assert_eq!(
+            stream.read_to_string(&mut all).unwrap_err().to_string(),
+            how
+        );
         assert_eq!(all, "said\n");
     }
-    let server =
-        internet::serve("127.0.0.1:0", Vec::new(), Serves::Program { program: vec!["/nowhere".into()], polls: None });
-    let error =
-        Vio::connect(&server.unwrap().local().to_string(), b"", "program").unwrap().read(&mut [0; 10]).unwrap_err();
-    assert!(error.to_string().contains("/nowhere cannot be started"), "{error}");
+    let server = internet::serve(
+        "127.0.0.1:0",
+        Vec::new(),
+        Serves::Program {
+            program: vec!["/nowhere".into()],
+            polls: None,
+        },
+    );
+    let error = Vio::connect(&server.unwrap().local().to_string(), b"", "program")
+        .unwrap()
+        .read(&mut [0; 10])
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("/nowhere cannot be started"),
+        "{error}"
+    );
 }

@@ -1,5 +1,8 @@
 //! A display by V's messages: the same pictures, a client that is blocked, what is told.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -23,7 +26,11 @@ fn served(secret: &[u8]) -> (Server, Address, Address) {
     let stream = listener.address();
     server.listen(listener, |_| {});
     let local = messages::serve(&server, "127.0.0.1:0", |_| {}).unwrap();
-    (server, stream, Address::of(&format!("ikp:{local}")).unwrap())
+    (
+        server,
+        stream,
+        Address::of(&format!("ikp:{local}")).unwrap(),
+    )
 }
 
 #[test]
@@ -34,7 +41,8 @@ fn pictures_are_those_of_a_stream_at_every_level_and_clients_leave() {
             if level == Level::Structured && picture.symbols.is_empty() {
                 continue;
             }
-            let [one, other] = [&stream, &by_messages].map(|address| common::drawn(&server, address, picture, level).1);
+            let [one, other] = [&stream, &by_messages]
+                .map(|address| common::drawn(&server, address, picture, level).1);
             assert!(one == other, "{} at level {}", picture.name, level.name());
         }
     }
@@ -46,7 +54,9 @@ fn input_comes_strangers_do_not_and_who_is_not_there_is_told() {
     let (server, _, by_messages) = served(b"secret");
     assert!(Client::connect(&by_messages, b"wrong").is_err());
     let mut client = Client::connect(&by_messages, b"secret").unwrap();
-    client.send(&Request::CreateWindow(1, (100, 100), b"keys")).unwrap();
+    client
+        .send(&Request::CreateWindow(1, (100, 100), b"keys"))
+        .unwrap();
     client.sync(1).unwrap();
     let (id, _) = server.displays().pop().unwrap();
     server.input(id, 1, Input::Key(65));
@@ -62,13 +72,21 @@ fn input_comes_strangers_do_not_and_who_is_not_there_is_told() {
 fn forged_messages_keep_no_client_out_and_no_client_s_place_goes_to_them() {
     let (server, _, by_messages) = served(b"secret");
     let mut before = Client::connect(&by_messages, b"secret").unwrap();
-    let place = by_messages.to_string().trim_start_matches("ikp:").to_owned();
-    let sockets: Vec<UdpSocket> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
+    let place = by_messages
+        .to_string()
+        .trim_start_matches("ikp:")
+        .to_owned();
+    let sockets: Vec<UdpSocket> = (0..20)
+        .map(|_| UdpSocket::bind("127.0.0.1:0").unwrap())
+        .collect();
     let packet = first_packet();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..40_000_u32 {
-                let header = Header { connection: number, ..Header::read(&packet).unwrap() };
+                let header = Header {
+                    connection: number,
+                    ..Header::read(&packet).unwrap()
+                };
                 let packet = [&header.write()[..], &packet[HEADER..]].concat();
                 let _ = sockets[number as usize % 20].send_to(&packet, &place);
             }
@@ -89,8 +107,20 @@ fn first_packet() -> Vec<u8> {
     options.protocol.patience = Duration(200_000_000);
     let mut client = ikp::Client::connect(socket.local_addr().unwrap(), &options).unwrap();
     let mut message = vec![0];
-    put(&mut message, &Request::Hello { version: VERSION, token: b"guess!" }, false);
-    assert!(client.send(&message, ikp::Segments::none(), &mut [0; 1056]).is_err(), "nobody answers");
+    put(
+        &mut message,
+        &Request::Hello {
+            version: VERSION,
+            token: b"guess!",
+        },
+        false,
+    );
+    assert!(
+        client
+            .send(&message, ikp::Segments::none(), &mut [0; 1056])
+            .is_err(),
+        "nobody answers"
+    );
     let mut packet = vec![0; 2048];
     let count = socket.recv(&mut packet).unwrap();
     packet.truncate(count);

@@ -1,5 +1,8 @@
 //! The network graphics protocol on streams: the same pictures with fewer bytes, what outlives connections and displays, who speaks something else.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -39,14 +42,21 @@ impl Path {
     fn to(address: &Address) -> Self {
         let to = address.to_string().trim_start_matches("ngp:").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let path =
-            Self { begins: listener.local_addr().unwrap().to_string(), bytes: Arc::default(), open: Arc::default() };
+        let path = Self {
+            begins: listener.local_addr().unwrap().to_string(),
+            bytes: Arc::default(),
+            open: Arc::default(),
+        };
         let (counts, open) = (Arc::clone(&path.bytes), Arc::clone(&path.open));
         thread::spawn(move || {
             while let Ok((client, _)) = listener.accept() {
                 let display = TcpStream::connect(&to).unwrap();
                 open.lock().unwrap().push(display.try_clone().unwrap());
-                pass(client.try_clone().unwrap(), display.try_clone().unwrap(), Some(Arc::clone(&counts)));
+                pass(
+                    client.try_clone().unwrap(),
+                    display.try_clone().unwrap(),
+                    Some(Arc::clone(&counts)),
+                );
                 pass(display, client, None);
             }
         });
@@ -59,7 +69,11 @@ impl Path {
     }
 
     fn cut(&self) {
-        self.open.lock().unwrap().drain(..).for_each(|stream| drop(stream.shutdown(std::net::Shutdown::Both)));
+        self.open
+            .lock()
+            .unwrap()
+            .drain(..)
+            .for_each(|stream| drop(stream.shutdown(std::net::Shutdown::Both)));
     }
 }
 
@@ -79,7 +93,10 @@ fn pass(mut from: TcpStream, mut to: TcpStream, counts: Option<Arc<AtomicU64>>) 
 }
 
 fn picture(name: &str) -> Picture {
-    pictures().into_iter().find(|picture| picture.name == name).unwrap()
+    pictures()
+        .into_iter()
+        .find(|picture| picture.name == name)
+        .unwrap()
 }
 
 /// Draws it as a client of its own; what the display shows.
@@ -102,7 +119,11 @@ fn pictures_are_the_same_at_every_level_and_the_second_time_they_are_named() {
             let expected = draw(&server, &plain, &picture, level);
             let sent = [0, 1].map(|_| {
                 let before = path.bytes();
-                assert!(draw(&other, &through, &picture, level) == expected, "{name} at level {}", level.name());
+                assert!(
+                    draw(&other, &through, &picture, level) == expected,
+                    "{name} at level {}",
+                    level.name()
+                );
                 path.bytes() - before
             });
             if matches!(level, Level::Batched) {
@@ -115,7 +136,10 @@ fn pictures_are_the_same_at_every_level_and_the_second_time_they_are_named() {
         let (other, ngp) = served(below);
         let picture = picture("rectangles");
         let expected = draw(&server, &plain, &picture, Level::Batched);
-        assert!(draw(&other, &ngp, &picture, Level::Batched) == expected, "{below}");
+        assert!(
+            draw(&other, &ngp, &picture, Level::Batched) == expected,
+            "{below}"
+        );
     }
 }
 
@@ -127,13 +151,22 @@ fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forg
     let listener = Listener::at(&Address::of("127.0.0.1:0").unwrap()).unwrap();
     let place = listener.address();
     let (limits, patience) = (Limits::default(), Duration::from_secs(10));
-    let service = agent::Service { display: to, limits, patience, secret: Vec::new() };
+    let service = agent::Service {
+        display: to,
+        limits,
+        patience,
+        secret: Vec::new(),
+    };
     thread::spawn(move || agent::serve(&listener, &service, |_| {}));
     let picture = picture("vectors");
     let expected = draw(&server, &ngp, &picture, Level::Batched);
     let mut client = Client::connect(&place, b"").unwrap();
-    client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
-    client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
+    client
+        .send(&Request::CreateWindow(1, (800, 800), b"test"))
+        .unwrap();
+    client
+        .send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE))
+        .unwrap();
     send(&mut client, Level::Batched, &picture, 100).unwrap();
     client.sync(3).unwrap();
     // What the agent gives again is told from what was sent: as items of one definition it is another one, the first time.
@@ -141,7 +174,9 @@ fn an_agent_gives_the_picture_again_by_name_and_whole_where_the_display_has_forg
         let before = path.bytes();
         path.cut();
         client.sync(4 + round).unwrap();
-        let shown = server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap();
+        let shown = server
+            .last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec())
+            .unwrap();
         assert!(shown == expected, "round {round}");
         let sent = path.bytes() - before;
         assert!(round == 0 || sent < 1000, "round {round}: {sent} bytes");
@@ -158,13 +193,29 @@ fn nobody_listens_for_the_newest_changes_alone() {
 #[test]
 fn who_speaks_something_else_is_told() {
     let (_server, plain) = served("127.0.0.1:0");
-    let error = Address::of(&format!("ngp:{plain}")).unwrap().connect().unwrap_err();
-    assert!(error.message.contains("no display answers at ngp:"), "{error}");
+    let error = Address::of(&format!("ngp:{plain}"))
+        .unwrap()
+        .connect()
+        .unwrap_err();
+    assert!(
+        error.message.contains("no display answers at ngp:"),
+        "{error}"
+    );
     let (_server, ngp) = served("ngp:127.0.0.1:0");
     let plain = Address::of(ngp.to_string().trim_start_matches("ngp:")).unwrap();
     assert!(Client::connect(&plain, b"").is_err());
-    for wrong in ["ngp:", "ngp:tty", "ngp:ikp:127.0.0.1:1", "ngp:ngp:127.0.0.1:1"] {
-        assert!(Address::of(wrong).unwrap_err().contains("a stream behind `ngp:`"), "{wrong}");
+    for wrong in [
+        "ngp:",
+        "ngp:tty",
+        "ngp:ikp:127.0.0.1:1",
+        "ngp:ngp:127.0.0.1:1",
+    ] {
+        assert!(
+            Address::of(wrong)
+                .unwrap_err()
+                .contains("a stream behind `ngp:`"),
+            "{wrong}"
+        );
     }
 }
 
@@ -173,7 +224,11 @@ fn locked(address: &Address) -> (Address, Arc<AtomicU64>, Arc<Mutex<()>>) {
     let to = address.to_string().trim_start_matches("ngp:").to_owned();
     let place = std::env::temp_dir().join(format!("stackline-newest-{}", std::process::id()));
     let _ = std::fs::remove_file(&place);
-    let (listener, bytes, lock) = (UnixListener::bind(&place).unwrap(), Arc::<AtomicU64>::default(), Arc::default());
+    let (listener, bytes, lock) = (
+        UnixListener::bind(&place).unwrap(),
+        Arc::<AtomicU64>::default(),
+        Arc::default(),
+    );
     let (counts, gate) = (Arc::clone(&bytes), Arc::<Mutex<()>>::clone(&lock));
     let name = format!("ngp-newest:unix:{}", place.display());
     thread::spawn(move || {
@@ -200,11 +255,15 @@ fn changes_that_wait_give_way_to_the_newest_and_the_picture_is_the_same_at_last(
     // A line that is seen, and open to changes: six requests.
     let begin = |address: &Address| {
         let mut client = Client::connect(address, b"").unwrap();
-        client.send(&Request::CreateWindow(1, (100, 100), b"")).unwrap();
+        client
+            .send(&Request::CreateWindow(1, (100, 100), b""))
+            .unwrap();
         client.send(&Request::DefineSymbol(1)).unwrap();
         client.send(&Request::AddItem(line(0), b"")).unwrap();
         client.send(&Request::EndSymbol).unwrap();
-        client.send(&Request::DisplayView(1, 1, (0, 0), FULL_SIZE)).unwrap();
+        client
+            .send(&Request::DisplayView(1, 1, (0, 0), FULL_SIZE))
+            .unwrap();
         client.ask(&Request::EditSymbol(1)).unwrap();
         client
     };
@@ -214,7 +273,9 @@ fn changes_that_wait_give_way_to_the_newest_and_the_picture_is_the_same_at_last(
     };
     let shown = |client: &mut Client| {
         client.sync(1).unwrap();
-        server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+        server
+            .last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec())
+            .unwrap()
     };
     let (newest, bytes, gate) = locked(&address);
     let mut client = begin(&newest);
@@ -227,7 +288,12 @@ fn changes_that_wait_give_way_to_the_newest_and_the_picture_is_the_same_at_last(
     assert!(passed < 50_000, "{passed} of {} bytes", 24 * CHANGES);
     // The display has counted all of them.
     let refused = client.ask(&Request::DeleteSymbol(9)).unwrap_err();
-    assert!(refused.message.contains(&format!("request {}:", 6 + CHANGES + 2)), "{refused}");
+    assert!(
+        refused
+            .message
+            .contains(&format!("request {}:", 6 + CHANGES + 2)),
+        "{refused}"
+    );
     drop(client);
     let mut plain = begin(&address);
     change(&mut plain, CHANGES - 1..CHANGES);

@@ -1,5 +1,8 @@
 //! A display by streams of PUP: the same pictures, over a path that loses and repeats; strangers; programs on terminals by the PUP TELNET.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -26,17 +29,28 @@ fn served() -> (Server, Address, Address) {
 /// A path to there that loses every seventh packet and repeats every fifth; where it begins.
 fn bad_path(to: &Address) -> Address {
     let to = to.to_string().strip_prefix("pup:").unwrap().to_owned();
-    let (near, far) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let (near, far) = (
+        UdpSocket::bind("127.0.0.1:0").unwrap(),
+        UdpSocket::bind("127.0.0.1:0").unwrap(),
+    );
     far.connect(to).unwrap();
     let begins = Address::of(&format!("pup:{}", near.local_addr().unwrap())).unwrap();
     let (back, there) = (near.try_clone().unwrap(), far.try_clone().unwrap());
     let client = std::sync::Arc::new(std::sync::Mutex::new(None));
     let known = client.clone();
-    let fate = |number: usize| if number % 7 == 6 { 0 } else { 1 + usize::from(number % 5 == 4) };
+    let fate = |number: usize| {
+        if number % 7 == 6 {
+            0
+        } else {
+            1 + usize::from(number % 5 == 4)
+        }
+    };
     thread::spawn(move || {
         let mut piece = [0; 2048];
         for number in 0.. {
-            let Ok((count, from)) = near.recv_from(&mut piece) else { return };
+            let Ok((count, from)) = near.recv_from(&mut piece) else {
+                return;
+            };
             *known.lock().unwrap() = Some(from);
             (0..fate(number)).for_each(|_| drop(there.send(&piece[..count])));
         }
@@ -44,7 +58,9 @@ fn bad_path(to: &Address) -> Address {
     thread::spawn(move || {
         let mut piece = [0; 2048];
         for number in 0.. {
-            let Ok(count) = far.recv(&mut piece) else { return };
+            let Ok(count) = far.recv(&mut piece) else {
+                return;
+            };
             let client = client.lock().unwrap().unwrap();
             (0..fate(number)).for_each(|_| drop(back.send_to(&piece[..count], client)));
         }
@@ -63,10 +79,20 @@ fn pictures_are_those_of_tcp_at_every_level_also_where_packets_are_lost_and_repe
             }
             let draw = |address: &Address| common::drawn(&server, address, picture, level).1;
             let expected = draw(&tcp);
-            assert!(draw(&pup) == expected, "{} at level {}", picture.name, level.name());
+            assert!(
+                draw(&pup) == expected,
+                "{} at level {}",
+                picture.name,
+                level.name()
+            );
             // An answer each over such a path takes its time.
             if level != Level::StopAndWait {
-                assert!(draw(&bad) == expected, "{} at level {} over a bad path", picture.name, level.name());
+                assert!(
+                    draw(&bad) == expected,
+                    "{} at level {} over a bad path",
+                    picture.name,
+                    level.name()
+                );
             }
         }
     }
@@ -80,9 +106,29 @@ fn strangers_who_do_not_answer_take_no_place_and_broken_packets_are_not_believed
     let place = pup.to_string().strip_prefix("pup:").unwrap().to_owned();
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     stranger.connect(place).unwrap();
-    stranger.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    let (own, to) = (Port { socket: 9, ..Port::default() }, Port { socket: 1, ..Port::default() });
-    let rfc = |id: u32| Packet { kind: Kind::Rfc, id, to, from: own, data: &own.bytes() }.bytes(true);
+    stranger
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
+    let (own, to) = (
+        Port {
+            socket: 9,
+            ..Port::default()
+        },
+        Port {
+            socket: 1,
+            ..Port::default()
+        },
+    );
+    let rfc = |id: u32| {
+        Packet {
+            kind: Kind::Rfc,
+            id,
+            to,
+            from: own,
+            data: &own.bytes(),
+        }
+        .bytes(true)
+    };
     let mut broken = rfc(1);
     broken[10] ^= 1;
     stranger.send(&broken).unwrap();
@@ -105,12 +151,30 @@ fn forged_rendezvous_keep_no_client_out() {
     let server = Server::new(Limits::default(), b"secret".to_vec());
     let pup = common::served(&server, "pup:127.0.0.1:0");
     let place = pup.to_string().strip_prefix("pup:").unwrap().to_owned();
-    let strangers: Vec<UdpSocket> = (0..20).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
-    let (own, to) = (Port { socket: 9, ..Port::default() }, Port { socket: 1, ..Port::default() });
+    let strangers: Vec<UdpSocket> = (0..20)
+        .map(|_| UdpSocket::bind("127.0.0.1:0").unwrap())
+        .collect();
+    let (own, to) = (
+        Port {
+            socket: 9,
+            ..Port::default()
+        },
+        Port {
+            socket: 1,
+            ..Port::default()
+        },
+    );
     thread::scope(|scope| {
         scope.spawn(|| {
             for id in 1..=40_000_u32 {
-                let packet = Packet { kind: Kind::Rfc, id, to, from: own, data: &own.bytes() }.bytes(true);
+                let packet = Packet {
+                    kind: Kind::Rfc,
+                    id,
+                    to,
+                    from: own,
+                    data: &own.bytes(),
+                }
+                .bytes(true);
                 let _ = strangers[id as usize % 20].send_to(&packet, &place);
             }
         });
@@ -130,7 +194,10 @@ fn until(stream: &Pup, wanted: &str) -> String {
     let (mut all, mut piece) = (String::new(), [0; 1000]);
     stream.read_within(Some(Duration::from_secs(10)));
     while !all.contains(wanted) {
-        match stream.next(&mut piece).unwrap_or_else(|error| panic!("{error}: {all}")) {
+        match stream
+            .next(&mut piece)
+            .unwrap_or_else(|error| panic!("{error}: {all}"))
+        {
             Came::Data(0) => panic!("it ended: {all}"),
             Came::Data(count) => all.push_str(&String::from_utf8_lossy(&piece[..count])),
             Came::Mark(kind) => all.push_str(&format!("[{kind}]")),
@@ -145,7 +212,10 @@ fn connected(address: &Address) -> Pup {
         Stream::Pup(stream) => {
             use std::io::Write;
             until(&stream, "secret: ");
-            stream.again().write_all(&[common::WORD, b"\r"].concat()).unwrap();
+            stream
+                .again()
+                .write_all(&[common::WORD, b"\r"].concat())
+                .unwrap();
             stream
         }
         other => panic!("{other:?}"),
@@ -218,7 +288,8 @@ fn a_display_gets_every_byte_of_a_program_by_the_pup_telnet() {
                    while len(got) < 40: got += os.read(0, 100)\n\
                    open(sys.argv[1], 'w').write(got.hex())";
     for typed in [false, true] {
-        let said = std::env::temp_dir().join(format!("stackline-pup-said-{}-{typed}", std::process::id()));
+        let said =
+            std::env::temp_dir().join(format!("stackline-pup-said-{}-{typed}", std::process::id()));
         let terminal = terminals(&["python3", "-c", program, &said.display().to_string()]);
         terminal::attach(&terminal, &display, Some(&common::word()), typed).unwrap();
         let got = std::fs::read_to_string(&said).unwrap();

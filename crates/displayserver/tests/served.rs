@@ -1,5 +1,8 @@
 //! A display on sockets: clients at the four levels, whoever is sent away, a browser's side of the view.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use stackline_display::item::{Item, Kind};
 use stackline_display::machine::{Display, FULL_SIZE};
@@ -33,27 +36,41 @@ fn served(secret: &str) -> (Server, Address) {
 }
 
 fn window(client: &mut Client) {
-    client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
-    client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
+    client
+        .send(&Request::CreateWindow(1, (800, 800), b"test"))
+        .unwrap();
+    client
+        .send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE))
+        .unwrap();
     client.send(&Request::DefineSymbol(100)).unwrap();
     client.ask(&Request::EndSymbol).unwrap();
 }
 
 fn drawn(server: &Server) -> Vec<u8> {
-    server.last(|client, display| display.draw(client, 1).unwrap().pixels().bytes().to_vec()).unwrap()
+    server
+        .last(|client, display| display.draw(client, 1).unwrap().pixels().bytes().to_vec())
+        .unwrap()
 }
 
 #[test]
 fn one_client_too_many_is_told_so() {
     let (server, address) = served("");
-    let clients: Vec<Client> = (0..64).map(|_| Client::connect(&address, b"").unwrap()).collect();
+    let clients: Vec<Client> = (0..64)
+        .map(|_| Client::connect(&address, b"").unwrap())
+        .collect();
     let error = Client::connect(&address, b"").unwrap_err();
-    assert!(error.message.ends_with("has as many clients as it takes") && error.hint.is_some(), "{error:?}");
+    assert!(
+        error.message.ends_with("has as many clients as it takes") && error.hint.is_some(),
+        "{error:?}"
+    );
     drop(clients);
     // They go one by one.
     let begun = Instant::now();
     while !server.displays().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "clients that went are there");
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "clients that went are there"
+        );
         std::thread::sleep(Duration::from_millis(10));
     }
     Client::connect(&address, b"").unwrap();
@@ -63,8 +80,9 @@ fn one_client_too_many_is_told_so() {
 fn every_level_draws_the_same() {
     for picture in pictures() {
         let mut all = Vec::new();
-        for (_, level) in
-            Level::ALL.into_iter().filter(|(_, level)| *level != Level::Structured || !picture.symbols.is_empty())
+        for (_, level) in Level::ALL
+            .into_iter()
+            .filter(|(_, level)| *level != Level::Structured || !picture.symbols.is_empty())
         {
             let (server, address) = served("");
             let mut client = Client::connect(&address, b"").unwrap();
@@ -73,7 +91,11 @@ fn every_level_draws_the_same() {
             all.push(drawn(&server));
         }
         assert!(all[0].iter().any(|pixel| *pixel != 0), "{}", picture.name);
-        assert!(all.windows(2).all(|pair| pair[0] == pair[1]), "{}", picture.name);
+        assert!(
+            all.windows(2).all(|pair| pair[0] == pair[1]),
+            "{}",
+            picture.name
+        );
     }
 }
 
@@ -84,39 +106,67 @@ fn a_client_sends_no_more_than_it_may_and_a_million_items_arrive() {
     window(&mut client);
     client.send(&Request::DefineSymbol(100)).unwrap();
     for id in 1..=1_000_000 {
-        client.send(&Request::AddItem(Item::drawn(Kind::Vector, id, (1, 1), (9, 9)), b"")).unwrap();
+        client
+            .send(&Request::AddItem(
+                Item::drawn(Kind::Vector, id, (1, 1), (9, 9)),
+                b"",
+            ))
+            .unwrap();
     }
     client.ask(&Request::EndSymbol).unwrap();
     let memory = server.last(|client, display| display.memory(client));
     assert_eq!(memory, Some(20_000_000));
     let error = client.ask(&Request::EndSymbol).unwrap_err();
-    assert!(error.message.contains("no such symbol"), "{}", error.message);
+    assert!(
+        error.message.contains("no such symbol"),
+        "{}",
+        error.message
+    );
 }
 
 #[test]
 fn strangers_get_no_further_than_the_door() {
     let (server, address) = served("secret");
     let error = Client::connect(&address, b"guess").unwrap_err();
-    assert!(error.hint.unwrap().contains("--secret-file") || error.message.contains("ended"), "{}", error.message);
+    assert!(
+        error.hint.unwrap().contains("--secret-file") || error.message.contains("ended"),
+        "{}",
+        error.message
+    );
     Client::connect(&address, b"secret").unwrap();
-    let Address::Tcp(port) = &address else { unreachable!() };
+    let Address::Tcp(port) = &address else {
+        unreachable!()
+    };
     let mut web = TcpStream::connect(port).unwrap();
-    web.write_all(b"GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n").unwrap();
+    web.write_all(b"GET / HTTP/1.1\r\nHost: somewhere\r\n\r\n")
+        .unwrap();
     web.write_all(&[b'x'; 200]).unwrap();
     let mut answer = Vec::new();
     let _ = web.read_to_end(&mut answer);
     assert!(answer.is_empty());
-    assert_eq!(server.last(|_, display| display.windows().count()).unwrap_or(0), 0);
+    assert_eq!(
+        server
+            .last(|_, display| display.windows().count())
+            .unwrap_or(0),
+        0
+    );
 }
 
 /// The address of a view, and the secret in it.
 fn viewed(server: &Server) -> String {
-    view::show(server, &Address::Tcp("127.0.0.1:0".into()), &Secret::new(b"0123456789abcdef".to_vec()).unwrap())
-        .unwrap()
+    view::show(
+        server,
+        &Address::Tcp("127.0.0.1:0".into()),
+        &Secret::new(b"0123456789abcdef".to_vec()).unwrap(),
+    )
+    .unwrap()
 }
 
 fn get(host: &str, path: &str) -> String {
-    asked(host, &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"))
+    asked(
+        host,
+        &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+    )
 }
 
 fn asked(host: &str, request: &str) -> String {
@@ -128,18 +178,30 @@ fn asked(host: &str, request: &str) -> String {
 }
 
 fn looks_on(host: &str, token: &str, origin: &str) -> Result<WebSocket<TcpStream>, String> {
-    let mut request = format!("ws://{host}/pixels?{token}").into_client_request().unwrap();
-    request.headers_mut().insert("origin", origin.parse().unwrap());
+    let mut request = format!("ws://{host}/pixels?{token}")
+        .into_client_request()
+        .unwrap();
+    request
+        .headers_mut()
+        .insert("origin", origin.parse().unwrap());
     let stream = TcpStream::connect(host).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    tungstenite::client(request, stream).map(|(socket, _)| socket).map_err(|error| error.to_string())
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    tungstenite::client(request, stream)
+        .map(|(socket, _)| socket)
+        .map_err(|error| error.to_string())
 }
 
 #[test]
 fn what_is_no_hello_ends_at_once_and_a_closing_browser_is_answered() {
     let (server, address) = served("");
-    let Stream::Tcp(mut stranger) = address.connect().unwrap() else { panic!("{address}") };
-    stranger.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    let Stream::Tcp(mut stranger) = address.connect().unwrap() else {
+        panic!("{address}")
+    };
+    stranger
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .unwrap();
     stranger.write_all(b"GET / HTTP/1.1\r\n").unwrap();
     // Ten seconds are for who begins as a client does.
     assert_eq!(stranger.read(&mut [0; 100]).unwrap_or(0), 0);
@@ -153,14 +215,22 @@ fn what_is_no_hello_ends_at_once_and_a_closing_browser_is_answered() {
     };
     // RFC 6455, 5.5.1 and 7.4.1.
     let mut socket = looks_on();
-    socket.close(Some(CloseFrame { code: CloseCode::Normal, reason: "".into() })).unwrap();
+    socket
+        .close(Some(CloseFrame {
+            code: CloseCode::Normal,
+            reason: "".into(),
+        }))
+        .unwrap();
     assert_eq!(closed(socket), Some(1000));
     let said = |text: String| {
         let mut socket = looks_on();
         socket.send(Message::text(text)).unwrap();
         closed(socket)
     };
-    assert_eq!((said("no message".into()), said(" ".repeat(5000))), (Some(1008), Some(1009)));
+    assert_eq!(
+        (said("no message".into()), said(" ".repeat(5000))),
+        (Some(1008), Some(1009))
+    );
 }
 
 #[test]
@@ -169,17 +239,33 @@ fn a_browser_sees_what_is_drawn_and_its_keys_arrive() {
     let url = viewed(&server);
     let (host, token) = url.trim_start_matches("http://").split_once("/?").unwrap();
     assert!(
-        get(host, &format!("/?{token}")).contains("<canvas") || get(host, &format!("/?{token}")).contains("canvas")
+        get(host, &format!("/?{token}")).contains("<canvas")
+            || get(host, &format!("/?{token}")).contains("canvas")
     );
-    assert!(get(host, "/").starts_with("HTTP/1.1 403") && get(host, "/etc").starts_with("HTTP/1.1 404"));
-    assert!(looks_on(host, "guess", &format!("http://{host}")).unwrap_err().contains("403"));
-    assert!(looks_on(host, token, "http://evil.example").unwrap_err().contains("403"));
+    assert!(
+        get(host, "/").starts_with("HTTP/1.1 403") && get(host, "/etc").starts_with("HTTP/1.1 404")
+    );
+    assert!(
+        looks_on(host, "guess", &format!("http://{host}"))
+            .unwrap_err()
+            .contains("403")
+    );
+    assert!(
+        looks_on(host, token, "http://evil.example")
+            .unwrap_err()
+            .contains("403")
+    );
 
     let mut client = Client::connect(&address, b"").unwrap();
     window(&mut client);
     let mut socket = looks_on(host, token, &format!("http://{host}")).unwrap();
     client.send(&Request::EditSymbol(100)).unwrap();
-    client.ask(&Request::AddItem(Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)).coloured(5), b"")).unwrap();
+    client
+        .ask(&Request::AddItem(
+            Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)).coloured(5),
+            b"",
+        ))
+        .unwrap();
     let mut pixels = vec![0; 800 * 800];
     while pixels[8 * 800 + 8] != 5 {
         match socket.read().unwrap() {
@@ -190,7 +276,9 @@ fn a_browser_sees_what_is_drawn_and_its_keys_arrive() {
             Message::Text(text) if text.contains("end") => {
                 socket.send(Message::text("{\"shown\":true}")).unwrap();
             }
-            Message::Text(text) => assert!(text.contains("palette") || text.contains("\"title\":\"test\"")),
+            Message::Text(text) => {
+                assert!(text.contains("palette") || text.contains("\"title\":\"test\""))
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -198,8 +286,15 @@ fn a_browser_sees_what_is_drawn_and_its_keys_arrive() {
     let press = "{\"client\":1,\"window\":1,\"what\":\"press\",\"x\":10,\"y\":12}";
     socket.send(Message::text(press)).unwrap();
     let event = client.input().unwrap();
-    assert_eq!((event.window, event.input, event.hits), (1, Input::Press(10, 12), vec![(100, 1)]));
-    socket.send(Message::text("{\"client\":1,\"window\":1,\"what\":\"key\",\"key\":\"ü\"}")).unwrap();
+    assert_eq!(
+        (event.window, event.input, event.hits),
+        (1, Input::Press(10, 12), vec![(100, 1)])
+    );
+    socket
+        .send(Message::text(
+            "{\"client\":1,\"window\":1,\"what\":\"key\",\"key\":\"ü\"}",
+        ))
+        .unwrap();
     assert_eq!(client.input().unwrap().input, Input::Key(u32::from('ü')));
 }
 
@@ -212,17 +307,36 @@ fn what_is_no_request_for_the_page_is_answered_with_why() {
         let refused = asked(host, &format!("GET / HTTP/1.1\r\n{wrong}\r\n"));
         assert!(refused.starts_with("HTTP/1.1 400 "), "{wrong}: {refused}");
     }
-    assert!(asked(host, "GET / HTTP/1.1\r\nHost: a\r\nno field\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    let page = |target: &str| asked(host, &format!("\r\nGET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
-    for target in [format!("/?{token}"), format!("http://{host}/?{token}"), format!("http://{host}?{token}")] {
+    assert!(
+        asked(host, "GET / HTTP/1.1\r\nHost: a\r\nno field\r\n\r\n").starts_with("HTTP/1.1 400 ")
+    );
+    let page = |target: &str| {
+        asked(
+            host,
+            &format!("\r\nGET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+        )
+    };
+    for target in [
+        format!("/?{token}"),
+        format!("http://{host}/?{token}"),
+        format!("http://{host}?{token}"),
+    ] {
         assert!(page(&target).starts_with("HTTP/1.1 200 "), "{target}");
     }
     assert!(page(&format!("http://{host}")).starts_with("HTTP/1.1 403 "));
     assert!(asked(host, "GET / HTTP/2.0\r\nHost: a\r\n\r\n").starts_with("HTTP/1.1 400 "));
     // As RFC 9112 asks of HTTP/1.1; no browser leaves it out of HTTP/1.0.
     assert!(asked(host, "GET / HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    let lengths = |more: &str| asked(host, &format!("GET / HTTP/1.1\r\nHost: {host}\r\n{more}\r\n"));
-    for both in ["Content-Length: 0\r\nTransfer-Encoding: chunked\r\n", "Content-Length: 0\r\nContent-Length: 1\r\n"] {
+    let lengths = |more: &str| {
+        asked(
+            host,
+            &format!("GET / HTTP/1.1\r\nHost: {host}\r\n{more}\r\n"),
+        )
+    };
+    for both in [
+        "Content-Length: 0\r\nTransfer-Encoding: chunked\r\n",
+        "Content-Length: 0\r\nContent-Length: 1\r\n",
+    ] {
         assert!(lengths(both).starts_with("HTTP/1.1 400 "), "{both}");
     }
     // Lengths that are none, folded lines (RFC 9112, 5.2), fields without a name, and what no field may hold.
@@ -243,20 +357,44 @@ fn what_is_no_request_for_the_page_is_answered_with_why() {
         assert!(lengths(wrong).starts_with("HTTP/1.1 400 "), "{wrong:?}");
     }
     // What is behind the head is no part of it, be it a Host or a second request.
-    assert!(asked(host, &format!("GET /?{token} HTTP/1.1\r\n\r\nHost: {host}\r\n\r\n")).starts_with("HTTP/1.1 400 "));
+    assert!(
+        asked(
+            host,
+            &format!("GET /?{token} HTTP/1.1\r\n\r\nHost: {host}\r\n\r\n")
+        )
+        .starts_with("HTTP/1.1 400 ")
+    );
     let twice = format!("GET /?{token} HTTP/1.1\r\nHost: {host}\r\n\r\n").repeat(2);
     assert!(asked(host, &twice).starts_with("HTTP/1.1 200 "));
-    let line = |method: &str, path: &str| asked(host, &format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+    let line = |method: &str, path: &str| {
+        asked(
+            host,
+            &format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+        )
+    };
     for path in [format!("/?{token}"), "/".into(), "/etc".into()] {
         let (whole, head) = (line("GET", &path), line("HEAD", &path));
         let body = whole.strip_prefix(&head).unwrap();
-        assert!(head.ends_with("\r\n\r\n") && head.contains(&format!("Content-Length: {}\r\n", body.len())), "{head}");
+        assert!(
+            head.ends_with("\r\n\r\n")
+                && head.contains(&format!("Content-Length: {}\r\n", body.len())),
+            "{head}"
+        );
     }
     let refused = line("POST", "/");
-    assert!(refused.starts_with("HTTP/1.1 405 ") && refused.contains("Allow: GET, HEAD\r\n"), "{refused}");
+    assert!(
+        refused.starts_with("HTTP/1.1 405 ") && refused.contains("Allow: GET, HEAD\r\n"),
+        "{refused}"
+    );
     // Also where much of it was not read yet.
     for long in [8_200, 100_000, 600_000] {
-        let answer = asked(host, &format!("GET / HTTP/1.1\r\nHost: {host}\r\nX: {}\r\n\r\n", "x".repeat(long)));
+        let answer = asked(
+            host,
+            &format!(
+                "GET / HTTP/1.1\r\nHost: {host}\r\nX: {}\r\n\r\n",
+                "x".repeat(long)
+            ),
+        );
         assert!(
             answer.starts_with("HTTP/1.1 431 ")
                 && answer.ends_with("longer than the 8192 bytes that are read of one\n"),
@@ -264,7 +402,8 @@ fn what_is_no_request_for_the_page_is_answered_with_why() {
         );
     }
     let opens = |version: &str, key: &str, more: &str| {
-        let first = format!("GET /pixels?{token} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n");
+        let first =
+            format!("GET /pixels?{token} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\n");
         asked(
             host,
             &format!(
@@ -274,14 +413,23 @@ fn what_is_no_request_for_the_page_is_answered_with_why() {
     };
     let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     let refused = opens("8", key, "");
-    assert!(refused.starts_with("HTTP/1.1 426 ") && refused.contains("Sec-WebSocket-Version: 13\r\n"), "{refused}");
+    assert!(
+        refused.starts_with("HTTP/1.1 426 ") && refused.contains("Sec-WebSocket-Version: 13\r\n"),
+        "{refused}"
+    );
     let short = "Sec-WebSocket-Key: dGhlIHNh\r\n";
-    for (key, more, why) in [("", "", "Key"), (short, "", "Key"), (key, "more", "behind the request")] {
+    for (key, more, why) in [
+        ("", "", "Key"),
+        (short, "", "Key"),
+        (key, "more", "behind the request"),
+    ] {
         let refused = opens("13", key, more);
         let (head, body) = refused.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 400 "), "{refused}");
         assert!(
-            body.starts_with("no WebSocket is opened: ") && body.contains(why) && body.ends_with('\n'),
+            body.starts_with("no WebSocket is opened: ")
+                && body.contains(why)
+                && body.ends_with('\n'),
             "{refused}"
         );
     }
@@ -292,13 +440,18 @@ fn one_browser_too_many_is_told_so() {
     let (server, _) = served("");
     let url = viewed(&server);
     let (host, token) = url.trim_start_matches("http://").split_once("/?").unwrap();
-    let mut looking: Vec<_> = (0..16).map(|_| looks_on(host, token, &format!("http://{host}")).unwrap()).collect();
+    let mut looking: Vec<_> = (0..16)
+        .map(|_| looks_on(host, token, &format!("http://{host}")).unwrap())
+        .collect();
     let upgrade = format!(
         "GET /pixels?{token} HTTP/1.1\r\nHost: {host}\r\nOrigin: http://{host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
     );
     let refused = asked(host, &upgrade);
-    assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("16 browsers look on"), "{refused}");
+    assert!(
+        refused.starts_with("HTTP/1.1 503 ") && refused.contains("16 browsers look on"),
+        "{refused}"
+    );
     // One that goes makes room, when that is seen.
     looking.pop().unwrap().close(None).unwrap();
     let until = Instant::now() + Duration::from_secs(20);
@@ -306,12 +459,21 @@ fn one_browser_too_many_is_told_so() {
         assert!(Instant::now() < until, "no room");
     }
     // Strangers that say nothing keep nobody from the page: the oldest of many gives way.
-    let mut silent: Vec<_> = (0..200).map(|_| TcpStream::connect(host).unwrap()).collect();
-    silent.iter_mut().for_each(|stream| stream.write_all(b"GET / HT").unwrap());
+    let mut silent: Vec<_> = (0..200)
+        .map(|_| TcpStream::connect(host).unwrap())
+        .collect();
+    silent
+        .iter_mut()
+        .for_each(|stream| stream.write_all(b"GET / HT").unwrap());
     assert!(get(host, &format!("/?{token}")).starts_with("HTTP/1.1 200 "));
-    silent[0].set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    silent[0]
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
     let ended = silent[0].read(&mut [0; 100]);
-    assert!(matches!(&ended, Ok(0)) || ended.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset));
+    assert!(
+        matches!(&ended, Ok(0))
+            || ended.is_err_and(|error| error.kind() == ErrorKind::ConnectionReset)
+    );
 }
 
 #[test]
@@ -328,7 +490,10 @@ fn the_display_ends_and_its_clients_say_so() {
     assert!(matches!(stream, Stream::Unix(_)));
     std::fs::remove_file(directory).unwrap();
     let error = address.connect().unwrap_err();
-    assert!(error.message.contains("no display answers") && error.hint.unwrap().contains("display serve"));
+    assert!(
+        error.message.contains("no display answers")
+            && error.hint.unwrap().contains("display serve")
+    );
 }
 
 /// However slowly somebody says who he is, and whatever he makes the display draw: others are served.
@@ -338,7 +503,9 @@ fn who_is_slow_or_draws_without_end_holds_nobody_up() {
     let mut slow = address.connect().unwrap();
     slow.write_all(&[1, 0, 0]).unwrap();
     let mut greedy = Client::connect(&address, b"").unwrap();
-    greedy.send(&Request::CreateWindow(1, (4096, 4096), b"all")).unwrap();
+    greedy
+        .send(&Request::CreateWindow(1, (4096, 4096), b"all"))
+        .unwrap();
     greedy.send(&Request::DefineSymbol(1)).unwrap();
     for id in 1..=1000 {
         let all = Item::drawn(Kind::Rectangle, id, (0, 0), (4095, 4095)).stippled(1);
@@ -347,16 +514,28 @@ fn who_is_slow_or_draws_without_end_holds_nobody_up() {
     greedy.send(&Request::EndSymbol).unwrap();
     greedy.send(&Request::DefineSymbol(2)).unwrap();
     for id in 1..=3990 {
-        greedy.send(&Request::AddItem(Item::call(id, 1, 0, 0), b"")).unwrap();
+        greedy
+            .send(&Request::AddItem(Item::call(id, 1, 0, 0), b""))
+            .unwrap();
     }
     greedy.send(&Request::EndSymbol).unwrap();
-    greedy.send(&Request::DisplayView(1, 2, (0, 0), FULL_SIZE)).unwrap();
+    greedy
+        .send(&Request::DisplayView(1, 2, (0, 0), FULL_SIZE))
+        .unwrap();
     let told = greedy.sync(1).unwrap_err();
-    assert!(told.message.contains("the rest is left out"), "{}", told.message);
+    assert!(
+        told.message.contains("the rest is left out"),
+        "{}",
+        told.message
+    );
     // Who came first may have been entered last: the one with a window is meant.
     let displays = server.displays();
     let is_cut = |display: &Display| display.windows().any(|(.., window)| !window.items.1);
-    assert!(displays.iter().any(|(_, display)| is_cut(&display.lock().unwrap())));
+    assert!(
+        displays
+            .iter()
+            .any(|(_, display)| is_cut(&display.lock().unwrap()))
+    );
     let mut other = Client::connect(&address, b"").unwrap();
     window(&mut other);
     drop(slow);
@@ -393,7 +572,10 @@ fn input_does_not_wait_for_a_client_that_does_not_read() {
         seen.store(true, Ordering::Relaxed);
         // The kernels of both ends keep no more than some ten thousand, however their sender takes turns with this one.
         let all = 200_001..=200_001 + keys.load(Ordering::Relaxed);
-        assert!(all.contains(&(count + dropped)) && dropped > 100_000, "{count} {dropped} {all:?}");
+        assert!(
+            all.contains(&(count + dropped)) && dropped > 100_000,
+            "{count} {dropped} {all:?}"
+        );
     });
 }
 
@@ -405,20 +587,37 @@ fn a_page_is_for_its_own_host_and_for_no_other_page() {
     let (host, token) = url.trim_start_matches("http://").split_once("/?").unwrap();
     let port = host.rsplit_once(':').unwrap().1;
     let page = |host_line: &str, more: &str| {
-        asked(host, &format!("GET /?{token} HTTP/1.1\r\nHost: {host_line}\r\n{more}\r\n"))
+        asked(
+            host,
+            &format!("GET /?{token} HTTP/1.1\r\nHost: {host_line}\r\n{more}\r\n"),
+        )
     };
-    for own in [host, &format!("localhost:{port}"), &format!("[::1]:{port}"), "127.0.0.1:9", "LOCALHOST"] {
+    for own in [
+        host,
+        &format!("localhost:{port}"),
+        &format!("[::1]:{port}"),
+        "127.0.0.1:9",
+        "LOCALHOST",
+    ] {
         assert!(page(own, "").starts_with("HTTP/1.1 200 "), "{own}");
     }
-    for other in
-        ["evil.example", &format!("evil.example:{port}"), "localhost.evil.example", "8.8.8.8", "127.0.0.1.evil", ""]
-    {
+    for other in [
+        "evil.example",
+        &format!("evil.example:{port}"),
+        "localhost.evil.example",
+        "8.8.8.8",
+        "127.0.0.1.evil",
+        "",
+    ] {
         assert!(page(other, "").starts_with("HTTP/1.1 421 "), "{other}");
     }
     // As proxies ask: the host in the target counts.
     for (authority, status) in [(host, "200"), ("evil.example", "421"), ("", "421")] {
         let request = format!("GET http://{authority}/?{token} HTTP/1.1\r\nHost: {host}\r\n\r\n");
-        assert!(asked(host, &request).starts_with(&format!("HTTP/1.1 {status} ")), "{authority}");
+        assert!(
+            asked(host, &request).starts_with(&format!("HTTP/1.1 {status} ")),
+            "{authority}"
+        );
     }
     let machine = format!("{}:{port}", stackline_events::setting::host());
     assert!(page(&machine, "").starts_with("HTTP/1.1 200 "), "{machine}");
@@ -427,7 +626,10 @@ fn a_page_is_for_its_own_host_and_for_no_other_page() {
     }
     assert!(page(host, &format!("Origin: http://{host}\r\n")).starts_with("HTTP/1.1 200 "));
     for other in ["http://evil.example", "null", "http://127.0.0.1:9"] {
-        assert!(page(host, &format!("Origin: {other}\r\n")).starts_with("HTTP/1.1 403 "), "{other}");
+        assert!(
+            page(host, &format!("Origin: {other}\r\n")).starts_with("HTTP/1.1 403 "),
+            "{other}"
+        );
     }
     for (site, mode, is_shown) in [
         ("none", "navigate", true),
@@ -437,23 +639,37 @@ fn a_page_is_for_its_own_host_and_for_no_other_page() {
         ("same-origin", "no-cors", false),
         ("none", "cors", false),
     ] {
-        let answer = page(host, &format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\n"));
-        assert_eq!(answer.starts_with("HTTP/1.1 200 "), is_shown, "{site} {mode}");
+        let answer = page(
+            host,
+            &format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\n"),
+        );
+        assert_eq!(
+            answer.starts_with("HTTP/1.1 200 "),
+            is_shown,
+            "{site} {mode}"
+        );
         assert!(is_shown || answer.starts_with("HTTP/1.1 403 "), "{answer}");
     }
     let opens = |host_line: &str, site: &str, mode: &str| {
-        let first = format!("GET /pixels?{token} HTTP/1.1\r\nHost: {host_line}\r\nOrigin: http://{host_line}\r\n");
-        let fetch = format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\nConnection: Upgrade\r\n");
-        let opens =
-            "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+        let first = format!(
+            "GET /pixels?{token} HTTP/1.1\r\nHost: {host_line}\r\nOrigin: http://{host_line}\r\n"
+        );
+        let fetch =
+            format!("Sec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\nConnection: Upgrade\r\n");
+        let opens = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
         let mut stream = TcpStream::connect(host).unwrap();
-        stream.write_all(format!("{first}{fetch}{opens}\r\n").as_bytes()).unwrap();
+        stream
+            .write_all(format!("{first}{fetch}{opens}\r\n").as_bytes())
+            .unwrap();
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).unwrap();
         String::from_utf8_lossy(&answer[9..]).into_owned()
     };
     assert_eq!(opens(host, "same-origin", "websocket"), "101");
-    assert_eq!(opens(&format!("evil.example:{port}"), "same-origin", "websocket"), "421");
+    assert_eq!(
+        opens(&format!("evil.example:{port}"), "same-origin", "websocket"),
+        "421"
+    );
     assert_eq!(opens(host, "cross-site", "websocket"), "403");
     assert_eq!(opens(host, "same-origin", "cors"), "403");
 }
@@ -463,9 +679,24 @@ fn a_page_is_for_its_own_host_and_for_no_other_page() {
 fn no_port_takes_requests_behind_a_post() {
     let server = Server::new(Limits::default(), b"secret".to_vec());
     let mut body = Vec::new();
-    put(&mut body, &Request::Hello { version: VERSION, token: b"secret" }, true);
-    put(&mut body, &Request::CreateWindow(1, (100, 100), b"owned"), true);
-    let post = [b"POST / HTTP/1.1\r\nHost: x\r\nOrigin: http://evil\r\n\r\n".as_slice(), &body].concat();
+    put(
+        &mut body,
+        &Request::Hello {
+            version: VERSION,
+            token: b"secret",
+        },
+        true,
+    );
+    put(
+        &mut body,
+        &Request::CreateWindow(1, (100, 100), b"owned"),
+        true,
+    );
+    let post = [
+        b"POST / HTTP/1.1\r\nHost: x\r\nOrigin: http://evil\r\n\r\n".as_slice(),
+        &body,
+    ]
+    .concat();
     let display = served_at(&server, "127.0.0.1:0");
     let service = agent::Service {
         display: display.clone(),
@@ -477,17 +708,29 @@ fn no_port_takes_requests_behind_a_post() {
     let behind = by_agent.address();
     std::thread::spawn(move || agent::serve(&by_agent, &service, |_| {}));
     let page = viewed(&server);
-    let page = Address::Tcp(page.trim_start_matches("http://").split_once('/').unwrap().0.to_owned());
+    let page = Address::Tcp(
+        page.trim_start_matches("http://")
+            .split_once('/')
+            .unwrap()
+            .0
+            .to_owned(),
+    );
     let by_frames = served_at(&server, "ngp:127.0.0.1:0");
     for address in [&display, &by_frames, &behind, &page] {
         let place = address.to_string().trim_start_matches("ngp:").to_owned();
         let mut stream = TcpStream::connect(&place).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         let _ = stream.write_all(&post);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
         let is_refused = answer.is_empty() || answer.starts_with(b"HTTP/1.1 4");
-        assert!(is_refused, "{address}: {}", String::from_utf8_lossy(&answer));
+        assert!(
+            is_refused,
+            "{address}: {}",
+            String::from_utf8_lossy(&answer)
+        );
         assert!(server.displays().is_empty(), "{address}");
     }
     // The same without HTTP before it is a client.
@@ -508,7 +751,9 @@ fn served_at(server: &Server, at: &str) -> Address {
 #[test]
 fn strangers_keep_no_client_out() {
     let (server, address) = served("secret");
-    let clients: Vec<Client> = (0..63).map(|_| Client::connect(&address, b"secret").unwrap()).collect();
+    let clients: Vec<Client> = (0..63)
+        .map(|_| Client::connect(&address, b"secret").unwrap())
+        .collect();
     let mut strangers = std::collections::VecDeque::new();
     for number in 0..4200 {
         let mut stream = TcpStream::connect(address.to_string()).unwrap();
@@ -517,7 +762,14 @@ fn strangers_keep_no_client_out() {
         }
         if number % 100 == 0 {
             let mut hello = Vec::new();
-            put(&mut hello, &Request::Hello { version: VERSION, token: b"guess!" }, false);
+            put(
+                &mut hello,
+                &Request::Hello {
+                    version: VERSION,
+                    token: b"guess!",
+                },
+                false,
+            );
             stream.write_all(&hello).unwrap();
         }
         strangers.push_back(stream);
@@ -537,7 +789,14 @@ fn a_unix_socket_is_private_and_its_user_s_programs_need_no_secret() {
     let server = Server::new(Limits::default(), b"secret".to_vec());
     for at in ["unix:", "ngp:unix:"] {
         let address = served_at(&server, &format!("{at}{}", place.display()));
-        assert_eq!(std::fs::symlink_metadata(&place).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::symlink_metadata(&place)
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
         Client::connect(&Address::of(&address.to_string()).unwrap(), b"").unwrap();
         std::fs::remove_file(&place).unwrap();
     }
@@ -560,10 +819,18 @@ fn a_client_that_is_busy_keeps_no_browser_from_the_others() {
     }
     let mut socket = looks_on(host, token, &format!("http://{host}")).unwrap();
     socket
-        .send(Message::text(format!("{{\"client\":{},\"window\":1,\"what\":\"move\",\"x\":1,\"y\":1}}", id.0)))
+        .send(Message::text(format!(
+            "{{\"client\":{},\"window\":1,\"what\":\"move\",\"x\":1,\"y\":1}}",
+            id.0
+        )))
         .unwrap();
     other.send(&Request::EditSymbol(100)).unwrap();
-    other.ask(&Request::AddItem(Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)).coloured(5), b"")).unwrap();
+    other
+        .ask(&Request::AddItem(
+            Item::drawn(Kind::Rectangle, 1, (0, 0), (9, 9)).coloured(5),
+            b"",
+        ))
+        .unwrap();
     // Its window of 800 rows comes whole, and nothing of the one that is busy.
     loop {
         if let Message::Binary(part) = socket.read().unwrap() {

@@ -6,25 +6,51 @@ use stackline_core::random::Seed;
 use stackline_core::time::Duration;
 use stackline_displayserver::bench::{self, Rate as Measure};
 use stackline_displayserver::level::{Level, Picture};
-use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, Ways, measure, together, trace};
+use stackline_displayserver::simulated::{
+    Carrier, Class, Drawing, Scene, Shown, Ways, measure, together, trace,
+};
 
 const MS: u64 = 1_000_000;
 /// Of each request 0.5 ms, of a line of mean length 2.3 ms, 4 ms beyond that for one by itself, 8 ms for an answer.
-const DRAWING: Drawing =
-    Drawing { request: 5e5, pixel: 5.08e3, rectangle: 1e6, letter: 1e5, added: 4e6, added_rectangle: 4e6, answer: 8e6 };
+const DRAWING: Drawing = Drawing {
+    request: 5e5,
+    pixel: 5.08e3,
+    rectangle: 1e6,
+    letter: 1e5,
+    added: 4e6,
+    added_rectangle: 4e6,
+    answer: 8e6,
+};
 /// ms of a line on average: its length is 457.9 pixels.
 const LINE: f64 = 2.327;
 
 fn host(name: &str, operation: u64, message: u64) -> Host {
-    let work = Work { per_operation: Duration(operation), per_message: Duration(message), ..Work::default() };
-    Host { name: name.into(), work, ..Host::default() }
+    let work = Work {
+        per_operation: Duration(operation),
+        per_message: Duration(message),
+        ..Work::default()
+    };
+    Host {
+        name: name.into(),
+        work,
+        ..Host::default()
+    }
 }
 
 /// A display, and a client whose requests take 2 ms and messages 1 ms.
 fn network(rate: f64) -> Network {
-    let link = Link { ends: ("sun".into(), "vax".into()), rate: Rate::Constant(rate), ..Link::default() };
+    let link = Link {
+        ends: ("sun".into(), "vax".into()),
+        rate: Rate::Constant(rate),
+        ..Link::default()
+    };
     let hosts = vec![host("sun", 2 * MS, MS), host("vax", 2 * MS, MS)];
-    Network { name: "lan".into(), hosts, switches: Vec::new(), links: vec![link] }
+    Network {
+        name: "lan".into(),
+        hosts,
+        switches: Vec::new(),
+        links: vec![link],
+    }
 }
 
 fn scene<'n>(network: &'n Network, class: Class, carrier: Carrier<'n>) -> Scene<'n> {
@@ -46,7 +72,10 @@ fn scene<'n>(network: &'n Network, class: Class, carrier: Carrier<'n>) -> Scene<
 }
 
 fn picture(name: &str) -> Picture {
-    bench::pictures().into_iter().find(|picture| picture.name == name).expect("a picture of the benchmark")
+    bench::pictures()
+        .into_iter()
+        .find(|picture| picture.name == name)
+        .expect("a picture of the benchmark")
 }
 
 /// ms an item.
@@ -58,7 +87,10 @@ fn taken(scene: &Scene<'_>, of: &str, rate: Measure) -> f64 {
 }
 
 fn close(got: f64, expected: f64, share: f64) {
-    assert!((got / expected - 1.0).abs() < share, "{got:.3} ms, expected {expected:.3}");
+    assert!(
+        (got / expected - 1.0).abs() < share,
+        "{got:.3} ms, expected {expected:.3}"
+    );
 }
 
 #[test]
@@ -69,9 +101,21 @@ fn on_one_host_everything_adds_up() {
     let made = 2.0 + 0.5 + 0.2;
     close(taken(&local, "vectors", Measure::Construction), made, 0.01);
     close(taken(&local, "vectors", Measure::Display), LINE, 0.01);
-    close(taken(&local, "vectors", Measure::At(Level::Batched)), made + LINE, 0.01);
-    close(taken(&local, "vectors", Measure::At(Level::Pipelined)), 2.5 + 2.0 + LINE + 4.0, 0.01);
-    close(taken(&local, "vectors", Measure::At(Level::StopAndWait)), 2.5 + 2.0 + LINE + 12.0, 0.01);
+    close(
+        taken(&local, "vectors", Measure::At(Level::Batched)),
+        made + LINE,
+        0.01,
+    );
+    close(
+        taken(&local, "vectors", Measure::At(Level::Pipelined)),
+        2.5 + 2.0 + LINE + 4.0,
+        0.01,
+    );
+    close(
+        taken(&local, "vectors", Measure::At(Level::StopAndWait)),
+        2.5 + 2.0 + LINE + 12.0,
+        0.01,
+    );
     // 55 items are sent, 780 drawn.
     let structured = taken(&local, "rectangles", Measure::At(Level::Structured));
     close(structured, 1.0 + (61.0 * 2.7 + 3.0 * 8.0) / 780.0, 0.02);
@@ -83,12 +127,23 @@ fn messages_are_answered_one_by_one_and_an_agent_lets_both_hosts_work() {
     let batched = Measure::At(Level::Batched);
     // 200 bytes and a reply on the wire: 0.3 ms for ten requests.
     let by_messages = scene(&network, Class::Messages, Carrier::Ikp);
-    close(taken(&by_messages, "vectors", batched), 2.7 + LINE + 0.03, 0.02);
+    close(
+        taken(&by_messages, "vectors", batched),
+        2.7 + LINE + 0.03,
+        0.02,
+    );
     // The display's host is the slower one; it begins with the first message.
     let tcp = Stack::plain("tcp");
     let by_agent = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
-    close(taken(&by_agent, "vectors", batched), 0.5 + LINE + 0.1 + 0.1, 0.03);
-    let whole = Scene { shown: Shown::Complete, ..by_agent.clone() };
+    close(
+        taken(&by_agent, "vectors", batched),
+        0.5 + LINE + 0.1 + 0.1,
+        0.03,
+    );
+    let whole = Scene {
+        shown: Shown::Complete,
+        ..by_agent.clone()
+    };
     close(taken(&whole, "vectors", batched), 2.1 + LINE, 0.03);
     // An agent that has the picture: a change is sent, all of it is drawn again.
     let cached = scene(&network, Class::Distributed, Carrier::Tcp([&tcp, &tcp]));
@@ -103,16 +158,28 @@ fn an_internet_server_costs_its_host_a_message_each_and_on_another_host_the_netw
     for name in ["gateway", "slow"] {
         for end in ["sun", "vax"] {
             let (ends, rate) = ((name.into(), end.into()), Rate::Constant(10e6));
-            network.links.push(Link { ends, rate, ..Link::default() });
+            network.links.push(Link {
+                ends,
+                rate,
+                ..Link::default()
+            });
         }
     }
     let tcp = Stack::plain("tcp");
     let at = |internet: Option<&str>, level: Level| {
         let scene = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
-        taken(&Scene { internet: internet.map(str::to_owned), ..scene }, "vectors", Measure::At(level))
+        taken(
+            &Scene {
+                internet: internet.map(str::to_owned),
+                ..scene
+            },
+            "vectors",
+            Measure::At(level),
+        )
     };
     // One request and its answer: on the display's host a message of the server's each way; on another one a question too, on the wire.
-    let [without, here, there] = [None, Some("sun"), Some("gateway")].map(|host| at(host, Level::StopAndWait));
+    let [without, here, there] =
+        [None, Some("sun"), Some("gateway")].map(|host| at(host, Level::StopAndWait));
     close(here, without + 2.0, 0.01);
     close(there, without + 2.0 + 2.0 * 0.3, 0.03);
     // What the display's host need not do it does not wait for; a server that is slower than all others is waited for: 630 vectors in 64 messages.
@@ -122,17 +189,25 @@ fn an_internet_server_costs_its_host_a_message_each_and_on_another_host_the_netw
     assert!(there < here, "{there} {here}");
     assert!(slow > without, "{slow} {without}");
     let pup = Carrier::Pup(stackline_proto::pup::Options::default());
-    let by_pup = Scene { internet: Some("gateway".into()), ..scene(&network, Class::Terminal, pup) };
+    let by_pup = Scene {
+        internet: Some("gateway".into()),
+        ..scene(&network, Class::Terminal, pup)
+    };
     assert!(taken(&by_pup, "vectors", Measure::At(Level::Pipelined)) > 2.0);
 }
 
 #[test]
-fn two_at_once_share_the_processors_and_the_remote_server_loses_what_the_workstation_takes_for_its_blocks() {
+fn two_at_once_share_the_processors_and_the_remote_server_loses_what_the_workstation_takes_for_its_blocks()
+ {
     let mut network = network(10e6);
     network.hosts.push(host("gateway", 0, MS));
     for end in ["sun", "vax"] {
         let (ends, rate) = (("gateway".into(), end.into()), Rate::Constant(10e6));
-        network.links.push(Link { ends, rate, ..Link::default() });
+        network.links.push(Link {
+            ends,
+            rate,
+            ..Link::default()
+        });
     }
     let tcp = Stack::plain("tcp");
     let through = |server: &str| Scene {
@@ -143,14 +218,21 @@ fn two_at_once_share_the_processors_and_the_remote_server_loses_what_the_worksta
     let alone = 1e3 / taken(&through("sun"), "vectors", batched);
     let mean = |trials: &[f64]| trials.iter().sum::<f64>() / trials.len() as f64;
     let both = |servers: [&str; 2]| {
-        let measured = together(&servers.map(through), &picture("vectors"), batched, 3).expect("both are simulated");
-        assert!(measured.iter().any(|one| one.trials.len() == 3), "{measured:?}");
+        let measured = together(&servers.map(through), &picture("vectors"), batched, 3)
+            .expect("both are simulated");
+        assert!(
+            measured.iter().any(|one| one.trials.len() == 3),
+            "{measured:?}"
+        );
         [0, 1].map(|at| mean(&measured[at].trials))
     };
     // Two alike have half each of the display's host, which limits both; they do not come to more than one alone.
     let [one, other] = both(["sun", "sun"]);
     assert!((one / other - 1.0).abs() < 0.05, "{one} {other}");
-    assert!((0.9..1.05).contains(&((one + other) / alone)), "{one} {other} {alone}");
+    assert!(
+        (0.9..1.05).contains(&((one + other) / alone)),
+        "{one} {other} {alone}"
+    );
     let [local, remote] = both(["sun", "gateway"]);
     assert!((0.7..1.3).contains(&(remote / local)), "{local} {remote}");
 }
@@ -160,13 +242,21 @@ fn blasts_cross_once_and_come_whole_over_a_line_that_loses() {
     let (blast, saw) = (Stack::plain("blast"), Stack::plain("saw"));
     let mut network = network(10e6);
     let of = |network: &Network, stack: &Stack| {
-        taken(&scene(network, Class::Agent, Carrier::Blast(stack)), "vectors", Measure::At(Level::StopAndWait))
+        taken(
+            &scene(network, Class::Agent, Carrier::Blast(stack)),
+            "vectors",
+            Measure::At(Level::StopAndWait),
+        )
     };
     let [by_blast, by_saw] = [&blast, &saw].map(|stack| of(&network, stack));
     close(by_blast, by_saw, 1e-6);
     // What the client takes (2 ms, and a message each way), the agent (the same two), the display (0.5, the line, 4 and 8 ms), and the wire: an
     // item of 20 bytes and its answer of 4, both behind 4 of their length and 60 of headers.
-    close(by_blast, 2.0 + 4.0 + 0.5 + LINE + 4.0 + 8.0 + 0.8e-3 * (84.0 + 68.0), 0.002);
+    close(
+        by_blast,
+        2.0 + 4.0 + 0.5 + LINE + 4.0 + 8.0 + 0.8e-3 * (84.0 + 68.0),
+        0.002,
+    );
     network.links[0].loss = Loss::Independent(0.05);
     assert!(of(&network, &saw) > 1.001 * by_saw);
 }
@@ -176,7 +266,11 @@ fn a_serial_line_carries_its_characters() {
     for (bits, a_second) in [(10, 6.0), (8, 7.5)] {
         let network = network(1200.0);
         let line = scene(&network, Class::Terminal, Carrier::Line(bits));
-        close(taken(&line, "vectors", Measure::At(Level::Batched)), 1e3 / a_second, 0.02);
+        close(
+            taken(&line, "vectors", Measure::At(Level::Batched)),
+            1e3 / a_second,
+            0.02,
+        );
     }
 }
 
@@ -184,26 +278,45 @@ fn a_serial_line_carries_its_characters() {
 fn rectangles_may_have_more_bytes_than_lines() {
     let fast = network(9600.0);
     let line = scene(&fast, Class::Terminal, Carrier::Line(10));
-    let longer = Scene { rectangle_bytes: 24, ..line.clone() };
-    let [usual, doubled] = [&line, &longer].map(|scene| taken(scene, "rectangles", Measure::At(Level::Batched)));
+    let longer = Scene {
+        rectangle_bytes: 24,
+        ..line.clone()
+    };
+    let [usual, doubled] =
+        [&line, &longer].map(|scene| taken(scene, "rectangles", Measure::At(Level::Batched)));
     // 24 bytes of ten bits each take 25 ms.
     close(doubled - usual, 25.0, 0.02);
     // Of 55 items 32 are calls: six bytes less of each are 1.6 s less of 780 rectangles.
     let slower = network(1200.0);
     let usual = scene(&slower, Class::Terminal, Carrier::Line(10));
-    let shorter = Scene { call_bytes: 14, ..usual.clone() };
-    let [usual, less] = [&usual, &shorter].map(|scene| taken(scene, "rectangles", Measure::At(Level::Structured)));
+    let shorter = Scene {
+        call_bytes: 14,
+        ..usual.clone()
+    };
+    let [usual, less] =
+        [&usual, &shorter].map(|scene| taken(scene, "rectangles", Measure::At(Level::Structured)));
     close(780.0 * (usual - less), 32.0 * 6.0 * 10.0 / 1.2, 0.02);
     // A line has its 20 bytes.
-    close(taken(&longer, "vectors", Measure::At(Level::Batched)), 20.83, 0.02);
+    close(
+        taken(&longer, "vectors", Measure::At(Level::Batched)),
+        20.83,
+        0.02,
+    );
 }
 
 #[test]
 fn a_slower_processor_and_a_faster_one() {
     let mut network = network(10e6);
-    network.hosts[0].interface = Interface { cpu_speed: Some(0.5), ..Interface::default() };
+    network.hosts[0].interface = Interface {
+        cpu_speed: Some(0.5),
+        ..Interface::default()
+    };
     let local = scene(&network, Class::Local, Carrier::Ikp);
-    close(taken(&local, "vectors", Measure::At(Level::Batched)), 2.0 * (2.7 + LINE), 0.01);
+    close(
+        taken(&local, "vectors", Measure::At(Level::Batched)),
+        2.0 * (2.7 + LINE),
+        0.01,
+    );
 }
 
 #[test]
@@ -211,7 +324,11 @@ fn who_goes_first_changes_how_often_programs_change() {
     let tcp = Stack::plain("tcp");
     let of = |first: Option<WorkKind>| {
         let mut network = network(10e6);
-        network.hosts[1].work = Work { per_switch: Duration(5 * MS), first, ..network.hosts[1].work.clone() };
+        network.hosts[1].work = Work {
+            per_switch: Duration(5 * MS),
+            first,
+            ..network.hosts[1].work.clone()
+        };
         let terminal = scene(&network, Class::Terminal, Carrier::Tcp([&tcp, &tcp]));
         taken(&terminal, "vectors", Measure::At(Level::Pipelined))
     };
@@ -225,18 +342,27 @@ fn what_does_not_go_together_is_refused() {
     let network = network(10e6);
     let tcp = Stack::plain("tcp");
     let refused = |class, carrier, from: &str| {
-        let scene = Scene { from: from.into(), ..scene(&network, class, carrier) };
-        measure(&scene, &picture("vectors"), &[Measure::Display], 1).unwrap_err().message
+        let scene = Scene {
+            from: from.into(),
+            ..scene(&network, class, carrier)
+        };
+        measure(&scene, &picture("vectors"), &[Measure::Display], 1)
+            .unwrap_err()
+            .message
     };
     assert!(refused(Class::Local, Carrier::Ikp, "vax").contains("on the display's host"));
     assert!(refused(Class::Agent, Carrier::Ikp, "sun").contains("on the display's host"));
     assert!(refused(Class::Messages, Carrier::Tcp([&tcp, &tcp]), "vax").contains("ikp"));
     assert!(refused(Class::Terminal, Carrier::Ikp, "vax").contains("no messages"));
     assert!(refused(Class::Agent, Carrier::Ikp, "pdp").contains("no host pdp"));
-    for (class, carrier, internet) in
-        [(Class::Messages, Carrier::Ikp, "sun"), (Class::Agent, Carrier::Tcp([&tcp, &tcp]), "vax")]
-    {
-        let scene = Scene { internet: Some(internet.into()), ..scene(&network, class, carrier) };
+    for (class, carrier, internet) in [
+        (Class::Messages, Carrier::Ikp, "sun"),
+        (Class::Agent, Carrier::Tcp([&tcp, &tcp]), "vax"),
+    ] {
+        let scene = Scene {
+            internet: Some(internet.into()),
+            ..scene(&network, class, carrier)
+        };
         let error = measure(&scene, &picture("vectors"), &[Measure::Display], 1).unwrap_err();
         assert!(error.message.contains("internet server"), "{error}");
     }
@@ -247,13 +373,22 @@ fn way(scene: &Scene<'_>, level: Level, request: i64) -> Vec<String> {
     let mut ways = Ways::default();
     let rates = [Measure::Construction, Measure::At(level), Measure::Display];
     trace(scene, &picture("vectors"), &rates, 1, &mut ways).expect("it is simulated");
-    let mut events: Vec<_> = ways.events().iter().filter(|event| event.unit == 1 << 32 | request).collect();
+    let mut events: Vec<_> = ways
+        .events()
+        .iter()
+        .filter(|event| event.unit == 1 << 32 | request)
+        .collect();
     events.sort_by_key(|event| event.at_ns);
     let mut before = events.first().expect("the request is made").at_ns;
     let mut point = |at_ns: u64| std::mem::replace(&mut before, at_ns).abs_diff(at_ns) as f64 / 1e3;
     let host = |event: u32| &scene.network.hosts[event as usize].name;
     let line = |event: &&stackline_displayserver::simulated::Event| {
-        format!("{:.0} {} {}", point(event.at_ns), event.keyword.trim_start_matches("DISPLAY_"), host(event.host))
+        format!(
+            "{:.0} {} {}",
+            point(event.at_ns),
+            event.keyword.trim_start_matches("DISPLAY_"),
+            host(event.host)
+        )
     };
     events.iter().map(line).collect()
 }
@@ -264,7 +399,11 @@ fn an_item_that_is_waited_for_takes_at_each_point_what_the_hosts_say() {
     network.hosts.push(host("gateway", 0, 3 * MS));
     for end in ["sun", "vax"] {
         let (ends, rate) = (("gateway".into(), end.into()), Rate::Constant(10e6));
-        network.links.push(Link { ends, rate, ..Link::default() });
+        network.links.push(Link {
+            ends,
+            rate,
+            ..Link::default()
+        });
     }
     let tcp = Stack::plain("tcp");
     let by_tcp = scene(&network, Class::Agent, Carrier::Tcp([&tcp, &tcp]));
@@ -277,7 +416,10 @@ fn an_item_that_is_waited_for_takes_at_each_point_what_the_hosts_say() {
     );
     // Each message is carried out before the client goes on.
     let local = scene(&network, Class::Local, Carrier::Ikp);
-    assert_eq!(of(&local), "0 CALL sun, 3000 SEND sun, 1000 PARSE sun, 500 STORE sun, 4619 RENDER sun, 8000 DONE sun");
+    assert_eq!(
+        of(&local),
+        "0 CALL sun, 3000 SEND sun, 1000 PARSE sun, 500 STORE sun, 4619 RENDER sun, 8000 DONE sun"
+    );
     // Into the pipe it costs nothing, out of it a message.
     let piped = scene(&network, Class::Agent, Carrier::Ikp);
     assert_eq!(
@@ -290,7 +432,10 @@ fn an_item_that_is_waited_for_takes_at_each_point_what_the_hosts_say() {
         of(&typed),
         "0 CALL vax, 2000 SEND vax, 1000 AGENT vax, 58 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, 4619 RENDER sun, 52128 DONE vax"
     );
-    let internet = |host: &str| Scene { internet: Some(host.to_owned()), ..by_tcp.clone() };
+    let internet = |host: &str| Scene {
+        internet: Some(host.to_owned()),
+        ..by_tcp.clone()
+    };
     assert_eq!(
         of(&internet("gateway")),
         "0 CALL vax, 3000 SEND vax, 58 ARRIVE gateway, 3000 INTERNET gateway, 64 ARRIVE sun, 1000 AGENT sun, 0 PARSE sun, 500 STORE sun, \
@@ -310,16 +455,34 @@ fn every_request_of_a_level_is_followed_to_its_answer() {
     for shown in [Shown::Growing, Shown::Complete] {
         let mut ways = Ways::default();
         let rates = bench::rates(&picture("vectors"), &[Level::Pipelined, Level::Batched]);
-        let scene = Scene { shown, ..by_tcp.clone() };
-        let traced = trace(&scene, &picture("vectors"), &rates, 2, &mut ways).expect("it is simulated");
+        let scene = Scene {
+            shown,
+            ..by_tcp.clone()
+        };
+        let traced =
+            trace(&scene, &picture("vectors"), &rates, 2, &mut ways).expect("it is simulated");
         let measured = measure(&scene, &picture("vectors"), &rates, 2).expect("it is simulated");
         assert_eq!(traced.len(), 4);
-        traced.iter().zip(&measured).for_each(|(traced, measured)| assert_eq!(traced.trials, measured.trials));
-        let count = |keyword: &str| ways.events().iter().filter(|event| event.keyword == keyword).count();
+        traced
+            .iter()
+            .zip(&measured)
+            .for_each(|(traced, measured)| assert_eq!(traced.trials, measured.trials));
+        let count = |keyword: &str| {
+            ways.events()
+                .iter()
+                .filter(|event| event.keyword == keyword)
+                .count()
+        };
         // Two levels, each with two trials of the picture between two requests; what prepares them is not measured.
         let requests = 2 * 2 * (630 + 2);
-        for point in ["CALL", "SEND", "ARRIVE", "AGENT", "PARSE", "STORE", "RENDER", "DONE"] {
-            assert_eq!(count(&format!("DISPLAY_{point}")), requests, "{point}, {shown:?}");
+        for point in [
+            "CALL", "SEND", "ARRIVE", "AGENT", "PARSE", "STORE", "RENDER", "DONE",
+        ] {
+            assert_eq!(
+                count(&format!("DISPLAY_{point}")),
+                requests,
+                "{point}, {shown:?}"
+            );
         }
     }
 }

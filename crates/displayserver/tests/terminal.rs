@@ -1,5 +1,8 @@
 //! Programs on pseudo-terminals over TELNET: what they say reaches a display as they said it, and what is typed reaches them.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod common;
 
@@ -29,7 +32,9 @@ fn enters(stream: &mut (impl Read + Write), answers: &[u8]) {
 
 fn connect(address: &Address) -> TcpStream {
     let stream = TcpStream::connect(address.to_string()).expect("it is there");
-    stream.set_read_timeout(Some(Duration::from_secs(10))).expect("it is there");
+    stream
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .expect("it is there");
     stream
 }
 
@@ -37,7 +42,9 @@ fn connect(address: &Address) -> TcpStream {
 fn until(stream: &mut impl Read, wanted: &[u8]) -> Vec<u8> {
     let (mut all, mut piece) = (Vec::new(), [0; 1000]);
     while !all.windows(wanted.len()).any(|window| window == wanted) {
-        let count = stream.read(&mut piece).unwrap_or_else(|error| panic!("{error}: {all:?}"));
+        let count = stream
+            .read(&mut piece)
+            .unwrap_or_else(|error| panic!("{error}: {all:?}"));
         assert!(count > 0, "it ended: {}", String::from_utf8_lossy(&all));
         all.extend_from_slice(&piece[..count]);
     }
@@ -56,7 +63,11 @@ fn a_person_without_options_gets_a_terminal_with_ends_of_lines() {
 
 #[test]
 fn a_person_sees_what_a_program_says_on_standard_error() {
-    let mut stream = connect(&terminals(&["sh", "-c", "test -t 2 && echo seen >&2; sleep 1"]));
+    let mut stream = connect(&terminals(&[
+        "sh",
+        "-c",
+        "test -t 2 && echo seen >&2; sleep 1",
+    ]));
     enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     until(&mut stream, b"seen\r\n");
 }
@@ -79,7 +90,11 @@ fn an_interrupt_reaches_the_program_and_somebody_is_there() {
 /// RFC 854's Synch, RFC 1123 3.2.4.
 #[test]
 fn what_is_typed_before_an_urgent_mark_is_dropped_and_nothing_behind_it() {
-    let mut stream = connect(&terminals(&["sh", "-c", "echo ready; read a; echo got $a.; read a; echo then $a."]));
+    let mut stream = connect(&terminals(&[
+        "sh",
+        "-c",
+        "echo ready; read a; echo got $a.; read a; echo then $a.",
+    ]));
     enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     until(&mut stream, b"ready");
     send(&stream, b"junk\xff\xf2", SendFlags::OOB).unwrap();
@@ -92,8 +107,12 @@ fn what_is_typed_before_an_urgent_mark_is_dropped_and_nothing_behind_it() {
 
 #[test]
 fn what_waits_for_a_program_that_does_not_read_is_dropped_by_an_urgent_mark() {
-    let begins = std::env::temp_dir().join(format!("stackline-terminal-begins-{}", std::process::id()));
-    let program = format!("stty -echo; echo ready; while [ ! -e {} ]; do sleep 0.05; done; cat", begins.display());
+    let begins =
+        std::env::temp_dir().join(format!("stackline-terminal-begins-{}", std::process::id()));
+    let program = format!(
+        "stty -echo; echo ready; while [ ! -e {} ]; do sleep 0.05; done; cat",
+        begins.display()
+    );
     let mut stream = connect(&terminals(&["sh", "-c", &program]));
     enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
     until(&mut stream, b"ready");
@@ -111,16 +130,25 @@ fn what_waits_for_a_program_that_does_not_read_is_dropped_by_an_urgent_mark() {
     stream.write_all(b"new line\r\n").unwrap();
     let came = until(&mut stream, b"new line");
     std::fs::remove_file(&begins).unwrap();
-    assert!(!came.windows(3).any(|word| word == b"old"), "{}", String::from_utf8_lossy(&came));
+    assert!(
+        !came.windows(3).any(|word| word == b"old"),
+        "{}",
+        String::from_utf8_lossy(&came)
+    );
 }
 
 /// RFC 1073.
 #[test]
 fn a_terminal_is_as_large_as_the_other_end_says() {
     let mut stream = connect(&terminals(&["sh", "-c", "stty size; read a; stty size"]));
-    enters(&mut stream, b"\xff\xfd\x01\xff\xfb\x1f\xff\xfa\x1f\x00\x61\x00\x21\xff\xf0\xff\xfd\x03");
+    enters(
+        &mut stream,
+        b"\xff\xfd\x01\xff\xfb\x1f\xff\xfa\x1f\x00\x61\x00\x21\xff\xf0\xff\xfd\x03",
+    );
     until(&mut stream, b"33 97");
-    stream.write_all(b"\xff\xfa\x1f\x00\x50\x00\x18\xff\xf0x\r\n").unwrap();
+    stream
+        .write_all(b"\xff\xfa\x1f\x00\x50\x00\x18\xff\xf0x\r\n")
+        .unwrap();
     until(&mut stream, b"24 80");
 }
 
@@ -128,7 +156,9 @@ fn a_terminal_is_as_large_as_the_other_end_says() {
 fn keys_of_the_terminal_erase_what_was_typed() {
     let mut stream = connect(&terminals(&["sh", "-c", "read a; echo got $a"]));
     enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
-    stream.write_all(b"wrong\xff\xf8rigt\xff\xf7ht\r\n").unwrap();
+    stream
+        .write_all(b"wrong\xff\xf8rigt\xff\xf7ht\r\n")
+        .unwrap();
     until(&mut stream, b"got right");
 }
 
@@ -187,7 +217,10 @@ open(sys.argv[1], "w").write(got.hex())
         return;
     }
     for typed in [false, true] {
-        let said = std::env::temp_dir().join(format!("stackline-terminal-said-{}-{typed}", std::process::id()));
+        let said = std::env::temp_dir().join(format!(
+            "stackline-terminal-said-{}-{typed}",
+            std::process::id()
+        ));
         let terminal = terminals(&["python3", "-c", program, &said.display().to_string()]);
         terminal::attach(&terminal, &display, Some(&common::word()), typed).unwrap();
         let got = std::fs::read_to_string(&said).unwrap();
@@ -201,7 +234,12 @@ open(sys.argv[1], "w").write(got.hex())
 fn what_is_not_there_is_said() {
     let gone = Address::Tcp("127.0.0.1:1".into());
     let error = terminal::attach(&gone, &gone, None, false).unwrap_err();
-    assert!(error.message.contains("no terminal is served at 127.0.0.1:1"), "{error}");
+    assert!(
+        error
+            .message
+            .contains("no terminal is served at 127.0.0.1:1"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -219,7 +257,8 @@ fn a_program_ends_with_its_connection_and_who_floods_gets_a_terminal_too() {
 /// As a shell's jobs do, which are groups of their own and have the terminal still.
 #[test]
 fn what_a_program_began_keeps_neither_it_nor_its_connection() {
-    let begins = |then: &str| terminals(&["sh", "-c", &format!("set -m; sleep 20 & echo $$.; {then}")]);
+    let begins =
+        |then: &str| terminals(&["sh", "-c", &format!("set -m; sleep 20 & echo $$.; {then}")]);
     let mut stream = connect(&begins("exec sleep 60"));
     enters(&mut stream, &[255, 254, 1, 255, 254, 3]);
     let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".\r\n")));
@@ -228,7 +267,10 @@ fn what_a_program_began_keeps_neither_it_nor_its_connection() {
     common::has_ended(&pid, "without its connection");
     let begun = Instant::now();
     while std::path::Path::new(&format!("/proc/{pid}")).exists() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "nobody has waited for it");
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "nobody has waited for it"
+        );
         thread::sleep(Duration::from_millis(10));
     }
     let mut stream = connect(&begins("echo last words"));
@@ -243,7 +285,9 @@ fn an_interrupt_overtakes_what_a_program_does_not_read_and_so_does_the_end() {
         let terminals = terminals(&common::deaf(terminal));
         for interrupts in [true, false] {
             let mut stream = connect(&terminals);
-            stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
+            stream
+                .set_write_timeout(Some(Duration::from_secs(10)))
+                .unwrap();
             enters(&mut stream, &[255, 253, 1, 255, 253, 3]);
             let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".")));
             assert!(common::runs(&pid), "{pid:?}");
@@ -279,7 +323,9 @@ fn more_than_is_kept_for_a_program_waits_and_the_end_is_seen_all_the_same() {
     // A program of the same user is asked nothing.
     stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
     let pid = common::number(&String::from_utf8_lossy(&until(&mut stream, b".")));
-    stream.set_write_timeout(Some(Duration::from_millis(300))).unwrap();
+    stream
+        .set_write_timeout(Some(Duration::from_millis(300)))
+        .unwrap();
     let mut typed = 0;
     while let Ok(count) = stream.write(&common::many_lines()) {
         typed += count;
@@ -305,7 +351,10 @@ fn a_slow_program_gets_all_that_was_typed_by_who_is_gone_too() {
     stream.shutdown(std::net::Shutdown::Write).unwrap();
     let begun = Instant::now();
     while !read.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "it did not get all");
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "it did not get all"
+        );
         thread::sleep(Duration::from_millis(10));
     }
     assert!(std::fs::read(&read).unwrap() == common::many_lines());
@@ -323,17 +372,37 @@ fn said(mut stream: TcpStream) -> Vec<u8> {
 
 /// A program that leaves a trace where it was started at all.
 fn traced(name: &str) -> (Address, std::path::PathBuf) {
-    let trace = std::env::temp_dir().join(format!("stackline-terminal-{name}-{}", std::process::id()));
+    let trace =
+        std::env::temp_dir().join(format!("stackline-terminal-{name}-{}", std::process::id()));
     let _ = std::fs::remove_file(&trace);
-    (terminals(&["sh", "-c", &format!("echo started > {}", trace.display())]), trace)
+    (
+        terminals(&["sh", "-c", &format!("echo started > {}", trace.display())]),
+        trace,
+    )
 }
 
 #[test]
 fn data_before_the_answers_to_its_options_ends_a_connection_and_starts_nothing() {
     let (terminals, trace) = traced("post");
-    let post = |body: &[u8]| [b"POST / HTTP/1.1\r\nHost: x\r\nOrigin: http://evil\r\n\r\n".as_slice(), body].concat();
-    let all = [&[255, 253, 1, 255, 253, 3][..], common::WORD, b"\necho owned\n"].concat();
-    for first in [post(&all), b"GET / HTTP/1.1\r\n\r\n".to_vec(), b"\n".to_vec(), [b"x".as_slice(), &all].concat()] {
+    let post = |body: &[u8]| {
+        [
+            b"POST / HTTP/1.1\r\nHost: x\r\nOrigin: http://evil\r\n\r\n".as_slice(),
+            body,
+        ]
+        .concat()
+    };
+    let all = [
+        &[255, 253, 1, 255, 253, 3][..],
+        common::WORD,
+        b"\necho owned\n",
+    ]
+    .concat();
+    for first in [
+        post(&all),
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        b"\n".to_vec(),
+        [b"x".as_slice(), &all].concat(),
+    ] {
         let mut stream = connect(&terminals);
         // A reset may come before all of it is written.
         let _ = stream.write_all(&first);
@@ -355,18 +424,27 @@ fn three_wrong_secrets_end_a_connection_and_the_right_one_is_taken_after_two() {
         stream.write_all(&[255, 253, 1, 255, 253, 3]).unwrap();
         for word in words {
             until(&mut stream, b"secret: ");
-            stream.write_all(&[word, b"\r\n".as_slice()].concat()).unwrap();
+            stream
+                .write_all(&[word, b"\r\n".as_slice()].concat())
+                .unwrap();
         }
         said(stream)
     };
     let ended = guesses(&[b"", b"open sesam", b"open sesame "]);
-    assert!(ended.ends_with(b"(wrong)\r\n"), "{}", String::from_utf8_lossy(&ended));
+    assert!(
+        ended.ends_with(b"(wrong)\r\n"),
+        "{}",
+        String::from_utf8_lossy(&ended)
+    );
     assert!(!trace.exists());
     // Keys that erase are known while it is typed.
     guesses(&[b"x", b"y", b"open sesamX\x7fe"]);
     let begun = Instant::now();
     while !trace.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "the program does not begin");
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "the program does not begin"
+        );
         thread::sleep(Duration::from_millis(10));
     }
     std::fs::remove_file(trace).unwrap();
@@ -395,7 +473,10 @@ fn a_display_s_end_that_does_not_know_the_secret_is_told_so() {
     let display = common::served(&server, "127.0.0.1:0");
     let wrong = stackline_guard::secret::Secret::new(b"something else".to_vec()).unwrap();
     let error = terminal::attach(&terminals, &display, Some(&wrong), false).unwrap_err();
-    assert!(error.message.contains("the secret is another") && error.hint.is_some(), "{error}");
+    assert!(
+        error.message.contains("the secret is another") && error.hint.is_some(),
+        "{error}"
+    );
     let error = terminal::attach(&terminals, &display, None, false).unwrap_err();
     assert!(error.message.contains("it asks for a secret"), "{error}");
     assert!(server.displays().is_empty());

@@ -47,7 +47,11 @@ impl Known {
     /// Those streams; others get flows from that one on.
     #[must_use]
     pub fn new(given: BTreeMap<Ends, i64>, first_flow: u32) -> Self {
-        Self { given, next_flow: first_flow, ..Self::default() }
+        Self {
+            given,
+            next_flow: first_flow,
+            ..Self::default()
+        }
     }
 
     /// What was left out, as there was more than is remembered.
@@ -64,13 +68,22 @@ impl Known {
 
     /// The id of a stream that begins with a SYN, and where it belongs to one that another capture saw.
     fn of_syn(&self, ends: &Ends, first: u32) -> Option<i64> {
-        let before = || self.given.get(ends).copied().filter(|_| !self.latest.contains_key(ends));
+        let before = || {
+            self.given
+                .get(ends)
+                .copied()
+                .filter(|_| !self.latest.contains_key(ends))
+        };
         self.begun.get(&(*ends, first)).copied().or_else(before)
     }
 
     /// The id of a stream whose beginning this capture missed, and its first byte's sequence number where another one saw it.
     fn of_middle(&self, ends: &Ends) -> Option<(i64, Option<u32>)> {
-        let other = || self.latest.get(&(ends.1, ends.0)).map(|(id, _)| (id ^ 1, None));
+        let other = || {
+            self.latest
+                .get(&(ends.1, ends.0))
+                .map(|(id, _)| (id ^ 1, None))
+        };
         let given = || self.given.get(ends).map(|id| (*id, None));
         self.latest.get(ends).copied().or_else(other).or_else(given)
     }
@@ -121,8 +134,18 @@ impl Connections {
 
     /// Where a segment that was captured is; `None` when there are more streams than can be remembered.
     pub fn locate(&mut self, known: &mut Known, segment: &Segment) -> Option<Location> {
-        let &Segment { ends, sequence, bytes, syn, .. } = segment;
-        let first = if syn { sequence.wrapping_add(1) } else { sequence };
+        let &Segment {
+            ends,
+            sequence,
+            bytes,
+            syn,
+            ..
+        } = segment;
+        let first = if syn {
+            sequence.wrapping_add(1)
+        } else {
+            sequence
+        };
         let there = self.open.contains_key(&ends);
         if !there && self.open.len() >= MOST_STREAMS {
             self.left_out.add(Bound::Streams, 1);
@@ -134,7 +157,15 @@ impl Connections {
             let begin = begin.filter(|begin| first.wrapping_sub(*begin) < 1 << 31);
             let position = Position::new(begin.unwrap_or(first));
             known.keep(ends, id, if syn { Some(first) } else { begin });
-            self.open.insert(ends, Stream { id, position, ranges: BTreeMap::new(), began: syn || begin.is_some() });
+            self.open.insert(
+                ends,
+                Stream {
+                    id,
+                    position,
+                    ranges: BTreeMap::new(),
+                    began: syn || begin.is_some(),
+                },
+            );
         }
         let stream = self.open.get_mut(&ends)?;
         // Where the capture begins in the middle, what comes from before its first segment is there too.
@@ -144,14 +175,18 @@ impl Connections {
             stream.close_the_lowest_hole();
             self.left_out.add(Bound::Ranges, 1);
         }
-        Some(Location { stream: stream.id, offset, repeated })
+        Some(Location {
+            stream: stream.id,
+            offset,
+            repeated,
+        })
     }
 
     /// Whether a SYN is one that is sent again.
     fn is_again(&self, ends: &Ends, first: u32) -> bool {
-        self.open
-            .get(ends)
-            .is_some_and(|stream| stream.began && stream.ranges.is_empty() && stream.position.begins_at(first))
+        self.open.get(ends).is_some_and(|stream| {
+            stream.began && stream.ranges.is_empty() && stream.position.begins_at(first)
+        })
     }
 
     /// The id of a stream that begins, or begins here, and where its first byte is, if another capture saw that.
@@ -166,7 +201,12 @@ impl Connections {
         }
         if opens {
             // Of simultaneous opens, or where a SYN says nothing of an acknowledgement, the first was the initiator's.
-            return (other.filter(|id| id & 1 == 1).unwrap_or_else(|| known.next()), None);
+            return (
+                other
+                    .filter(|id| id & 1 == 1)
+                    .unwrap_or_else(|| known.next()),
+                None,
+            );
         }
         if let Some(id) = other {
             return (id, None);
@@ -183,14 +223,21 @@ impl Connections {
 
     /// Streams whose first captured segment was no SYN.
     pub fn without_beginning(&self) -> impl Iterator<Item = (Ends, i64)> {
-        self.open.iter().filter(|(_, stream)| !stream.began && !stream.ranges.is_empty()).map(|(ends, s)| (*ends, s.id))
+        self.open
+            .iter()
+            .filter(|(_, stream)| !stream.began && !stream.ranges.is_empty())
+            .map(|(ends, s)| (*ends, s.id))
     }
 }
 
 impl Stream {
     /// Remembers a range; whether some of it is new.
     fn keep(&mut self, from: u64, to: u64) -> bool {
-        let covered = self.ranges.range(..=from).next_back().is_some_and(|(_, end)| *end >= to);
+        let covered = self
+            .ranges
+            .range(..=from)
+            .next_back()
+            .is_some_and(|(_, end)| *end >= to);
         if covered {
             return false;
         }
@@ -209,7 +256,9 @@ impl Stream {
     }
 
     fn close_the_lowest_hole(&mut self) {
-        if let (Some((begin, _)), Some((_, end))) = (self.ranges.pop_first(), self.ranges.pop_first()) {
+        if let (Some((begin, _)), Some((_, end))) =
+            (self.ranges.pop_first(), self.ranges.pop_first())
+        {
             self.ranges.insert(begin, end);
         }
     }
@@ -220,7 +269,10 @@ mod tests {
     use super::*;
 
     fn ends() -> Ends {
-        ("10.0.0.1:5000".parse().unwrap(), "10.0.0.2:80".parse().unwrap())
+        (
+            "10.0.0.1:5000".parse().unwrap(),
+            "10.0.0.2:80".parse().unwrap(),
+        )
     }
 
     fn segment(ends: Ends, sequence: u32, bytes: u64, syn: bool) -> Segment {
@@ -241,33 +293,71 @@ mod tests {
     }
 
     fn first(stream: i64, offset: u64) -> Location {
-        Location { stream, offset, repeated: false }
+        Location {
+            stream,
+            offset,
+            repeated: false,
+        }
     }
 
     #[test]
     fn offsets_count_from_the_syn_through_the_wrap() {
         let (mut connections, mut known) = (Connections::default(), Known::new(BTreeMap::new(), 7));
         let isn = u32::MAX - 1000;
-        let mut locate =
-            |sequence: u32, bytes, syn| connections.locate(&mut known, &segment(ends(), sequence, bytes, syn)).unwrap();
+        let mut locate = |sequence: u32, bytes, syn| {
+            connections
+                .locate(&mut known, &segment(ends(), sequence, bytes, syn))
+                .unwrap()
+        };
         assert_eq!(locate(isn, 0, true), first(14, 0));
         let data = isn.wrapping_add(1);
         assert_eq!(locate(data, 1000, false), first(14, 0));
-        assert_eq!(locate(data.wrapping_add(2000), 1000, false), first(14, 2000));
-        assert_eq!(locate(data, 1000, false), Location { repeated: true, ..first(14, 0) });
+        assert_eq!(
+            locate(data.wrapping_add(2000), 1000, false),
+            first(14, 2000)
+        );
+        assert_eq!(
+            locate(data, 1000, false),
+            Location {
+                repeated: true,
+                ..first(14, 0)
+            }
+        );
         // What fills a hole is no retransmission.
-        assert_eq!(locate(data.wrapping_add(1000), 1000, false), first(14, 1000));
-        assert_eq!(locate(data.wrapping_add(500), 2500, false), Location { repeated: true, ..first(14, 500) });
+        assert_eq!(
+            locate(data.wrapping_add(1000), 1000, false),
+            first(14, 1000)
+        );
+        assert_eq!(
+            locate(data.wrapping_add(500), 2500, false),
+            Location {
+                repeated: true,
+                ..first(14, 500)
+            }
+        );
         let back = (ends().1, ends().0);
-        assert_eq!(connections.locate(&mut known, &segment(back, 5, 10, false)).unwrap(), first(15, 0));
-        assert_eq!(connections.without_beginning().collect::<Vec<_>>(), [(back, 15)]);
+        assert_eq!(
+            connections
+                .locate(&mut known, &segment(back, 5, 10, false))
+                .unwrap(),
+            first(15, 0)
+        );
+        assert_eq!(
+            connections.without_beginning().collect::<Vec<_>>(),
+            [(back, 15)]
+        );
     }
 
     #[test]
     fn known_connections_keep_their_ids_and_ports_used_again_are_another_connection() {
-        let (mut connections, mut known) = (Connections::default(), Known::new(BTreeMap::from([(ends(), 8)]), 20));
+        let (mut connections, mut known) = (
+            Connections::default(),
+            Known::new(BTreeMap::from([(ends(), 8)]), 20),
+        );
         let mut locate = |known: &mut Known, ends, sequence, bytes, syn| {
-            connections.locate(known, &segment(ends, sequence, bytes, syn)).unwrap()
+            connections
+                .locate(known, &segment(ends, sequence, bytes, syn))
+                .unwrap()
         };
         let back = (ends().1, ends().0);
         assert_eq!(locate(&mut known, ends(), 100, 0, true), first(8, 0));
@@ -279,8 +369,11 @@ mod tests {
         assert_eq!(known.next_flow(), 21);
         // Another capture of both: each of them is the same, and a third one is not.
         let mut other = Connections::default();
-        let mut locate =
-            |ends, sequence, bytes, syn| other.locate(&mut known, &segment(ends, sequence, bytes, syn)).unwrap();
+        let mut locate = |ends, sequence, bytes, syn| {
+            other
+                .locate(&mut known, &segment(ends, sequence, bytes, syn))
+                .unwrap()
+        };
         assert_eq!(locate(ends(), 100, 0, true), first(8, 0));
         assert_eq!(locate(back, 700, 0, true), first(9, 0));
         assert_eq!(locate(ends(), 9000, 0, true), first(40, 0));
@@ -290,13 +383,30 @@ mod tests {
     #[test]
     fn a_capture_that_begins_late_counts_from_where_another_one_saw_the_beginning() {
         let (mut early, mut known) = (Connections::default(), Known::default());
-        early.locate(&mut known, &segment(ends(), 100, 0, true)).unwrap();
+        early
+            .locate(&mut known, &segment(ends(), 100, 0, true))
+            .unwrap();
         let mut late = Connections::default();
-        assert_eq!(late.locate(&mut known, &segment(ends(), 601, 50, false)).unwrap(), first(0, 500));
+        assert_eq!(
+            late.locate(&mut known, &segment(ends(), 601, 50, false))
+                .unwrap(),
+            first(0, 500)
+        );
         assert_eq!(late.without_beginning().count(), 0);
         // Whoever serves at the lower port was connected to.
-        let strange = ("10.0.0.3:80".parse().unwrap(), "10.0.0.4:6000".parse().unwrap());
-        assert_eq!(late.locate(&mut known, &segment(strange, 5, 10, false)).unwrap(), first(3, 0));
-        assert_eq!(late.locate(&mut known, &segment((strange.1, strange.0), 9, 1, false)).unwrap(), first(2, 0));
+        let strange = (
+            "10.0.0.3:80".parse().unwrap(),
+            "10.0.0.4:6000".parse().unwrap(),
+        );
+        assert_eq!(
+            late.locate(&mut known, &segment(strange, 5, 10, false))
+                .unwrap(),
+            first(3, 0)
+        );
+        assert_eq!(
+            late.locate(&mut known, &segment((strange.1, strange.0), 9, 1, false))
+                .unwrap(),
+            first(2, 0)
+        );
     }
 }

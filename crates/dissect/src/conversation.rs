@@ -50,7 +50,10 @@ use std::fmt;
 
 /// Bytes of a message's head that are held until it is whole; of a longer one nothing is known.
 pub const LONGEST_HEAD: usize = Bound::Head.most();
-const _: () = assert!(Bound::Name.most() == LONGEST_NAME, "what cuts names and what counts it agree");
+const _: () = assert!(
+    Bound::Name.most() == LONGEST_NAME,
+    "what cuts names and what counts it agree"
+);
 /// Exchanges of one connection that wait for their answers; of further ones no answer is known.
 pub const MOST_WAITING: usize = Bound::Waiting.most();
 /// Why nothing is known of a request that is one more.

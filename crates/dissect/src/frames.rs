@@ -91,14 +91,23 @@ impl Frames {
     /// Of those flows.
     #[must_use]
     pub fn new(flows: &[FlowAt]) -> Self {
-        let flows = flows.iter().map(|at| (at.responder, (at.flow, at.carries))).collect();
-        Self { flows, ..Self::default() }
+        let flows = flows
+            .iter()
+            .map(|at| (at.responder, (at.flow, at.carries)))
+            .collect();
+        Self {
+            flows,
+            ..Self::default()
+        }
     }
 
     /// Of all flows, numbered from 0 in the order in which they begin.
     #[must_use]
     pub fn learning() -> Self {
-        Self { learning: Some(Learning::default()), ..Self::default() }
+        Self {
+            learning: Some(Learning::default()),
+            ..Self::default()
+        }
     }
 
     /// The flow that the packet before began, where flows are learned; once.
@@ -114,7 +123,11 @@ impl Frames {
 
     /// The range of a packet of `segments`, from its IPv4 header on.
     pub fn range(&mut self, packet: &[u8], segments: u32) -> Option<Range> {
-        let Datagram { protocol, ends: (from, to), data } = Datagram::read(packet)?;
+        let Datagram {
+            protocol,
+            ends: (from, to),
+            data,
+        } = Datagram::read(packet)?;
         if let Some(learning) = &mut self.learning {
             return learning.range(protocol, (from, to), data, &mut self.left_out);
         }
@@ -125,9 +138,8 @@ impl Frames {
         };
         let range = match (carries, protocol) {
             (Carries::Stream, TCP) => self.of_stream((from, to), data),
-            (Carries::Units { both_ways }, UDP) => {
-                of_unit(data, segments).map(|(number, range)| (number.map(|n| (way, n, both_ways)), range))
-            }
+            (Carries::Units { both_ways }, UDP) => of_unit(data, segments)
+                .map(|(number, range)| (number.map(|n| (way, n, both_ways)), range)),
             (Carries::Calls, UDP) => {
                 let call = |n: u64| n.checked_sub(1).map(|n| (Direction::There, n, false));
                 of_unit(data, segments).map(|(number, range)| (number.and_then(call), range))
@@ -136,8 +148,13 @@ impl Frames {
             _ => None,
         };
         let (unit, range) = range?;
-        let unit = unit.map(|(way, number, both_ways)| Numbering::new(flow, both_ways).id(way, number));
-        Some(Range { unit, stream: Some(stackline_events::unit::stream(flow, way)), ..range })
+        let unit =
+            unit.map(|(way, number, both_ways)| Numbering::new(flow, both_ways).id(way, number));
+        Some(Range {
+            unit,
+            stream: Some(stackline_events::unit::stream(flow, way)),
+            ..range
+        })
     }
 
     fn of_stream(&mut self, ends: Ends, segment: &[u8]) -> Option<Dissected> {
@@ -146,7 +163,11 @@ impl Frames {
         let data = segment.get(usize::from(header[12] >> 4) * 4..)?;
         if header[13] & SYN != 0 {
             let first = sequence.wrapping_add(1);
-            if self.streams.get(&ends).is_none_or(|position| !position.begins_at(first)) {
+            if self
+                .streams
+                .get(&ends)
+                .is_none_or(|position| !position.begins_at(first))
+            {
                 if self.streams.len() < MOST_CONNECTIONS {
                     self.streams.insert(ends, Position::new(first));
                 } else {
@@ -160,15 +181,35 @@ impl Frames {
         }
         let bytes = Some(data.len() as u64);
         let Some(position) = self.streams.get_mut(&ends) else {
-            return Some((None, Range { bytes, ..Range::default() }));
+            return Some((
+                None,
+                Range {
+                    bytes,
+                    ..Range::default()
+                },
+            ));
         };
         let offset = position.offset(sequence)?;
         let repeated = offset < position.farthest();
         position.advance(offset + data.len() as u64);
-        Some((None, Range { offset: Some(offset), bytes, repeated, ..Range::default() }))
+        Some((
+            None,
+            Range {
+                offset: Some(offset),
+                bytes,
+                repeated,
+                ..Range::default()
+            },
+        ))
     }
 
-    fn of_blast(&mut self, ends: Ends, data: &[u8], segments: u32, sealed: bool) -> Option<Dissected> {
+    fn of_blast(
+        &mut self,
+        ends: Ends,
+        data: &[u8],
+        segments: u32,
+        sealed: bool,
+    ) -> Option<Dissected> {
         let header = Header::read(data).filter(|header| header.kind == Kind::Data)?;
         let head = HEADER + if sealed { SEAL } else { 0 };
         let heads = head * segments.max(1) as usize;
@@ -183,7 +224,14 @@ impl Frames {
         let within = u64::from(header.index) * *packet;
         let is_within = within < u64::from(header.length).max(1);
         let offset = header.start.checked_add(within).filter(|_| is_within);
-        Some((None, Range { offset, bytes: Some(bytes), ..Range::default() }))
+        Some((
+            None,
+            Range {
+                offset,
+                bytes: Some(bytes),
+                ..Range::default()
+            },
+        ))
     }
 }
 
@@ -196,8 +244,13 @@ fn of_unit(data: &[u8], segments: u32) -> Option<(Option<u64>, Range)> {
     if data.len() == CONTROL && data[7] & 0x80 != 0 {
         return None;
     }
-    let number = data.first_chunk::<NUMBER>().map(|number| u64::from_le_bytes(*number) % NUMBERS);
-    let range = Range { bytes: Some(data.len() as u64), ..Range::default() };
+    let number = data
+        .first_chunk::<NUMBER>()
+        .map(|number| u64::from_le_bytes(*number) % NUMBERS);
+    let range = Range {
+        bytes: Some(data.len() as u64),
+        ..Range::default()
+    };
     Some((number.filter(|_| segments <= 1), range))
 }
 
@@ -219,15 +272,31 @@ impl<'p> Datagram<'p> {
         }
         // One that is longer than its length field can say has 0 there.
         let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
-        let total = if total == 0 { packet.len() } else { total.min(packet.len()) };
+        let total = if total == 0 {
+            packet.len()
+        } else {
+            total.min(packet.len())
+        };
         let behind = packet.get(words * 4..total)?;
         let ports = behind.first_chunk::<4>()?;
-        let address = |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
+        let address =
+            |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
         let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
-        let ends = (SocketAddrV4::new(address(12), port(0)), SocketAddrV4::new(address(16), port(2)));
+        let ends = (
+            SocketAddrV4::new(address(12), port(0)),
+            SocketAddrV4::new(address(16), port(2)),
+        );
         let protocol = header[9];
-        let data = if protocol == UDP { behind.get(8..)? } else { behind };
-        Some(Self { protocol, ends, data })
+        let data = if protocol == UDP {
+            behind.get(8..)?
+        } else {
+            behind
+        };
+        Some(Self {
+            protocol,
+            ends,
+            data,
+        })
     }
 }
 
@@ -265,14 +334,21 @@ mod tests {
     }
 
     fn frames(carries: Carries) -> Frames {
-        Frames::new(&[FlowAt { responder: SERVER, flow: 5, carries }])
+        Frames::new(&[FlowAt {
+            responder: SERVER,
+            flow: 5,
+            carries,
+        }])
     }
 
     #[test]
     fn offsets_count_from_the_syn_through_retransmissions_and_beyond_the_largest_number() {
         let mut frames = frames(Carries::Stream);
         let first = u32::MAX - 999;
-        assert_eq!(frames.range(&tcp(CLIENT, SERVER, first.wrapping_sub(1), SYN, 0), 1), None);
+        assert_eq!(
+            frames.range(&tcp(CLIENT, SERVER, first.wrapping_sub(1), SYN, 0), 1),
+            None
+        );
         let mut at = |sequence: u32, data| {
             let range = frames.range(&tcp(CLIENT, SERVER, sequence, 16, data), 1)?;
             assert_eq!(range.repeated, sequence == first.wrapping_add(500));
@@ -280,10 +356,22 @@ mod tests {
         };
         let there = Some(10);
         assert_eq!(at(first, 1000), Some((there, Some(0), Some(1000))));
-        assert_eq!(at(0, 60_000), Some((there, Some(1000), Some(60_000))), "it has wrapped");
-        assert_eq!(at(first.wrapping_add(500), 500), Some((there, Some(500), Some(500))), "again");
+        assert_eq!(
+            at(0, 60_000),
+            Some((there, Some(1000), Some(60_000))),
+            "it has wrapped"
+        );
+        assert_eq!(
+            at(first.wrapping_add(500), 500),
+            Some((there, Some(500), Some(500))),
+            "again"
+        );
         assert_eq!(at(60_000, 0), None, "an acknowledgement carries nothing");
-        assert_eq!(at(first.wrapping_sub(1), 1), None, "before the stream there is none");
+        assert_eq!(
+            at(first.wrapping_sub(1), 1),
+            None,
+            "before the stream there is none"
+        );
         // Twice round.
         let mut offset = 61_000;
         while offset < 9 << 30 {
@@ -293,7 +381,10 @@ mod tests {
         }
         // The other way the beginning is unknown.
         let range = frames.range(&tcp(SERVER, CLIENT, 77, 16, 10), 1).unwrap();
-        assert_eq!((range.stream, range.offset, range.bytes), (Some(11), None, Some(10)));
+        assert_eq!(
+            (range.stream, range.offset, range.bytes),
+            (Some(11), None, Some(10))
+        );
         let stranger = SocketAddrV4::new(*SERVER.ip(), 80);
         assert_eq!(frames.range(&tcp(CLIENT, stranger, 0, 16, 10), 1), None);
     }
@@ -305,15 +396,25 @@ mod tests {
         data.extend([0; 50]);
         let mut units = frames(Carries::Units { both_ways: false });
         let range = units.range(&udp(SERVER, CLIENT, &data), 1).unwrap();
-        assert_eq!((range.unit, range.stream, range.bytes), (Some(unit(41)), Some(11), Some(58)));
-        assert_eq!(units.range(&udp(SERVER, CLIENT, &data), 3).unwrap().unit, None, "only the first of several");
+        assert_eq!(
+            (range.unit, range.stream, range.bytes),
+            (Some(unit(41)), Some(11), Some(58))
+        );
+        assert_eq!(
+            units.range(&udp(SERVER, CLIENT, &data), 3).unwrap().unit,
+            None,
+            "only the first of several"
+        );
         let mut control = vec![0xff; CONTROL];
         assert_eq!(units.range(&udp(CLIENT, SERVER, &control), 1), None);
         control.push(0);
         assert!(units.range(&udp(CLIENT, SERVER, &control), 1).is_some());
         let mut calls = frames(Carries::Calls);
         for (from, to) in [(CLIENT, SERVER), (SERVER, CLIENT)] {
-            assert_eq!(calls.range(&udp(from, to, &data), 1).unwrap().unit, Some(unit(40)));
+            assert_eq!(
+                calls.range(&udp(from, to, &data), 1).unwrap().unit,
+                Some(unit(40))
+            );
         }
     }
 
@@ -321,7 +422,12 @@ mod tests {
     fn blasts_name_their_place_in_the_stream() {
         let mut frames = frames(Carries::Blasts { sealed: false });
         let mut at = |kind, index, data: usize, segments: u32| {
-            let header = Header { start: 5000, length: 2500, index, ..Header::new(kind, 9) };
+            let header = Header {
+                start: 5000,
+                length: 2500,
+                index,
+                ..Header::new(kind, 9)
+            };
             let mut bytes = header.write().to_vec();
             bytes.extend(vec![0; data + HEADER * (segments as usize - 1)]);
             let range = frames.range(&udp(CLIENT, SERVER, &bytes), segments)?;
@@ -336,9 +442,20 @@ mod tests {
     #[test]
     fn a_blast_behind_the_end_of_all_streams_has_no_place() {
         let mut frames = frames(Carries::Blasts { sealed: false });
-        let header = Header { start: u64::MAX - 10, length: 2500, index: 1, ..Header::new(Kind::Data, 9) };
+        let header = Header {
+            start: u64::MAX - 10,
+            length: 2500,
+            index: 1,
+            ..Header::new(Kind::Data, 9)
+        };
         let bytes = [&header.write()[..], &[0; 1000]].concat();
-        assert_eq!(frames.range(&udp(CLIENT, SERVER, &bytes), 1).unwrap().offset, None);
+        assert_eq!(
+            frames
+                .range(&udp(CLIENT, SERVER, &bytes), 1)
+                .unwrap()
+                .offset,
+            None
+        );
     }
 
     /// A line for each packet: what began with it, and its range.
@@ -347,13 +464,24 @@ mod tests {
         let line = |packet: &Vec<u8>| {
             let range = frames.range(packet, 1);
             let began = frames.began().map_or_else(String::new, |began| {
-                let first = began.first_sequence.map_or("?".into(), |first| first.to_string());
-                format!("{}: {} > {} from {first}; ", began.flow, began.initiator, began.responder)
+                let first = began
+                    .first_sequence
+                    .map_or("?".into(), |first| first.to_string());
+                format!(
+                    "{}: {} > {} from {first}; ",
+                    began.flow, began.initiator, began.responder
+                )
             });
-            let number = |number: Option<u64>| number.map_or("?".into(), |number| number.to_string());
+            let number =
+                |number: Option<u64>| number.map_or("?".into(), |number| number.to_string());
             let range = range.map_or("nothing".into(), |range| {
                 let again = if range.repeated { " again" } else { "" };
-                format!("{} {}+{}{again}", range.stream.unwrap(), number(range.offset), number(range.bytes))
+                format!(
+                    "{} {}+{}{again}",
+                    range.stream.unwrap(),
+                    number(range.offset),
+                    number(range.bytes)
+                )
             });
             began + &range
         };

@@ -109,7 +109,10 @@ impl LeftOut {
 
     /// What others left out.
     pub fn merge(&mut self, other: &Self) {
-        other.0.iter().for_each(|(bound, count)| self.add(*bound, *count));
+        other
+            .0
+            .iter()
+            .for_each(|(bound, count)| self.add(*bound, *count));
     }
 
     /// How much was left out at a bound.
@@ -132,7 +135,9 @@ impl LeftOut {
     /// By the names of bounds, as runs keep it.
     #[must_use]
     pub fn names(&self) -> BTreeMap<String, u64> {
-        self.iter().map(|(bound, count)| (bound.name().to_owned(), count)).collect()
+        self.iter()
+            .map(|(bound, count)| (bound.name().to_owned(), count))
+            .collect()
     }
 
     /// What [`LeftOut::names`] gave. Names that are not known are of another version, and are left out.
@@ -141,7 +146,9 @@ impl LeftOut {
         let mut left_out = Self::default();
         for (name, count) in names {
             let bound = Bound::ALL.iter().find(|bound| bound.name() == name);
-            bound.into_iter().for_each(|bound| left_out.add(*bound, *count));
+            bound
+                .into_iter()
+                .for_each(|bound| left_out.add(*bound, *count));
         }
         left_out
     }
@@ -151,7 +158,11 @@ impl LeftOut {
     pub fn lines(&self) -> Vec<String> {
         let line = |(bound, count): (Bound, u64)| {
             let (what, why) = bound.words();
-            format!("left out: {} {what}: {}", grouped(count), why.replace("{}", &grouped(bound.most() as u64)))
+            format!(
+                "left out: {} {what}: {}",
+                grouped(count),
+                why.replace("{}", &grouped(bound.most() as u64))
+            )
         };
         self.iter().map(line).collect()
     }
@@ -165,15 +176,30 @@ impl Bound {
     #[doc(hidden)]
     pub fn is_told(self, fill: impl Fn(usize) -> LeftOut) {
         // Where filling takes long, what is left out is exactly the one beyond.
-        let takes_long = self.most() >= 1 << 18 && !matches!(self, Self::Block | Self::BehindHole | Self::Moments);
+        let takes_long = self.most() >= 1 << 18
+            && !matches!(self, Self::Block | Self::BehindHole | Self::Moments);
         if !takes_long {
-            assert_eq!(fill(self.most()).of(self), 0, "{}: there is room", self.name());
+            assert_eq!(
+                fill(self.most()).of(self),
+                0,
+                "{}: there is room",
+                self.name()
+            );
         }
         let beyond = fill(self.most() + 1);
         let count = beyond.of(self);
-        assert!(if takes_long { count == 1 } else { count > 0 }, "{}: {beyond:?}", self.name());
+        assert!(
+            if takes_long { count == 1 } else { count > 0 },
+            "{}: {beyond:?}",
+            self.name()
+        );
         let words = self.words().1.replace("{}", &grouped(self.most() as u64));
-        assert!(beyond.lines().iter().any(|line| line.starts_with("left out: ") && line.ends_with(&words)));
+        assert!(
+            beyond
+                .lines()
+                .iter()
+                .any(|line| line.starts_with("left out: ") && line.ends_with(&words))
+        );
     }
 }
 
@@ -182,7 +208,11 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        let separator = if at > 0 && (digits.len() - at).is_multiple_of(3) { "," } else { "" };
+        let separator = if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            ","
+        } else {
+            ""
+        };
         // Writing to a String cannot fail.
         let _ = write!(text, "{separator}{digit}");
     }
@@ -213,11 +243,15 @@ mod tests {
 
     #[test]
     fn every_bound_has_a_name_of_its_own_and_says_how_much_there_is_room_for() {
-        let names: std::collections::BTreeSet<&str> = Bound::ALL.iter().map(|bound| bound.name()).collect();
+        let names: std::collections::BTreeSet<&str> =
+            Bound::ALL.iter().map(|bound| bound.name()).collect();
         assert_eq!(names.len(), Bound::ALL.len());
         for bound in Bound::ALL {
             assert_eq!(bound.words().1.matches("{}").count(), 1, "{}", bound.name());
         }
-        assert_eq!([0, 999, 1000, 1_048_576].map(grouped), ["0", "999", "1,000", "1,048,576"]);
+        assert_eq!(
+            [0, 999, 1000, 1_048_576].map(grouped),
+            ["0", "999", "1,000", "1,048,576"]
+        );
     }
 }

@@ -34,7 +34,8 @@ impl Position {
     #[must_use]
     pub fn offset(&self, sequence: u32) -> Option<u64> {
         let expected = self.first.wrapping_add(self.farthest as u32);
-        self.farthest.checked_add_signed(i64::from(sequence.wrapping_sub(expected).cast_signed()))
+        self.farthest
+            .checked_add_signed(i64::from(sequence.wrapping_sub(expected).cast_signed()))
     }
 
     /// Bytes up to that offset are there.
@@ -56,10 +57,19 @@ mod tests {
         for round in 0..20_u64 {
             let offset = round << 30;
             position.advance(offset);
-            assert_eq!(position.offset(first.wrapping_add(offset as u32)), Some(offset));
-            assert_eq!(position.offset(first.wrapping_add(offset as u32).wrapping_add(100)), Some(offset + 100));
+            assert_eq!(
+                position.offset(first.wrapping_add(offset as u32)),
+                Some(offset)
+            );
+            assert_eq!(
+                position.offset(first.wrapping_add(offset as u32).wrapping_add(100)),
+                Some(offset + 100)
+            );
         }
         position.advance(5);
-        assert_eq!((position.farthest(), position.begins_at(first)), (19 << 30, true));
+        assert_eq!(
+            (position.farthest(), position.begins_at(first)),
+            (19 << 30, true)
+        );
     }
 }

@@ -119,7 +119,9 @@ pub(crate) fn unread(link: Linktype, data: &[u8]) -> Unread {
 /// The headers of a packet, as far as they were captured.
 fn sliced(link: Linktype, data: &[u8]) -> Result<LaxSlicedPacket<'_>, Unread> {
     let before = match link {
-        Linktype::ETHERNET => return LaxSlicedPacket::from_ethernet(data).map_err(|_| Unread::CutOff),
+        Linktype::ETHERNET => {
+            return LaxSlicedPacket::from_ethernet(data).map_err(|_| Unread::CutOff);
+        }
         Linktype::LINUX_SLL => 16,
         LINUX_SLL2 => 20,
         Linktype::NULL | Linktype::LOOP => 4,
@@ -135,23 +137,46 @@ fn carried<'p>(packet: &LaxSlicedPacket<'p>, data: &[u8], length: u64) -> Option
     let (from, to, ip_header, total, ttl) = match packet.net.as_ref()? {
         LaxNetSlice::Ipv4(ip) => {
             let header = ip.header();
-            let (from, to) = (header.source_addr().into(), header.destination_addr().into());
-            (from, to, header.slice().len(), u64::from(header.total_len()), header.ttl())
+            let (from, to) = (
+                header.source_addr().into(),
+                header.destination_addr().into(),
+            );
+            (
+                from,
+                to,
+                header.slice().len(),
+                u64::from(header.total_len()),
+                header.ttl(),
+            )
         }
         LaxNetSlice::Ipv6(ip) => {
             let header = ip.header();
-            let (from, to) = (header.source_addr().into(), header.destination_addr().into());
+            let (from, to) = (
+                header.source_addr().into(),
+                header.destination_addr().into(),
+            );
             let payload = u64::from(header.payload_length());
             let total = if payload == 0 { 0 } else { 40 + payload };
-            (from, to, 40 + ip.extensions().slice().len(), total, header.hop_limit())
+            (
+                from,
+                to,
+                40 + ip.extensions().slice().len(),
+                total,
+                header.hop_limit(),
+            )
         }
         LaxNetSlice::Arp(_) => return None,
     };
     let tcp = match packet.transport.as_ref()? {
         TransportSlice::Tcp(tcp) => tcp,
         TransportSlice::Udp(udp) => {
-            let ends = (SocketAddr::new(from, udp.source_port()), SocketAddr::new(to, udp.destination_port()));
-            let bytes = total.saturating_sub(ip_header as u64 + 8).max(udp.payload().len() as u64);
+            let ends = (
+                SocketAddr::new(from, udp.source_port()),
+                SocketAddr::new(to, udp.destination_port()),
+            );
+            let bytes = total
+                .saturating_sub(ip_header as u64 + 8)
+                .max(udp.payload().len() as u64);
             return Some(Carried::Udp(Datagram { ends, bytes }, udp.payload()));
         }
         _ => return None,
@@ -163,9 +188,18 @@ fn carried<'p>(packet: &LaxSlicedPacket<'p>, data: &[u8], length: u64) -> Option
     } else {
         total.saturating_sub(headers)
     };
-    let ends = (SocketAddr::new(from, tcp.source_port()), SocketAddr::new(to, tcp.destination_port()));
+    let ends = (
+        SocketAddr::new(from, tcp.source_port()),
+        SocketAddr::new(to, tcp.destination_port()),
+    );
     let option = |wanted: fn(&TcpOptionElement) -> Option<u16>| {
-        tcp.syn().then(|| tcp.options_iterator().flatten().find_map(|element| wanted(&element))).flatten()
+        tcp.syn()
+            .then(|| {
+                tcp.options_iterator()
+                    .flatten()
+                    .find_map(|element| wanted(&element))
+            })
+            .flatten()
     };
     let scale = |element: &TcpOptionElement| match element {
         // RFC 7323: a larger one counts as 14.

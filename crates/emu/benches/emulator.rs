@@ -57,14 +57,56 @@ struct Case {
 
 fn cases() -> Vec<Case> {
     let gigabit = Rate::Constant(1e9);
-    let case = |name, unit, rate, delay_us, workload, bare| Case { name, unit, rate, delay_us, workload, bare };
+    let case = |name, unit, rate, delay_us, workload, bare| Case {
+        name,
+        unit,
+        rate,
+        delay_us,
+        workload,
+        bare,
+    };
     vec![
-        case("round trip, no delay", "us", Rate::Unlimited, 0, Workload::RoundTrips(500, 1), &[Carrier::Bare]),
+        case(
+            "round trip, no delay",
+            "us",
+            Rate::Unlimited,
+            0,
+            Workload::RoundTrips(500, 1),
+            &[Carrier::Bare],
+        ),
         // With the idle time of the next one: the ends take the same time to wake up, so the difference is the path's.
-        case("round trip, no delay, rested", "us", Rate::Unlimited, 0, Workload::RoundTrips(80, 21), &[Carrier::Bare]),
-        case("round trip, 10 ms each way", "us", Rate::Unlimited, 10_000, Workload::RoundTrips(80, 1), &[]),
-        case("TCP, no limit", "Mbit/s", Rate::Unlimited, 0, Workload::Tcp, &[Carrier::Bare]),
-        case("TCP, 1 Gbit/s, 1 ms each way", "Mbit/s", gigabit, 1_000, Workload::Tcp, &[]),
+        case(
+            "round trip, no delay, rested",
+            "us",
+            Rate::Unlimited,
+            0,
+            Workload::RoundTrips(80, 21),
+            &[Carrier::Bare],
+        ),
+        case(
+            "round trip, 10 ms each way",
+            "us",
+            Rate::Unlimited,
+            10_000,
+            Workload::RoundTrips(80, 1),
+            &[],
+        ),
+        case(
+            "TCP, no limit",
+            "Mbit/s",
+            Rate::Unlimited,
+            0,
+            Workload::Tcp,
+            &[Carrier::Bare],
+        ),
+        case(
+            "TCP, 1 Gbit/s, 1 ms each way",
+            "Mbit/s",
+            gigabit,
+            1_000,
+            Workload::Tcp,
+            &[],
+        ),
         case(
             "64-byte UDP one way",
             "packets/s",
@@ -77,19 +119,31 @@ fn cases() -> Vec<Case> {
 }
 
 fn main() -> Result<()> {
-    let rounds: usize = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(3);
-    let wanted: Vec<String> =
-        std::env::args().skip(1).filter(|w| !w.starts_with('-') && w.parse::<usize>().is_err()).collect();
-    println!("{:<30} {:<22} {:>10} {:>10} {:>10}", "", "median of rounds", "bare", "rings", "emulator");
-    for case in
-        cases().iter().filter(|case| wanted.is_empty() || wanted.iter().any(|word| case.name.contains(word.as_str())))
-    {
+    let rounds: usize = std::env::args()
+        .filter_map(|word| word.parse().ok())
+        .next()
+        .unwrap_or(3);
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|w| !w.starts_with('-') && w.parse::<usize>().is_err())
+        .collect();
+    println!(
+        "{:<30} {:<22} {:>10} {:>10} {:>10}",
+        "", "median of rounds", "bare", "rings", "emulator"
+    );
+    for case in cases().iter().filter(|case| {
+        wanted.is_empty() || wanted.iter().any(|word| case.name.contains(word.as_str()))
+    }) {
         let carriers = [Carrier::Bare, Carrier::Rings, Carrier::Emulator(options())];
         let mut all: [Vec<Measured>; 3] = Default::default();
         for round in 0..rounds {
             // Every other round in the other order.
             for turn in 0..carriers.len() {
-                let which = if round % 2 == 0 { turn } else { carriers.len() - 1 - turn };
+                let which = if round % 2 == 0 {
+                    turn
+                } else {
+                    carriers.len() - 1 - turn
+                };
                 let carrier = carriers[which];
                 if matches!(carrier, Carrier::Emulator(_)) || case.bare.contains(&carrier) {
                     all[which].push(measure(case, carrier)?);
@@ -104,19 +158,40 @@ fn main() -> Result<()> {
 /// `STAMPS=0`, `SPIN=0` and `PAUSE=0` show the effect of these options.
 fn options() -> Options {
     let off = |name| std::env::var(name).is_ok_and(|value| value == "0");
-    let spin = if off("SPIN") { Span::ZERO } else { Options::default().spin };
-    let pause = if off("PAUSE") { Span::ZERO } else { Options::default().pause };
-    Options { stamps: !off("STAMPS"), spin, pause, ..Options::default() }
+    let spin = if off("SPIN") {
+        Span::ZERO
+    } else {
+        Options::default().spin
+    };
+    let pause = if off("PAUSE") {
+        Span::ZERO
+    } else {
+        Options::default().pause
+    };
+    Options {
+        stamps: !off("STAMPS"),
+        spin,
+        pause,
+        ..Options::default()
+    }
 }
 
 fn print(case: &Case, all: &[Vec<Measured>; 3]) {
-    let figures: [(&str, Figure); 3] =
-        [(case.unit, |m| m.figure), ("ns of CPU a frame", |m| m.frame_ns), ("with the hosts' programs", |m| m.all_ns)];
+    let figures: [(&str, Figure); 3] = [
+        (case.unit, |m| m.figure),
+        ("ns of CPU a frame", |m| m.frame_ns),
+        ("with the hosts' programs", |m| m.all_ns),
+    ];
     for (unit, figure) in figures {
-        let medians = all.each_ref().map(|of| median(&mut of.iter().map(figure).collect::<Vec<_>>()));
+        let medians = all
+            .each_ref()
+            .map(|of| median(&mut of.iter().map(figure).collect::<Vec<_>>()));
         print!("{:<30} {unit:<22}", case.name);
         for median in medians {
-            print!(" {:>10}", median.map_or("-".into(), |value| format!("{value:.1}")));
+            print!(
+                " {:>10}",
+                median.map_or("-".into(), |value| format!("{value:.1}"))
+            );
         }
         for (name, of) in ["bare", "rings"].into_iter().zip(&medians) {
             if let Some(ratio) = of.zip(medians[2]).map(|(of, ours)| ours / of) {
@@ -132,14 +207,22 @@ fn print(case: &Case, all: &[Vec<Measured>; 3]) {
 
 /// The interesting parts of the emulator's last report.
 fn describe(report: &Report) {
-    let times = |what: &str, it: Spread| print!(" {what} p50 {} p99 {} most {};", it.p50, it.p99, it.max);
+    let times =
+        |what: &str, it: Spread| print!(" {what} p50 {} p99 {} most {};", it.p50, it.p99, it.max);
     print!("   ");
     times("late", report.lateness);
     if let Some(waited) = report.waited {
         times("unread for", waited);
     }
-    print!(" {:.1} packets a frame;", report.received.packets as f64 / report.received.frames as f64);
-    println!(" {:.0} % of a processor; {} frames lost", 100.0 * report.cpu, report.lost.all());
+    print!(
+        " {:.1} packets a frame;",
+        report.received.packets as f64 / report.received.frames as f64
+    );
+    println!(
+        " {:.0} % of a processor; {} frames lost",
+        100.0 * report.cpu,
+        report.lost.all()
+    );
 }
 
 fn median(values: &mut [f64]) -> Option<f64> {
@@ -148,10 +231,23 @@ fn median(values: &mut [f64]) -> Option<f64> {
 }
 
 fn network(case: &Case) -> Network {
-    let host = |name: &str| Host { name: name.into(), ..Host::default() };
+    let host = |name: &str| Host {
+        name: name.into(),
+        ..Host::default()
+    };
     let delay = Span(case.delay_us * 1000);
-    let link = Link { ends: ("a".into(), "b".into()), rate: case.rate.clone(), delay, ..Link::default() };
-    Network { name: "bench".into(), hosts: vec![host("a"), host("b")], links: vec![link], ..Network::default() }
+    let link = Link {
+        ends: ("a".into(), "b".into()),
+        rate: case.rate.clone(),
+        delay,
+        ..Link::default()
+    };
+    Network {
+        name: "bench".into(),
+        hosts: vec![host("a"), host("b")],
+        links: vec![link],
+        ..Network::default()
+    }
 }
 
 struct Measured {
@@ -178,8 +274,11 @@ fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
                 Carrier::Bare | Carrier::Rings => {
                     let ports = <[_; 2]>::try_from(ports).map_err(|_| "two hosts, two ports")?;
                     drop(started);
-                    let forward =
-                        if carrier == Carrier::Rings { bare_rings::forward } else { bare_forwarding::forward };
+                    let forward = if carrier == Carrier::Rings {
+                        bare_rings::forward
+                    } else {
+                        bare_forwarding::forward
+                    };
                     let (frames, processor) = forward(&ports, stopped.as_fd())?;
                     Ok((frames as f64, processor.0 as f64, None))
                 }
@@ -187,7 +286,11 @@ fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
                     let mut engine = Engine::new(ports, network, Seed::root(1), options)?;
                     started.send(engine.handle())?;
                     let report = engine.run(stopped.as_fd())?;
-                    Ok((report.received.frames as f64, report.cpu * report.elapsed.0 as f64, Some(report)))
+                    Ok((
+                        report.received.frames as f64,
+                        report.cpu * report.elapsed.0 as f64,
+                        Some(report),
+                    ))
                 }
             }
         });
@@ -199,13 +302,20 @@ fn measure(case: &Case, carrier: Carrier) -> Result<Measured> {
         let all = processor() - before;
         (&stop).write_all(b"x")?;
         let (frames, spent, report) = carrying.join().map_err(|_| "the carrier panicked")??;
-        Ok(Measured { figure: figure?, frame_ns: spent / frames, all_ns: all / frames, report })
+        Ok(Measured {
+            figure: figure?,
+            frame_ns: spent / frames,
+            all_ns: all / frames,
+            report,
+        })
     })
 }
 
 /// Processor time of this process, in ns.
 fn processor() -> f64 {
-    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else { return f64::NAN };
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_SELF) else {
+        return f64::NAN;
+    };
     let seconds = |time: TimeVal| time.tv_sec() as f64 * 1e9 + time.tv_usec() as f64 * 1e3;
     seconds(usage.user_time()) + seconds(usage.system_time())
 }
@@ -238,7 +348,11 @@ fn work(workload: Workload, testbed: &Testbed) -> Result<f64> {
 }
 
 /// Bytes or packets that came in the time that counts, or nothing where the client measures.
-fn serve(workload: Workload, ready: std::sync::mpsc::Sender<()>, done: &AtomicBool) -> Result<Option<f64>> {
+fn serve(
+    workload: Workload,
+    ready: std::sync::mpsc::Sender<()>,
+    done: &AtomicBool,
+) -> Result<Option<f64>> {
     if let Workload::Tcp = workload {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT))?;
         ready.send(())?;
@@ -252,7 +366,9 @@ fn serve(workload: Workload, ready: std::sync::mpsc::Sender<()>, done: &AtomicBo
     }
     let mut buffer = [0; 2048];
     while !done.load(Ordering::Relaxed) {
-        let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
+        let Ok((length, from)) = socket.recv_from(&mut buffer) else {
+            continue;
+        };
         socket.send_to(&buffer[..length], from)?;
     }
     Ok(None)
@@ -265,8 +381,17 @@ fn count(socket: &UdpSocket, done: &AtomicBool) -> Result<Option<f64>> {
     let mut headers = MultiHeaders::<()>::preallocate(BATCH, None);
     let (mut count, mut begin, mut figure) = (0_usize, None, None);
     while !done.load(Ordering::Relaxed) {
-        let mut slices: Vec<[IoSliceMut<'_>; 1]> = room.iter_mut().map(|place| [IoSliceMut::new(place)]).collect();
-        let Ok(come) = recvmmsg(socket.as_raw_fd(), &mut headers, &mut slices, MsgFlags::MSG_WAITFORONE, None) else {
+        let mut slices: Vec<[IoSliceMut<'_>; 1]> = room
+            .iter_mut()
+            .map(|place| [IoSliceMut::new(place)])
+            .collect();
+        let Ok(come) = recvmmsg(
+            socket.as_raw_fd(),
+            &mut headers,
+            &mut slices,
+            MsgFlags::MSG_WAITFORONE,
+            None,
+        ) else {
             continue;
         };
         count += come.count();
@@ -300,7 +425,9 @@ fn drain(mut stream: TcpStream) -> Result<f64> {
 
 fn ask(workload: Workload, to: Ipv4Addr) -> Result<Option<f64>> {
     match workload {
-        Workload::RoundTrips(count, pause) => round_trips(count, Duration::from_millis(pause), to).map(Some),
+        Workload::RoundTrips(count, pause) => {
+            round_trips(count, Duration::from_millis(pause), to).map(Some)
+        }
         Workload::Tcp => {
             let mut stream = TcpStream::connect((to, PORT))?;
             let data = vec![0x5a; 1 << 17];
@@ -317,7 +444,14 @@ fn ask(workload: Workload, to: Ipv4Addr) -> Result<Option<f64>> {
             while begin.elapsed() < GROWTH + COUNTED {
                 // A full queue on the way is what the other end counts.
                 let nobody = [None; BATCH];
-                let _ = sendmmsg(socket.as_raw_fd(), &mut headers, &batch, nobody, [], MsgFlags::empty());
+                let _ = sendmmsg(
+                    socket.as_raw_fd(),
+                    &mut headers,
+                    &batch,
+                    nobody,
+                    [],
+                    MsgFlags::empty(),
+                );
             }
             Ok(None)
         }

@@ -6,11 +6,17 @@ use stackline_core::network::{Link, Network, Queue};
 /// Why a link of a network cannot become `new`, if it cannot.
 pub(crate) fn accepts(network: &Network, link: usize, new: &Link) -> Result<()> {
     let Some(before) = network.links.get(link) else {
-        return Err(Error::input(format!("the network {} has no link {link}", network.name)));
+        return Err(Error::input(format!(
+            "the network {} has no link {link}",
+            network.name
+        )));
     };
     let refused = |what: &str| {
         let message = format!("{what} of a link cannot change while its network is up");
-        let hint = format!("`stackline net down {}`, change the text, and `stackline net up` again", network.name);
+        let hint = format!(
+            "`stackline net down {}`, change the text, and `stackline net up` again",
+            network.name
+        );
         Err(Error::input(message).hint(hint))
     };
     let kept = Link {
@@ -25,7 +31,10 @@ pub(crate) fn accepts(network: &Network, link: usize, new: &Link) -> Result<()> 
         return refused("the ends, the MTU, jitter and duplicates");
     }
     let ends = [&before.ends.0, &before.ends.1];
-    let mut switches = network.switches.iter().filter(|switch| ends.contains(&&switch.name));
+    let mut switches = network
+        .switches
+        .iter()
+        .filter(|switch| ends.contains(&&switch.name));
     let own = switches.find_map(|switch| switch.queue.as_ref());
     let plain = Queue::default();
     let queue = |link: &Link| link.queue.clone().or(own.cloned()).unwrap_or(plain.clone());
@@ -39,7 +48,9 @@ pub(crate) fn accepts(network: &Network, link: usize, new: &Link) -> Result<()> 
 /// The links of a network that are no longer what they were, by number, each as it was.
 pub(crate) fn changed(before: &Network, now: &Network) -> Vec<(usize, Link)> {
     let both = before.links.iter().zip(&now.links).enumerate();
-    both.filter(|(_, (was, is))| was != is).map(|(at, (was, _))| (at, was.clone())).collect()
+    both.filter(|(_, (was, is))| was != is)
+        .map(|(at, (was, _))| (at, was.clone()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -50,17 +61,67 @@ mod tests {
 
     #[test]
     fn figures_may_change_and_what_the_hosts_see_may_not() {
-        let link = Link { ends: ("a".into(), "s".into()), rate: Rate::Constant(1e6), ..Link::default() };
-        let codel = Discipline::CoDel { target: Duration(5), interval: Duration(9) };
-        let queue = |discipline| Some(Queue { limit_bytes: Some(9000), discipline, ..Queue::default() });
-        let switch = Switch { name: "s".into(), queue: queue(codel), ..Switch::default() };
-        let network = Network { links: vec![link.clone()], switches: vec![switch], ..Network::default() };
-        let figures = Link { rate: Rate::Unlimited, delay: Duration(9), loss: Loss::Every(2), ..link.clone() };
+        let link = Link {
+            ends: ("a".into(), "s".into()),
+            rate: Rate::Constant(1e6),
+            ..Link::default()
+        };
+        let codel = Discipline::CoDel {
+            target: Duration(5),
+            interval: Duration(9),
+        };
+        let queue = |discipline| {
+            Some(Queue {
+                limit_bytes: Some(9000),
+                discipline,
+                ..Queue::default()
+            })
+        };
+        let switch = Switch {
+            name: "s".into(),
+            queue: queue(codel),
+            ..Switch::default()
+        };
+        let network = Network {
+            links: vec![link.clone()],
+            switches: vec![switch],
+            ..Network::default()
+        };
+        let figures = Link {
+            rate: Rate::Unlimited,
+            delay: Duration(9),
+            loss: Loss::Every(2),
+            ..link.clone()
+        };
         assert_eq!(accepts(&network, 0, &figures), Ok(()));
-        assert_eq!(accepts(&network, 0, &Link { queue: queue(codel), ..link.clone() }), Ok(()));
+        assert_eq!(
+            accepts(
+                &network,
+                0,
+                &Link {
+                    queue: queue(codel),
+                    ..link.clone()
+                }
+            ),
+            Ok(())
+        );
         let refusals = [
-            (0, Link { mtu_bytes: Some(900), ..link.clone() }, "the MTU"),
-            (0, Link { queue: queue(Discipline::DropTail), ..link.clone() }, "the discipline"),
+            (
+                0,
+                Link {
+                    mtu_bytes: Some(900),
+                    ..link.clone()
+                },
+                "the MTU",
+            ),
+            (
+                0,
+                Link {
+                    queue: queue(Discipline::DropTail),
+                    ..link.clone()
+                },
+                "the discipline",
+            ),
             (1, link, "no link 1"),
         ];
         for (number, new, words) in refusals {

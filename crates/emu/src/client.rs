@@ -44,23 +44,52 @@ pub struct Emulation {
 
 impl Emulation {
     /// A private network: `program emulate` as a child. It ends when this is dropped or this process ends.
-    pub fn private(program: &Path, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
+    pub fn private(
+        program: &Path,
+        network: &Network,
+        seed: Seed,
+        options: &Options,
+    ) -> Result<Self> {
         let mut command = emulator(program);
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| cannot_start(program, &e))?;
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| cannot_start(program, &e))?;
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::measurement("the emulator was started without pipes"));
         };
-        let (to, from) = (File::from(OwnedFd::from(to)), File::from(OwnedFd::from(from)));
-        let connection = Connection { to: Some(to), from: BufReader::new(from), child: Some(child) };
-        let opening = Opening { network: network.clone(), seed, options: *options };
+        let (to, from) = (
+            File::from(OwnedFd::from(to)),
+            File::from(OwnedFd::from(from)),
+        );
+        let connection = Connection {
+            to: Some(to),
+            from: BufReader::new(from),
+            child: Some(child),
+        };
+        let opening = Opening {
+            network: network.clone(),
+            seed,
+            options: *options,
+        };
         Self::open(connection, &opening).map_err(RequestError::refusal)
     }
 
     /// A network shared by all clients with the same key, network and options, until the last of them ends. The first
     /// one starts it; a client with another seed is refused meanwhile.
-    pub fn shared(program: &Path, key: &str, network: &Network, seed: Seed, options: &Options) -> Result<Self> {
-        let opening = Opening { network: network.clone(), seed, options: *options };
+    pub fn shared(
+        program: &Path,
+        key: &str,
+        network: &Network,
+        seed: Seed,
+        options: &Options,
+    ) -> Result<Self> {
+        let opening = Opening {
+            network: network.clone(),
+            seed,
+            options: *options,
+        };
         let name = name(key, network, options)?;
         let mut lost = RequestError::Lost;
         for _ in 0..ATTEMPTS {
@@ -77,7 +106,10 @@ impl Emulation {
         Err(lost.refusal())
     }
 
-    fn open(mut connection: Connection, opening: &Opening) -> std::result::Result<Self, RequestError> {
+    fn open(
+        mut connection: Connection,
+        opening: &Opening,
+    ) -> std::result::Result<Self, RequestError> {
         match connection.ask(&Request::Open(Box::new(opening.clone())))? {
             Answer::Open(hosts) => Ok(Self { connection, hosts }),
             other => Err(unexpected(other)),
@@ -86,8 +118,11 @@ impl Emulation {
 
     /// A network that is up, by its socket, to look at; `None` when it has just ended or is being made.
     pub fn join(network: &UpNetwork) -> Result<Option<Self>> {
-        let Ok(stream) = UnixStream::connect_addr(&network.address) else { return Ok(None) };
-        let owner = getsockopt(&stream, sockopt::PeerCredentials).map_err(|e| error::call("reading credentials", e))?;
+        let Ok(stream) = UnixStream::connect_addr(&network.address) else {
+            return Ok(None);
+        };
+        let owner = getsockopt(&stream, sockopt::PeerCredentials)
+            .map_err(|e| error::call("reading credentials", e))?;
         check_owner(owner.uid())?;
         let mut connection = Connection::over(stream)?;
         match connection.ask(&Request::Join) {
@@ -105,7 +140,11 @@ impl Emulation {
 
     /// The network as it is now.
     pub fn describe(&mut self) -> Result<Description> {
-        match self.connection.ask(&Request::Describe).map_err(RequestError::refusal)? {
+        match self
+            .connection
+            .ask(&Request::Describe)
+            .map_err(RequestError::refusal)?
+        {
             Answer::Description(description) => Ok(*description),
             other => Err(unexpected(other).refusal()),
         }
@@ -122,7 +161,11 @@ impl Emulation {
     }
 
     fn done(&mut self, request: &Request) -> Result<()> {
-        match self.connection.ask(request).map_err(RequestError::refusal)? {
+        match self
+            .connection
+            .ask(request)
+            .map_err(RequestError::refusal)?
+        {
             Answer::Done => Ok(()),
             other => Err(unexpected(other).refusal()),
         }
@@ -144,7 +187,11 @@ impl Emulation {
     /// `record` goes to the program's recorders and says what to record from now on; the previous recording is
     /// finished.
     pub fn restart(&mut self, seed: Seed, record: Option<serde_json::Value>) -> Result<()> {
-        match self.connection.ask(&Request::Restart(seed, record)).map_err(RequestError::refusal)? {
+        match self
+            .connection
+            .ask(&Request::Restart(seed, record))
+            .map_err(RequestError::refusal)?
+        {
             Answer::Restarted => Ok(()),
             other => Err(unexpected(other).refusal()),
         }
@@ -157,7 +204,11 @@ impl Emulation {
 
     /// What has happened since the beginning.
     pub fn report(&mut self) -> Result<Report> {
-        match self.connection.ask(&Request::Report).map_err(RequestError::refusal)? {
+        match self
+            .connection
+            .ask(&Request::Report)
+            .map_err(RequestError::refusal)?
+        {
             Answer::Report(report) => Ok(*report),
             other => Err(unexpected(other).refusal()),
         }
@@ -194,18 +245,33 @@ struct Connection {
 
 impl Connection {
     fn over(stream: UnixStream) -> Result<Self> {
-        let twice = stream.try_clone().map_err(|e| error::call("duplicating a socket", e))?;
-        let (to, from) = (File::from(OwnedFd::from(twice)), File::from(OwnedFd::from(stream)));
-        Ok(Self { to: Some(to), from: BufReader::new(from), child: None })
+        let twice = stream
+            .try_clone()
+            .map_err(|e| error::call("duplicating a socket", e))?;
+        let (to, from) = (
+            File::from(OwnedFd::from(twice)),
+            File::from(OwnedFd::from(stream)),
+        );
+        Ok(Self {
+            to: Some(to),
+            from: BufReader::new(from),
+            child: None,
+        })
     }
 
     fn ask(&mut self, request: &Request) -> std::result::Result<Answer, RequestError> {
-        let mut line = serde_json::to_vec(request).map_err(|e| RequestError::from(io::Error::from(e)))?;
+        let mut line =
+            serde_json::to_vec(request).map_err(|e| RequestError::from(io::Error::from(e)))?;
         line.push(b'\n');
         let to = self.to.as_mut().ok_or(RequestError::Lost)?;
         to.write_all(&line).map_err(RequestError::from)?;
         let mut answer = String::new();
-        if self.from.read_line(&mut answer).map_err(RequestError::from)? == 0 {
+        if self
+            .from
+            .read_line(&mut answer)
+            .map_err(RequestError::from)?
+            == 0
+        {
             return Err(RequestError::Lost);
         }
         serde_json::from_str(&answer).map_err(|e| RequestError::from(io::Error::from(e)))
@@ -250,7 +316,9 @@ impl From<io::Error> for RequestError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => Self::Lost,
-            _ => Self::Refused(Error::measurement(format!("communication with the emulator failed: {error}"))),
+            _ => Self::Refused(Error::measurement(format!(
+                "communication with the emulator failed: {error}"
+            ))),
         }
     }
 }
@@ -271,7 +339,10 @@ fn emulator(program: &Path) -> Command {
 }
 
 fn cannot_start(program: &Path, error: &io::Error) -> Error {
-    error::environment(format!("the emulator cannot be started as {}: {error}", program.display()))
+    error::environment(format!(
+        "the emulator cannot be started as {}: {error}",
+        program.display()
+    ))
 }
 
 /// A shared network that is up: its name, and where it is reached.
@@ -286,7 +357,8 @@ impl UpNetwork {
     /// Whether it is the network of that name, made of that text.
     #[must_use]
     pub fn is(&self, key: &str, network: &Network, options: &Options) -> bool {
-        name(key, network, options).is_ok_and(|name| name.as_abstract_name() == self.address.as_abstract_name())
+        name(key, network, options)
+            .is_ok_and(|name| name.as_abstract_name() == self.address.as_abstract_name())
     }
 
     /// Whether it goes by that name.
@@ -298,7 +370,8 @@ impl UpNetwork {
 
 /// The shared networks of this user that are up, by name.
 pub fn up() -> Result<Vec<UpNetwork>> {
-    let table = std::fs::read_to_string("/proc/net/unix").map_err(|e| error::call("reading /proc/net/unix", e))?;
+    let table = std::fs::read_to_string("/proc/net/unix")
+        .map_err(|e| error::call("reading /proc/net/unix", e))?;
     let prefix = prefix();
     let sockets: BTreeSet<(String, String)> = table
         .lines()
@@ -310,7 +383,10 @@ pub fn up() -> Result<Vec<UpNetwork>> {
         .collect();
     let network = |(name, hash): (String, String)| {
         let address = SocketAddr::from_abstract_name(format!("{prefix}{hash}-{name}"));
-        Ok(UpNetwork { name, address: address.map_err(|e| error::call("naming a socket", e))? })
+        Ok(UpNetwork {
+            name,
+            address: address.map_err(|e| error::call("naming a socket", e))?,
+        })
     };
     sockets.into_iter().map(network).collect()
 }
@@ -321,7 +397,10 @@ fn prefix() -> String {
 
 /// As much of a network's name as there is room for in a socket's.
 fn cut(key: &str) -> String {
-    key.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(LONGEST_NAME).collect()
+    key.chars()
+        .filter(|c| c.is_ascii_graphic() || *c == ' ')
+        .take(LONGEST_NAME)
+        .collect()
 }
 
 /// The name of a shared network's socket: equal for the same user, program and network, whatever the seed.
@@ -336,7 +415,9 @@ fn name(key: &str, network: &Network, options: &Options) -> Result<SocketAddr> {
 
 /// A connection to a running emulator, or to one started for it.
 fn connect_or_start(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>> {
-    let Ok(stream) = UnixStream::connect_addr(name) else { return start_shared(program, name) };
+    let Ok(stream) = UnixStream::connect_addr(name) else {
+        return start_shared(program, name);
+    };
     let owner = getsockopt(&stream, sockopt::PeerCredentials)
         .map_err(|e| error::call("reading the credentials of the peer", e))?
         .uid();
@@ -360,11 +441,19 @@ fn start_shared(program: &Path, name: &SocketAddr) -> Result<Option<UnixStream>>
         Err(error) if error.kind() == ErrorKind::AddrInUse => return Ok(None),
         other => other.map_err(|error| error::call("binding a socket", error))?,
     };
-    let stream = UnixStream::connect_addr(name).map_err(|error| error::call("connecting a socket", error))?;
+    let stream = UnixStream::connect_addr(name)
+        .map_err(|error| error::call("connecting a socket", error))?;
     let mut command = emulator(program);
-    command.arg("--shared").stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .arg("--shared")
+        .stdin(OwnedFd::from(listener))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     // It outlives this process when others join, so nobody waits for it.
-    command.spawn().map(drop).map_err(|error| cannot_start(program, &error))?;
+    command
+        .spawn()
+        .map(drop)
+        .map_err(|error| cannot_start(program, &error))?;
     Ok(Some(stream))
 }
 
@@ -376,15 +465,28 @@ mod tests {
     fn a_socket_of_another_user_is_refused_with_a_hint() {
         assert_eq!(check_owner(geteuid().as_raw()), Ok(()));
         let refusal = check_owner(geteuid().as_raw() + 1).unwrap_err();
-        assert!(refusal.message.contains("held by another user"), "{refusal}");
-        assert_eq!(refusal.hint.as_deref(), Some("a network of another name has another socket"));
+        assert!(
+            refusal.message.contains("held by another user"),
+            "{refusal}"
+        );
+        assert_eq!(
+            refusal.hint.as_deref(),
+            Some("a network of another name has another socket")
+        );
     }
 
     #[test]
     fn the_same_network_has_the_same_socket() {
         let text = |key: &str, hosts: usize| {
-            let network = Network { hosts: vec![Default::default(); hosts], ..Network::default() };
-            name(key, &network, &Options::default()).unwrap().as_abstract_name().unwrap().to_vec()
+            let network = Network {
+                hosts: vec![Default::default(); hosts],
+                ..Network::default()
+            };
+            name(key, &network, &Options::default())
+                .unwrap()
+                .as_abstract_name()
+                .unwrap()
+                .to_vec()
         };
         assert_eq!(text("wan", 2), text("wan", 2));
         assert_ne!(text("wan", 2), text("lan", 2));

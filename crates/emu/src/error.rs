@@ -22,10 +22,18 @@ pub(crate) fn namespaces(what: &str, error: impl Into<io::Error>) -> Error {
     let error = error.into();
     let Some(setting) = SETTINGS.iter().find(|setting| setting.forbids()) else {
         let reason = "perhaps a container or a security policy forbids it";
-        return environment(format!("an emulated network needs {what}, which failed: {error} ({reason})"));
+        return environment(format!(
+            "an emulated network needs {what}, which failed: {error} ({reason})"
+        ));
     };
-    let message = format!("an emulated network needs {what}, which {} forbids", setting.assignment());
-    let hint = format!("`--in simulated` needs nothing of the machine; or allow it: sysctl -w {}", setting.remedy);
+    let message = format!(
+        "an emulated network needs {what}, which {} forbids",
+        setting.assignment()
+    );
+    let hint = format!(
+        "`--in simulated` needs nothing of the machine; or allow it: sysctl -w {}",
+        setting.remedy
+    );
     Error::environment(message).hint(hint)
 }
 
@@ -37,14 +45,26 @@ struct Setting {
 }
 
 const SETTINGS: [Setting; 4] = [
-    Setting { name: "kernel.unprivileged_userns_clone", forbidding: "0", remedy: "kernel.unprivileged_userns_clone=1" },
+    Setting {
+        name: "kernel.unprivileged_userns_clone",
+        forbidding: "0",
+        remedy: "kernel.unprivileged_userns_clone=1",
+    },
     Setting {
         name: "kernel.apparmor_restrict_unprivileged_userns",
         forbidding: "1",
         remedy: "kernel.apparmor_restrict_unprivileged_userns=0",
     },
-    Setting { name: "user.max_user_namespaces", forbidding: "0", remedy: "user.max_user_namespaces=10000" },
-    Setting { name: "user.max_net_namespaces", forbidding: "0", remedy: "user.max_net_namespaces=10000" },
+    Setting {
+        name: "user.max_user_namespaces",
+        forbidding: "0",
+        remedy: "user.max_user_namespaces=10000",
+    },
+    Setting {
+        name: "user.max_net_namespaces",
+        forbidding: "0",
+        remedy: "user.max_net_namespaces=10000",
+    },
 ];
 
 impl Setting {

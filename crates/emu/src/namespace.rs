@@ -20,8 +20,10 @@ pub(crate) fn unshare_network() -> Result<Option<File>> {
         Err(error) => return Err(error::namespaces("network namespaces", error)),
     }
     new_user_namespace().map_err(|error| error::namespaces("a user namespace", error))?;
-    unshare(CloneFlags::CLONE_NEWNET).map_err(|error| error::namespaces("network namespaces", error))?;
-    let user = File::open("/proc/self/ns/user").map_err(|error| error::call("opening the user namespace", error))?;
+    unshare(CloneFlags::CLONE_NEWNET)
+        .map_err(|error| error::namespaces("network namespaces", error))?;
+    let user = File::open("/proc/self/ns/user")
+        .map_err(|error| error::call("opening the user namespace", error))?;
     Ok(Some(user))
 }
 
@@ -65,5 +67,7 @@ pub(crate) fn enable_ecn() -> io::Result<()> {
 pub(crate) fn allow_ping() {
     let group = getegid();
     let candidates = ["0 2147483647".into(), format!("{group} {group}")];
-    let _ = candidates.into_iter().find(|groups| fs::write("/proc/sys/net/ipv4/ping_group_range", groups).is_ok());
+    let _ = candidates
+        .into_iter()
+        .find(|groups| fs::write("/proc/sys/net/ipv4/ping_group_range", groups).is_ok());
 }

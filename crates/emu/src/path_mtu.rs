@@ -27,28 +27,70 @@ const MOST_HOSTS_IN_PAIRS: usize = 1000;
 /// The MTUs of each host, in the order of the network.
 pub(crate) fn path_mtus(network: &plan::Network) -> Vec<PathMtus> {
     let hosts = network.hosts.len() as u32;
-    let first = network.links.first().map_or(plan::DEFAULT_MTU, plan::Link::mtu);
+    let first = network
+        .links
+        .first()
+        .map_or(plan::DEFAULT_MTU, plan::Link::mtu);
     if network.links.iter().all(|link| link.mtu() == first) {
         let mtu = first.min(MOST) as u32;
-        return vec![PathMtus { interface: mtu, route: mtu, larger: Vec::new() }; hosts as usize];
+        return vec![
+            PathMtus {
+                interface: mtu,
+                route: mtu,
+                larger: Vec::new()
+            };
+            hosts as usize
+        ];
     }
     if network.hosts.len() > MOST_HOSTS_IN_PAIRS {
-        let least = network.links.iter().map(plan::Link::mtu).min().unwrap_or(first).min(MOST) as u32;
-        return vec![PathMtus { interface: least, route: least, larger: Vec::new() }; hosts as usize];
+        let least = network
+            .links
+            .iter()
+            .map(plan::Link::mtu)
+            .min()
+            .unwrap_or(first)
+            .min(MOST) as u32;
+        return vec![
+            PathMtus {
+                interface: least,
+                route: least,
+                larger: Vec::new()
+            };
+            hosts as usize
+        ];
     }
     let machine = Network::<Nothing>::new(network, Seed::root(0), ());
-    let mtu = |from, to| machine.path(Node(from), Node(to), 0).map(|path| path.mtu.min(MOST) as u32);
+    let mtu = |from, to| {
+        machine
+            .path(Node(from), Node(to), 0)
+            .map(|path| path.mtu.min(MOST) as u32)
+    };
     (0..hosts).map(|host| mtus(host, hosts, &mtu)).collect()
 }
 
 fn mtus(host: u32, hosts: u32, mtu: &impl Fn(u32, u32) -> Option<u32>) -> PathMtus {
     let others = || (0..hosts).filter(|other| *other != host);
-    let there: Vec<(u32, u32)> = others().filter_map(|other| Some((other, mtu(host, other)?))).collect();
+    let there: Vec<(u32, u32)> = others()
+        .filter_map(|other| Some((other, mtu(host, other)?)))
+        .collect();
     let back = others().filter_map(|other| mtu(other, host));
-    let route = there.iter().map(|(_, mtu)| *mtu).min().unwrap_or(plan::DEFAULT_MTU as u32);
-    let interface = there.iter().map(|(_, mtu)| *mtu).chain(back).max().unwrap_or(route);
+    let route = there
+        .iter()
+        .map(|(_, mtu)| *mtu)
+        .min()
+        .unwrap_or(plan::DEFAULT_MTU as u32);
+    let interface = there
+        .iter()
+        .map(|(_, mtu)| *mtu)
+        .chain(back)
+        .max()
+        .unwrap_or(route);
     let larger = there.into_iter().filter(|(_, mtu)| *mtu > route).collect();
-    PathMtus { interface, route, larger }
+    PathMtus {
+        interface,
+        route,
+        larger,
+    }
 }
 
 /// Only paths are computed, nothing is sent.
@@ -72,21 +114,44 @@ mod tests {
     use plan::{Host, Link};
 
     fn network(mtus: &[u64]) -> plan::Network {
-        let hosts = (0..mtus.len()).map(|i| Host { name: format!("h{i}"), ..Host::default() }).collect();
+        let hosts = (0..mtus.len())
+            .map(|i| Host {
+                name: format!("h{i}"),
+                ..Host::default()
+            })
+            .collect();
         let link = |(i, mtu): (usize, &u64)| Link {
             ends: (format!("h{i}"), "s".into()),
             mtu_bytes: Some(*mtu),
             ..Link::default()
         };
-        let switches = vec![plan::Switch { name: "s".into(), ..plan::Switch::default() }];
+        let switches = vec![plan::Switch {
+            name: "s".into(),
+            ..plan::Switch::default()
+        }];
         let links = mtus.iter().enumerate().map(link).collect();
-        plan::Network { name: "n".into(), hosts, switches, links }
+        plan::Network {
+            name: "n".into(),
+            hosts,
+            switches,
+            links,
+        }
     }
 
     #[test]
     fn one_mtu_needs_no_routes() {
         let all = path_mtus(&network(&[9000, 9000, 9000]));
-        assert_eq!(all, vec![PathMtus { interface: 9000, route: 9000, larger: Vec::new() }; 3]);
+        assert_eq!(
+            all,
+            vec![
+                PathMtus {
+                    interface: 9000,
+                    route: 9000,
+                    larger: Vec::new()
+                };
+                3
+            ]
+        );
     }
 
     #[test]
@@ -94,13 +159,37 @@ mod tests {
         let mut mtus = vec![9000; MOST_HOSTS_IN_PAIRS + 1];
         mtus[7] = 1400;
         let all = path_mtus(&network(&mtus));
-        assert_eq!(all, vec![PathMtus { interface: 1400, route: 1400, larger: Vec::new() }; mtus.len()]);
+        assert_eq!(
+            all,
+            vec![
+                PathMtus {
+                    interface: 1400,
+                    route: 1400,
+                    larger: Vec::new()
+                };
+                mtus.len()
+            ]
+        );
     }
 
     #[test]
     fn each_pair_has_its_own_mtu() {
         let mtu = |from: u32, to: u32| [9000, 9000, 1500].get(from.max(to) as usize).copied();
-        assert_eq!(mtus(0, 3, &mtu), PathMtus { interface: 9000, route: 1500, larger: vec![(1, 9000)] });
-        assert_eq!(mtus(2, 3, &mtu), PathMtus { interface: 1500, route: 1500, larger: Vec::new() });
+        assert_eq!(
+            mtus(0, 3, &mtu),
+            PathMtus {
+                interface: 9000,
+                route: 1500,
+                larger: vec![(1, 9000)]
+            }
+        );
+        assert_eq!(
+            mtus(2, 3, &mtu),
+            PathMtus {
+                interface: 1500,
+                route: 1500,
+                larger: Vec::new()
+            }
+        );
     }
 }

@@ -3,10 +3,13 @@
 //! Its callers compose the requests; it contains nothing specific to networks.
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NetlinkPayload,
 };
 use netlink_packet_route::RouteNetlinkMessage as Message;
-use nix::sys::socket::{self, AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType};
+use nix::sys::socket::{
+    self, AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType,
+};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -49,7 +52,8 @@ impl Batch {
     }
 
     fn add(&mut self, what: &'static str, message: Message, flags: u16) {
-        self.requests.push((what, NLM_F_REQUEST | NLM_F_ACK | flags, message));
+        self.requests
+            .push((what, NLM_F_REQUEST | NLM_F_ACK | flags, message));
     }
 }
 
@@ -76,8 +80,12 @@ impl Rtnl {
     }
 
     fn send(&self, bytes: &[u8], what: &[&'static str]) -> Result<(), Refused> {
-        let lost = |error: io::Error| Refused { what: "an exchange over rtnetlink", error };
-        socket::send(self.socket.as_raw_fd(), bytes, MsgFlags::empty()).map_err(|e| lost(e.into()))?;
+        let lost = |error: io::Error| Refused {
+            what: "an exchange over rtnetlink",
+            error,
+        };
+        socket::send(self.socket.as_raw_fd(), bytes, MsgFlags::empty())
+            .map_err(|e| lost(e.into()))?;
         let mut room = vec![0; ROOM];
         let mut left = what.len();
         while left > 0 {
@@ -96,7 +104,9 @@ impl Rtnl {
 }
 
 /// The bytes of some requests, and their descriptions.
-fn message(requests: impl Iterator<Item = (&'static str, u16, Message)>) -> (Vec<u8>, Vec<&'static str>) {
+fn message(
+    requests: impl Iterator<Item = (&'static str, u16, Message)>,
+) -> (Vec<u8>, Vec<&'static str>) {
     let (mut bytes, mut what) = (Vec::new(), Vec::new());
     for (number, (name, flags, request)) in (0..).zip(requests) {
         let mut header = NetlinkHeader::default();
@@ -120,6 +130,9 @@ fn confirmed(what: &[&'static str], answer: &NetlinkMessage<Message>) -> Result<
     let what = what.get(answer.header.sequence_number as usize).copied();
     match (error.code, what) {
         (None, _) => Ok(1),
-        (Some(_), what) => Err(Refused { what: what.unwrap_or("an unknown request"), error: error.to_io() }),
+        (Some(_), what) => Err(Refused {
+            what: what.unwrap_or("an unknown request"),
+            error: error.to_io(),
+        }),
     }
 }

@@ -58,7 +58,10 @@ pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
     let user = namespace::unshare_network()?;
     set_up_central_namespace()?;
     let nets = hosts(&path_mtus, network.marks())?;
-    let ports = (0..).zip(&path_mtus).map(|(number, mtus)| port(number, mtus)).collect::<Result<Vec<_>>>()?;
+    let ports = (0..)
+        .zip(&path_mtus)
+        .map(|(number, mtus)| port(number, mtus))
+        .collect::<Result<Vec<_>>>()?;
     let hosts = network.hosts.iter().zip(&ports).zip(nets);
     let hosts = hosts.map(|((host, port), net)| Host {
         name: host.name.clone(),
@@ -66,7 +69,13 @@ pub fn build(network: &Network) -> Result<(Testbed, Vec<VethPort>)> {
         net,
         share: host.share,
     });
-    Ok((Testbed { user, hosts: hosts.collect() }, ports))
+    Ok((
+        Testbed {
+            user,
+            hosts: hosts.collect(),
+        },
+        ports,
+    ))
 }
 
 /// Moves this process to a network namespace with nothing but loopback, for measurements between two threads. Called at
@@ -79,10 +88,16 @@ pub fn isolate() -> Result<()> {
 /// Checks that there are addresses and file descriptors for so many hosts.
 fn check_limits(hosts: usize) -> Result<()> {
     let wanted = 2 * hosts as u64 + SPARE_FILES;
-    let limit = getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| error::call("reading the limit of open files", e))?;
+    let limit = getrlimit(Resource::RLIMIT_NOFILE)
+        .map_err(|e| error::call("reading the limit of open files", e))?;
     if limit.1 < wanted {
-        let message = format!("{hosts} emulated hosts need {wanted} file descriptors, the limit is {}", limit.1);
-        return Err(error::environment(message).hint(format!("`ulimit -Hn {wanted}`, or `--in simulated`")));
+        let message = format!(
+            "{hosts} emulated hosts need {wanted} file descriptors, the limit is {}",
+            limit.1
+        );
+        return Err(
+            error::environment(message).hint(format!("`ulimit -Hn {wanted}`, or `--in simulated`"))
+        );
     }
     setrlimit(Resource::RLIMIT_NOFILE, limit.0.max(wanted), limit.1)
         .map_err(|e| error::call("raising the limit of files", e))
@@ -93,20 +108,28 @@ fn set_up_central_namespace() -> Result<()> {
     namespace::disable_ipv6().map_err(failed)?;
     let mut batch = Batch::default();
     wiring::loopback(&mut batch);
-    Rtnl::open().map_err(failed)?.carry_out(batch).map_err(refused)
+    Rtnl::open()
+        .map_err(failed)?
+        .carry_out(batch)
+        .map_err(refused)
 }
 
 /// The hosts' namespaces with their interfaces. The kernel mostly waits, so several are made at once.
 fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
-    let namespace = namespace::current().map_err(|error| error::call("opening the central namespace", error))?;
-    let at_once = thread::available_parallelism().map_or(2, usize::from).clamp(2, 8);
+    let namespace = namespace::current()
+        .map_err(|error| error::call("opening the central namespace", error))?;
+    let at_once = thread::available_parallelism()
+        .map_or(2, usize::from)
+        .clamp(2, 8);
     let next = Mutex::new((0..).zip(path_mtus));
     let made = Mutex::new(Vec::new());
     let make = || -> Result<()> {
         // In the central namespace, where the thread still is.
         let central = Rtnl::open().map_err(|error| error::call("opening rtnetlink", error))?;
         loop {
-            let Some((number, mtus)) = next.lock().ok().and_then(|mut next| next.next()) else { return Ok(()) };
+            let Some((number, mtus)) = next.lock().ok().and_then(|mut next| next.next()) else {
+                return Ok(());
+            };
             let net = host(number, mtus, &namespace, &central, ecn)?;
             if let Ok(mut made) = made.lock() {
                 made.push((number, net));
@@ -114,9 +137,13 @@ fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
         }
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..at_once.min(path_mtus.len())).map(|_| scope.spawn(make)).collect();
+        let threads: Vec<_> = (0..at_once.min(path_mtus.len()))
+            .map(|_| scope.spawn(make))
+            .collect();
         let panicked = |_| Err(Error::measurement("a thread that makes hosts panicked"));
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or_else(panicked))
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(panicked))
     })?;
     let mut made = made.into_inner().unwrap_or_default();
     made.sort_by_key(|(number, _)| *number);
@@ -124,15 +151,20 @@ fn hosts(path_mtus: &[PathMtus], ecn: bool) -> Result<Vec<File>> {
 }
 
 fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: bool) -> Result<File> {
-    let net =
-        namespace::new_network().map_err(|error| error::namespaces("a network namespace for each host", error))?;
+    let net = namespace::new_network()
+        .map_err(|error| error::namespaces("a network namespace for each host", error))?;
     let failed = |error: io::Error| error::call("setting up a host's namespace", error);
     namespace::disable_ipv6().map_err(failed)?;
     namespace::allow_ping();
     if ecn {
         namespace::enable_ecn().map_err(failed)?;
     }
-    let pair = Pair { number, address: veth_port::address(number), mtus, central: namespace.as_raw_fd() };
+    let pair = Pair {
+        number,
+        address: veth_port::address(number),
+        mtus,
+        central: namespace.as_raw_fd(),
+    };
     let rtnl = Rtnl::open().map_err(failed)?;
     let mut batch = Batch::default();
     wiring::loopback(&mut batch);
@@ -148,8 +180,12 @@ fn host(number: u32, mtus: &PathMtus, namespace: &File, central: &Rtnl, ecn: boo
 }
 
 fn port(number: u32, mtus: &PathMtus) -> Result<VethPort> {
-    let socket = raw::packet_socket(wiring::central_index(number)).map_err(|error| match error.raw_os_error() {
-        Some(libc::EAFNOSUPPORT) => error::environment("this kernel has no packet sockets (CONFIG_PACKET)"),
+    let socket = raw::packet_socket(wiring::central_index(number)).map_err(|error| match error
+        .raw_os_error()
+    {
+        Some(libc::EAFNOSUPPORT) => {
+            error::environment("this kernel has no packet sockets (CONFIG_PACKET)")
+        }
         _ => error::call("opening a packet socket", error),
     })?;
     Ok(VethPort {

@@ -51,7 +51,10 @@ mod tests {
         assert_eq!(address(0), Ipv4Addr::new(10, 71, 0, 1));
         assert_eq!(address(249), Ipv4Addr::new(10, 71, 0, 250));
         assert_eq!(address(250), Ipv4Addr::new(10, 71, 1, 1));
-        assert_eq!(address(MOST_HOSTS as u32 - 1), Ipv4Addr::new(10, 71, 255, 250));
+        assert_eq!(
+            address(MOST_HOSTS as u32 - 1),
+            Ipv4Addr::new(10, 71, 255, 250)
+        );
     }
 
     #[test]
@@ -59,7 +62,12 @@ mod tests {
         for host in [0, 1, 249, 250, 12_345, MOST_HOSTS as u32 - 1] {
             assert_eq!(host_index(address(host)), Some(host));
         }
-        for nobody in [[10, 71, 0, 0], [10, 71, 3, 251], [10, 70, 0, 1], [255, 255, 255, 255]] {
+        for nobody in [
+            [10, 71, 0, 0],
+            [10, 71, 3, 251],
+            [10, 70, 0, 1],
+            [255, 255, 255, 255],
+        ] {
             assert_eq!(host_index(Ipv4Addr::from(nobody)), None);
         }
     }

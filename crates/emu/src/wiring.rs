@@ -5,11 +5,15 @@
 use crate::path_mtu::PathMtus;
 use crate::rtnl::Batch;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage};
-use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
+use netlink_packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
 use netlink_packet_route::route::{
-    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric, RouteProtocol, RouteScope,
-    RouteType,
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteMetric,
+    RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage as Message};
 use std::net::{IpAddr, Ipv4Addr};
@@ -43,12 +47,18 @@ fn mac(kind: u8, number: u32) -> [u8; 6] {
 
 /// `lo` up.
 pub(crate) fn loopback(batch: &mut Batch) {
-    batch.change("setting the loopback interface up", Message::SetLink(up(LOOPBACK)));
+    batch.change(
+        "setting the loopback interface up",
+        Message::SetLink(up(LOOPBACK)),
+    );
 }
 
 /// The central end of a host's pair up.
 pub(crate) fn central(number: u32, batch: &mut Batch) {
-    batch.change("setting the central end of a pair up", Message::SetLink(up(central_index(number))));
+    batch.change(
+        "setting the central end of a pair up",
+        Message::SetLink(up(central_index(number))),
+    );
 }
 
 fn up(index: u32) -> LinkMessage {
@@ -78,31 +88,50 @@ impl Pair<'_> {
     /// would notice its carrier some time later, and lose what is sent until then.
     pub(crate) fn open(&self, batch: &mut Batch) {
         batch.change("setting a host's interface up", Message::SetLink(up(ETH0)));
-        batch.create("giving a host its address", Message::NewAddress(self.address()));
+        batch.create(
+            "giving a host its address",
+            Message::NewAddress(self.address()),
+        );
         batch.create("naming a host's next hop", Message::NewNeighbour(gateway()));
-        batch.create("giving a host its route", Message::NewRoute(route(None, self.mtus.route)));
+        batch.create(
+            "giving a host its route",
+            Message::NewRoute(route(None, self.mtus.route)),
+        );
         for &(other, mtu) in &self.mtus.larger {
             let to = crate::veth_port::address(other);
-            batch.create("giving a host a larger route", Message::NewRoute(route(Some(to), mtu)));
+            batch.create(
+                "giving a host a larger route",
+                Message::NewRoute(route(Some(to), mtu)),
+            );
         }
     }
 
     fn veth(&self) -> LinkMessage {
         let mut central = LinkMessage::default();
         central.header.index = central_index(self.number);
-        central.attributes = self.properties(format!("port{}", self.number), mac(0x0b, self.number));
-        central.attributes.push(LinkAttribute::NetNsFd(self.central));
+        central.attributes =
+            self.properties(format!("port{}", self.number), mac(0x0b, self.number));
+        central
+            .attributes
+            .push(LinkAttribute::NetNsFd(self.central));
         let mut host = LinkMessage::default();
         host.header.index = ETH0;
         host.attributes = self.properties("eth0".into(), host_mac(self.number));
         let data = InfoData::Veth(InfoVeth::Peer(central));
-        host.attributes.push(LinkAttribute::LinkInfo(vec![LinkInfo::Kind(InfoKind::Veth), LinkInfo::Data(data)]));
+        host.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(data),
+        ]));
         host
     }
 
     fn properties(&self, name: String, mac: [u8; 6]) -> Vec<LinkAttribute> {
         let mtu = LinkAttribute::Mtu(self.mtus.interface);
-        vec![LinkAttribute::IfName(name), LinkAttribute::Address(mac.to_vec()), mtu]
+        vec![
+            LinkAttribute::IfName(name),
+            LinkAttribute::Address(mac.to_vec()),
+            mtu,
+        ]
     }
 
     fn address(&self) -> AddressMessage {
@@ -111,7 +140,10 @@ impl Pair<'_> {
         message.header.prefix_len = 32;
         message.header.index = ETH0;
         let address = IpAddr::V4(self.address);
-        message.attributes = vec![AddressAttribute::Local(address), AddressAttribute::Address(address)];
+        message.attributes = vec![
+            AddressAttribute::Local(address),
+            AddressAttribute::Address(address),
+        ];
         message
     }
 }
@@ -145,7 +177,9 @@ fn route(to: Option<Ipv4Addr>, mtu: u32) -> RouteMessage {
     ];
     if let Some(to) = to {
         message.header.destination_prefix_length = 32;
-        message.attributes.push(RouteAttribute::Destination(RouteAddress::Inet(to)));
+        message
+            .attributes
+            .push(RouteAttribute::Destination(RouteAddress::Inet(to)));
     }
     message
 }

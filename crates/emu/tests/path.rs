@@ -21,13 +21,28 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 fn between_two_hosts(link: Link) -> Network {
-    let host = |name: &str| Host { name: name.into(), ..Host::default() };
-    let links = vec![Link { ends: ("a".into(), "b".into()), ..link }];
-    Network { name: "test".into(), hosts: vec![host("a"), host("b")], links, ..Network::default() }
+    let host = |name: &str| Host {
+        name: name.into(),
+        ..Host::default()
+    };
+    let links = vec![Link {
+        ends: ("a".into(), "b".into()),
+        ..link
+    }];
+    Network {
+        name: "test".into(),
+        hosts: vec![host("a"), host("b")],
+        links,
+        ..Network::default()
+    }
 }
 
 /// Runs `test` on the network, and returns the report after it.
-fn emulate(link: Link, options: Options, test: impl FnOnce(&Testbed, &Handle) + Send) -> Option<Report> {
+fn emulate(
+    link: Link,
+    options: Options,
+    test: impl FnOnce(&Testbed, &Handle) + Send,
+) -> Option<Report> {
     let network = between_two_hosts(link);
     let (testbed, ports) = match testbed::build(&network) {
         Ok(built) => built,
@@ -64,7 +79,9 @@ fn awake(testbed: &Testbed, handle: &Handle) {
     for (socket, host) in sockets.iter().zip([0, 1]) {
         let before = handle.report().received.packets;
         until("a host's packets come", || {
-            socket.send_to(b"?", (testbed.hosts[1 - host].address, 7000)).unwrap();
+            socket
+                .send_to(b"?", (testbed.hosts[1 - host].address, 7000))
+                .unwrap();
             handle.report().received.packets > before
         });
     }
@@ -82,7 +99,9 @@ fn on<T: Send>(testbed: &Testbed, host: usize, run: impl FnOnce() -> T + Send) -
 }
 
 fn datagrams(testbed: &Testbed, host: usize) -> UdpSocket {
-    let socket = on(testbed, host, || UdpSocket::bind((testbed.hosts[host].address, 7000)).unwrap());
+    let socket = on(testbed, host, || {
+        UdpSocket::bind((testbed.hosts[host].address, 7000)).unwrap()
+    });
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
 }
@@ -96,7 +115,12 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 fn drops(report: &Report) -> u64 {
-    report.ports.iter().flat_map(|port| &port.drops).map(|(_, count)| count).sum()
+    report
+        .ports
+        .iter()
+        .flat_map(|port| &port.drops)
+        .map(|(_, count)| count)
+        .sum()
 }
 
 /// Every packet that entered has left, was dropped, or was lost for lack of memory or room on the way out.
@@ -109,14 +133,21 @@ fn settled(report: &Report) -> bool {
 #[test]
 fn no_packet_is_early_with_stamps_and_without() {
     for stamps in [true, false] {
-        let link = Link { delay: Span(2_000_000), ..Link::default() };
-        let options = Options { stamps, ..Options::default() };
+        let link = Link {
+            delay: Span(2_000_000),
+            ..Link::default()
+        };
+        let options = Options {
+            stamps,
+            ..Options::default()
+        };
         let report = emulate(link, options, |testbed, _| {
             let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
             let mut buffer = [0; 100];
             for number in 0..40_u8 {
                 let begin = Instant::now();
-                here.send_to(&[number; 100], (testbed.hosts[1].address, 7000)).unwrap();
+                here.send_to(&[number; 100], (testbed.hosts[1].address, 7000))
+                    .unwrap();
                 let (length, from) = there.recv_from(&mut buffer).unwrap();
                 assert!(begin.elapsed() >= Duration::from_millis(2));
                 there.send_to(&buffer[..length], from).unwrap();
@@ -127,7 +158,10 @@ fn no_packet_is_early_with_stamps_and_without() {
         });
         let Some(report) = report else { return };
         assert_eq!((report.received.packets, report.sent.packets), (80, 80));
-        assert_eq!((report.lateness.count, report.waited.is_some()), (80, stamps));
+        assert_eq!(
+            (report.lateness.count, report.waited.is_some()),
+            (80, stamps)
+        );
         assert_eq!(report.received.bytes, 80 * 128);
         assert_eq!(report.ports[0].packets, 40);
     }
@@ -139,33 +173,60 @@ fn packets_short_and_long_keep_their_order_and_their_bytes() {
     const TOGETHER: usize = 50;
     const SENT: usize = 40 * TOGETHER;
     for pause in [Options::default().pause, Span::ZERO] {
-        let link = Link { mtu_bytes: Some(9000), ..Link::default() };
-        let report = emulate(link, Options { pause, ..Options::default() }, |testbed, _| {
-            let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
-            let bytes = |number: usize| {
-                vec![number as u8; [36, 4000, 1400, 8900, 100, 36, 36][number * number % 7] + number % 3]
-            };
-            let mut buffer = [0; 9000];
-            for first in (0..SENT).step_by(TOGETHER) {
-                for number in first..first + TOGETHER {
-                    here.send_to(&bytes(number), (testbed.hosts[1].address, 7000)).unwrap();
+        let link = Link {
+            mtu_bytes: Some(9000),
+            ..Link::default()
+        };
+        let report = emulate(
+            link,
+            Options {
+                pause,
+                ..Options::default()
+            },
+            |testbed, _| {
+                let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
+                let bytes = |number: usize| {
+                    vec![
+                        number as u8;
+                        [36, 4000, 1400, 8900, 100, 36, 36][number * number % 7] + number % 3
+                    ]
+                };
+                let mut buffer = [0; 9000];
+                for first in (0..SENT).step_by(TOGETHER) {
+                    for number in first..first + TOGETHER {
+                        here.send_to(&bytes(number), (testbed.hosts[1].address, 7000))
+                            .unwrap();
+                    }
+                    for number in first..first + TOGETHER {
+                        let length = there.recv(&mut buffer).unwrap();
+                        assert!(buffer[..length] == bytes(number), "packet {number}");
+                    }
                 }
-                for number in first..first + TOGETHER {
-                    let length = there.recv(&mut buffer).unwrap();
-                    assert!(buffer[..length] == bytes(number), "packet {number}");
-                }
-            }
-        });
+            },
+        );
         let Some(report) = report else { return };
-        assert_eq!((report.received.packets, report.sent.packets), (SENT as u64, SENT as u64));
+        assert_eq!(
+            (report.received.packets, report.sent.packets),
+            (SENT as u64, SENT as u64)
+        );
         assert_eq!(report.lost.all(), 0);
-        assert!(report.mechanisms.iter().any(|what| what.contains("through rings")), "{:?}", report.mechanisms);
+        assert!(
+            report
+                .mechanisms
+                .iter()
+                .any(|what| what.contains("through rings")),
+            "{:?}",
+            report.mechanisms
+        );
     }
 }
 
 #[test]
 fn a_transfer_is_intact_through_loss_a_short_queue_and_a_slow_link() {
-    let queue = Queue { limit_packets: Some(40), ..Queue::default() };
+    let queue = Queue {
+        limit_packets: Some(40),
+        ..Queue::default()
+    };
     let link = Link {
         rate: Rate::Constant(200e6),
         delay: Span(500_000),
@@ -174,7 +235,9 @@ fn a_transfer_is_intact_through_loss_a_short_queue_and_a_slow_link() {
         queue: Some(queue),
         ..Link::default()
     };
-    let data: Vec<u8> = (0..3_000_000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let data: Vec<u8> = (0..3_000_000_u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
     let report = emulate(link, Options::default(), |testbed, _| {
         let to = testbed.hosts[1].address;
         let listener = on(testbed, 1, || TcpListener::bind((to, 7000)).unwrap());
@@ -185,12 +248,20 @@ fn a_transfer_is_intact_through_loss_a_short_queue_and_a_slow_link() {
             });
             let mut came = Vec::new();
             listener.accept().unwrap().0.read_to_end(&mut came).unwrap();
-            assert!(came == data, "{} of {} bytes came, or others", came.len(), data.len());
+            assert!(
+                came == data,
+                "{} of {} bytes came, or others",
+                came.len(),
+                data.len()
+            );
         });
     });
     let Some(report) = report else { return };
     assert!(drops(&report) > 0 && report.ports[0].duplicated > 0);
-    assert!(report.received.packets > report.received.frames, "trains of segments travelled whole: {report:?}");
+    assert!(
+        report.received.packets > report.received.frames,
+        "trains of segments travelled whole: {report:?}"
+    );
     assert!(report.ports[0].bytes > 3_000_000);
 }
 
@@ -201,7 +272,10 @@ fn transfer(testbed: &Testbed, bytes: usize) {
     let send = || {
         // Reno halves its window on a mark, whatever the default of this machine is.
         std::fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").unwrap();
-        TcpStream::connect((to, 7000)).unwrap().write_all(&vec![7; bytes]).unwrap();
+        TcpStream::connect((to, 7000))
+            .unwrap()
+            .write_all(&vec![7; bytes])
+            .unwrap();
     };
     thread::scope(|scope| {
         scope.spawn(|| on(testbed, 0, send));
@@ -213,11 +287,27 @@ fn transfer(testbed: &Testbed, bytes: usize) {
 
 #[test]
 fn where_a_queue_has_ecn_tcp_is_marked() {
-    let discipline = Discipline::CoDel { target: Span(2_000_000), interval: Span(20_000_000) };
+    let discipline = Discipline::CoDel {
+        target: Span(2_000_000),
+        interval: Span(20_000_000),
+    };
     for ecn in [true, false] {
-        let queue = Queue { discipline, ecn, ..Queue::default() };
-        let link = Link { rate: Rate::Constant(20e6), delay: Span(2_000_000), queue: Some(queue), ..Link::default() };
-        let Some(report) = emulate(link, Options::default(), |testbed, _| transfer(testbed, 1_000_000)) else { return };
+        let queue = Queue {
+            discipline,
+            ecn,
+            ..Queue::default()
+        };
+        let link = Link {
+            rate: Rate::Constant(20e6),
+            delay: Span(2_000_000),
+            queue: Some(queue),
+            ..Link::default()
+        };
+        let Some(report) = emulate(link, Options::default(), |testbed, _| {
+            transfer(testbed, 1_000_000)
+        }) else {
+            return;
+        };
         assert_eq!(report.ports[0].marked > 0, ecn, "{report:?}");
         // Packets without data are never marked, so a FIN may be dropped on either.
         assert!(ecn || drops(&report) > 0, "{report:?}");
@@ -226,16 +316,24 @@ fn where_a_queue_has_ecn_tcp_is_marked() {
 
 #[test]
 fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
-    let link = Link { loss: Loss::Independent(0.01), ..Link::default() };
+    let link = Link {
+        loss: Loss::Independent(0.01),
+        ..Link::default()
+    };
     let mut lost = Vec::new();
     emulate(link, Options::default(), |testbed, handle| {
         let (here, there) = (datagrams(testbed, 0), datagrams(testbed, 1));
-        there.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        there
+            .set_read_timeout(Some(Duration::from_millis(10)))
+            .unwrap();
         let (came, over) = (AtomicU64::new(0), AtomicU64::new(0));
         thread::scope(|scope| {
             scope.spawn(|| {
                 while over.load(Ordering::Relaxed) == 0 {
-                    came.fetch_add(u64::from(there.recv(&mut [0; 100]).is_ok()), Ordering::Relaxed);
+                    came.fetch_add(
+                        u64::from(there.recv(&mut [0; 100]).is_ok()),
+                        Ordering::Relaxed,
+                    );
                 }
             });
             for seed in [1, 2, 1] {
@@ -243,7 +341,8 @@ fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
                 came.store(0, Ordering::Relaxed);
                 for batch in 1..=60 {
                     for _ in 0..50 {
-                        here.send_to(&[0; 100], (testbed.hosts[1].address, 7000)).unwrap();
+                        here.send_to(&[0; 100], (testbed.hosts[1].address, 7000))
+                            .unwrap();
                     }
                     // So few at once fit every socket on the way.
                     until("all come that the network does not lose", || {
@@ -254,7 +353,10 @@ fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
                     });
                 }
                 let report = handle.report();
-                assert_eq!(report.ports[0].drops, [("lost on the link".to_string(), drops(&report))]);
+                assert_eq!(
+                    report.ports[0].drops,
+                    [("lost on the link".to_string(), drops(&report))]
+                );
                 lost.push(drops(&report));
             }
             over.store(1, Ordering::Relaxed);
@@ -262,7 +364,10 @@ fn losses_are_those_of_the_model_and_come_again_with_the_seed() {
     });
     if let [first, other, again] = lost[..] {
         assert_eq!(first, again);
-        assert!((10..60).contains(&first) && (10..60).contains(&other), "{lost:?} of 3000");
+        assert!(
+            (10..60).contains(&first) && (10..60).contains(&other),
+            "{lost:?} of 3000"
+        );
     }
 }
 
@@ -274,7 +379,10 @@ fn foreign_frames_are_counted_and_the_path_is_calibrated() {
         return;
     };
     let mut engine = Engine::new(ports, &network, Seed::root(1), Options::default()).unwrap();
-    let round_trip = engine.calibrate().unwrap().expect("the host's kernel answers");
+    let round_trip = engine
+        .calibrate()
+        .unwrap()
+        .expect("the host's kernel answers");
     assert!(round_trip.min.0 > 0 && round_trip.min <= round_trip.p50);
     let handle = engine.handle();
     assert_eq!(handle.report().round_trip, Some(round_trip));
@@ -283,11 +391,18 @@ fn foreign_frames_are_counted_and_the_path_is_calibrated() {
         let engine = scope.spawn(move || engine.run(stopped.as_fd()).unwrap());
         assert!(handle.started());
         let here = datagrams(&testbed, 0);
-        here.send_to(b"hello", (Ipv4Addr::new(10, 71, 9, 9), 7000)).unwrap();
+        here.send_to(b"hello", (Ipv4Addr::new(10, 71, 9, 9), 7000))
+            .unwrap();
         let nobody = ("for no host of this network".to_string(), 1);
-        until("the frame is counted", || handle.report().foreign == [nobody.clone()]);
+        until("the frame is counted", || {
+            handle.report().foreign == [nobody.clone()]
+        });
         (&stop).write_all(b"x").unwrap();
         let report = engine.join().unwrap();
-        assert_eq!(handle.report().foreign, report.foreign, "the last report is there afterwards");
+        assert_eq!(
+            handle.report().foreign,
+            report.foreign,
+            "the last report is there afterwards"
+        );
     });
 }

@@ -76,7 +76,11 @@ impl<W: World> Endpoint<W> {
             connection: None,
             observation: Observation::default(),
             calls: times(task.does("RPCCall")),
-            connects: if task.carries_data { world.times(64) } else { times(true) },
+            connects: if task.carries_data {
+                world.times(64)
+            } else {
+                times(true)
+            },
             lateness: times(task.does("Pace")),
             marks: Marks::default(),
             connecting: Duration::default(),
@@ -110,12 +114,16 @@ impl<W: World> Endpoint<W> {
         }
         loop {
             let mut cursor = Cursor::new(&self.task.steps, &self.task.data, seed);
-            self.marks.make_room(cursor.marks().len(), || self.world.times(u64::MAX));
-            let limited = |endpoint: &Self| endpoint.task.background && endpoint.world.limit_reached();
+            self.marks
+                .make_room(cursor.marks().len(), || self.world.times(u64::MAX));
+            let limited =
+                |endpoint: &Self| endpoint.task.background && endpoint.world.limit_reached();
             match self.walk(&mut cursor).await {
                 Ok(()) if self.task.background && !self.observation.limited && !limited(&self) => {}
                 Ok(()) => return Ok(self.finish(&cursor)),
-                Err(error) if error.blame == Blame::Interrupted || limited(&self) => return Ok(self.finish(&cursor)),
+                Err(error) if error.blame == Blame::Interrupted || limited(&self) => {
+                    return Ok(self.finish(&cursor));
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -126,7 +134,9 @@ impl<W: World> Endpoint<W> {
             if self.world.limit_reached() {
                 cursor.limit_reached();
             }
-            let Some(operation) = cursor.advance() else { return Ok(()) };
+            let Some(operation) = cursor.advance() else {
+                return Ok(());
+            };
             self.execute(operation, cursor).await?;
         }
     }
@@ -141,11 +151,21 @@ impl<W: World> Endpoint<W> {
                 self.hear();
                 Ok(())
             }
-            Operation::RpcServe { request, response, times } => self.serve(request, response, times, cursor).await,
+            Operation::RpcServe {
+                request,
+                response,
+                times,
+            } => self.serve(request, response, times, cursor).await,
             Operation::RpcReturn { bytes } => self.open()?.reply(bytes).await,
-            Operation::RpcCall { request, response, times } => self.call(request, response, times, cursor).await,
+            Operation::RpcCall {
+                request,
+                response,
+                times,
+            } => self.call(request, response, times, cursor).await,
             Operation::DataRequest { bytes, times } => self.send(bytes, times, cursor).await,
-            Operation::AwaitDataIndication { bytes, times } => self.receive(bytes, times, cursor).await,
+            Operation::AwaitDataIndication { bytes, times } => {
+                self.receive(bytes, times, cursor).await
+            }
             Operation::ConnectRequest => self.connect().await,
             Operation::AwaitConnectIndication => self.accept().await,
             Operation::DisconnectRequest => self.disconnect().await,
@@ -164,7 +184,11 @@ impl<W: World> Endpoint<W> {
                 self.stop_measurement();
                 Ok(())
             }
-            Operation::Delay(time) => self.world.sleep_until(self.world.now() + time).await.map(drop),
+            Operation::Delay(time) => self
+                .world
+                .sleep_until(self.world.now() + time)
+                .await
+                .map(drop),
             Operation::Pace(time) => self.pace(time, cursor).await,
             Operation::ReadFile { bytes } => self.world.read_file(bytes).await,
             Operation::WriteFile { bytes } => self.world.write_file(bytes).await,
@@ -207,7 +231,11 @@ impl<W: World> Endpoint<W> {
         let mut left = times;
         while left > 0 {
             // A load may be ended in the midst of it: what came until then has come.
-            let wanted = if self.task.background { left.min(OF_A_LOAD) } else { left };
+            let wanted = if self.task.background {
+                left.min(OF_A_LOAD)
+            } else {
+                left
+            };
             let done = self.open()?.receive(bytes, wanted).await?;
             self.unconfirmed = false;
             if self.measuring() {
@@ -245,7 +273,13 @@ impl<W: World> Endpoint<W> {
         }
     }
 
-    async fn call(&mut self, request: u64, response: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
+    async fn call(
+        &mut self,
+        request: u64,
+        response: u64,
+        times: u64,
+        cursor: &mut Cursor,
+    ) -> Result<()> {
         self.close_counts();
         let measuring = self.measuring();
         let mut before = self.world.now();
@@ -255,7 +289,9 @@ impl<W: World> Endpoint<W> {
         }
         self.paced = false;
         let mut cut = false;
-        let Some(connection) = &mut self.connection else { return self.open().map(drop) };
+        let Some(connection) = &mut self.connection else {
+            return self.open().map(drop);
+        };
         for _ in 0..times {
             if times > 1 && self.world.limit_reached() {
                 cut = true;
@@ -277,7 +313,13 @@ impl<W: World> Endpoint<W> {
         Ok(())
     }
 
-    async fn serve(&mut self, request: u64, response: u64, times: u64, cursor: &mut Cursor) -> Result<()> {
+    async fn serve(
+        &mut self,
+        request: u64,
+        response: u64,
+        times: u64,
+        cursor: &mut Cursor,
+    ) -> Result<()> {
         for done in 0..times {
             if !self.open()?.await_call(request).await? {
                 return self.stream_ended(cursor);
@@ -323,7 +365,10 @@ impl<W: World> Endpoint<W> {
     // --- connections ---
 
     async fn connect(&mut self) -> Result<()> {
-        let from = self.intended.filter(|_| self.paced).unwrap_or_else(|| self.world.now());
+        let from = self
+            .intended
+            .filter(|_| self.paced)
+            .unwrap_or_else(|| self.world.now());
         self.paced = false;
         self.world.emit(Step::Connect);
         self.connection = Some(self.world.connect().await?);
@@ -358,14 +403,17 @@ impl<W: World> Endpoint<W> {
 
     async fn disconnect(&mut self) -> Result<()> {
         self.note_connection();
-        let Some(connection) = self.connection.take() else { return self.open().map(drop) };
+        let Some(connection) = self.connection.take() else {
+            return self.open().map(drop);
+        };
         self.world.emit(Step::Disconnect);
         let from = self.world.now();
         connection.disconnect().await?;
         self.world.emit(Step::Disconnected);
         if self.measuring() {
             // What lay between the two is no part of either.
-            self.connects.record(self.connecting + self.world.between(from, self.world.now()));
+            self.connects
+                .record(self.connecting + self.world.between(from, self.world.now()));
         }
         Ok(())
     }
@@ -384,7 +432,9 @@ impl<W: World> Endpoint<W> {
 
     /// Keeps what the connection reports before it goes.
     fn note_connection(&mut self) {
-        let Some(connection) = &self.connection else { return };
+        let Some(connection) = &self.connection else {
+            return;
+        };
         let record = &mut self.observation.record;
         if record.settings.is_empty() {
             record.settings = connection.settings();
@@ -402,7 +452,9 @@ impl<W: World> Endpoint<W> {
 
     /// What the connection reports beyond what was counted already.
     fn count_facts(&mut self) {
-        let Some(connection) = &self.connection else { return };
+        let Some(connection) = &self.connection else {
+            return;
+        };
         let record = &mut self.observation.record;
         let facts = connection.facts();
         self.lossy |= lost_any(&facts);
@@ -437,7 +489,11 @@ impl<W: World> Endpoint<W> {
     /// A responder has one where data units lie before the clock: its counts start with those of the initiator.
     async fn start_measurement(&mut self) -> Result<()> {
         self.intended = None;
-        self.counted = self.connection.as_ref().map(Service::facts).unwrap_or_default();
+        self.counted = self
+            .connection
+            .as_ref()
+            .map(Service::facts)
+            .unwrap_or_default();
         if self.task.side == Side::Responder {
             self.heard = None;
             self.own_clock = false;
@@ -456,7 +512,10 @@ impl<W: World> Endpoint<W> {
     fn stop_measurement(&mut self) {
         self.stop();
         if self.unconfirmed && self.task.side == Side::Initiator {
-            self.observation.record.notes.push(record::IN_TRANSIT.into());
+            self.observation
+                .record
+                .notes
+                .push(record::IN_TRANSIT.into());
         }
     }
 
@@ -467,11 +526,17 @@ impl<W: World> Endpoint<W> {
             self.world.start_time_limit();
         }
         self.world.emit(Step::ClockStarts);
-        self.started = Some(Start { at: self.world.now(), processor, transport });
+        self.started = Some(Start {
+            at: self.world.now(),
+            processor,
+            transport,
+        });
     }
 
     fn stop(&mut self) {
-        let Some(start) = self.started.filter(|_| !self.stopped) else { return };
+        let Some(start) = self.started.filter(|_| !self.stopped) else {
+            return;
+        };
         let at = self.world.now();
         let processor = self.world.processor(Step::ClockStops);
         self.stopped = true;
@@ -481,7 +546,9 @@ impl<W: World> Endpoint<W> {
             record.usage = after.usage.since(&before.usage);
             record.cpu = Some((before.core, after.core, before.pinned));
         }
-        record.transport = start.transport.zip(self.connection.as_ref().and_then(Service::transport));
+        record.transport = start
+            .transport
+            .zip(self.connection.as_ref().and_then(Service::transport));
         self.observation.period = Some((self.world.reading(start.at), self.world.reading(at)));
     }
 
@@ -502,7 +569,10 @@ impl<W: World> Endpoint<W> {
     }
 
     async fn pace(&mut self, time: Duration, cursor: &mut Cursor) -> Result<()> {
-        let from = self.intended.or(self.begun()).unwrap_or_else(|| self.world.now());
+        let from = self
+            .intended
+            .or(self.begun())
+            .unwrap_or_else(|| self.world.now());
         let moment = from + time;
         self.intended = Some(moment);
         if !self.world.sleep_until(moment).await? && cursor.cut() {
@@ -510,7 +580,8 @@ impl<W: World> Endpoint<W> {
         }
         self.paced = true;
         if self.measuring() {
-            self.lateness.record(self.world.between(moment, self.world.now()));
+            self.lateness
+                .record(self.world.between(moment, self.world.now()));
         }
         Ok(())
     }
@@ -519,14 +590,16 @@ impl<W: World> Endpoint<W> {
         let Some(begun) = self.begun() else { return };
         let (world, now) = (&self.world, self.world.now());
         let since = |from| world.between(from, now);
-        self.marks.pass(index, now, since(begun), since, || world.times(u64::MAX));
+        self.marks
+            .pass(index, now, since(begun), since, || world.times(u64::MAX));
     }
 
     fn finish(mut self, cursor: &Cursor) -> Observation {
         self.stop();
         self.note_connection();
         let record = &mut self.observation.record;
-        if self.lossy && record.received_units > 0 && program::moves_outside_clock(&self.task.steps) {
+        if self.lossy && record.received_units > 0 && program::moves_outside_clock(&self.task.steps)
+        {
             record.notes.push(record::UNPLACED.into());
         }
         self.observation.calls = self.calls.finish();

@@ -38,21 +38,38 @@ impl Marks {
         times: impl Fn() -> Times,
     ) {
         let marks = self.since_start.len();
-        let Some(mine) = self.since_start.get_mut(mark) else { return };
+        let Some(mine) = self.since_start.get_mut(mark) else {
+            return;
+        };
         mine.record(since);
-        let other = self.last.replace((mark, now)).filter(|(before, _)| *before != mark);
+        let other = self
+            .last
+            .replace((mark, now))
+            .filter(|(before, _)| *before != mark);
         let same = self.passed[mark].replace(now).map(|at| (mark, at));
         for (before, at) in other.into_iter().chain(same) {
-            self.between[before * marks + mark].get_or_insert_with(&times).record(between(at));
+            self.between[before * marks + mark]
+                .get_or_insert_with(&times)
+                .record(between(at));
         }
     }
 
     /// What was recorded, by name: `first`, and `first -> second` between two.
     pub(crate) fn finish(self, names: &[String]) -> Vec<(String, Histogram)> {
-        let pairs = names.iter().flat_map(|from| names.iter().map(move |to| format!("{from} -> {to}")));
-        let between = pairs.zip(self.between).filter_map(|(name, times)| Some((name, times?.finish())));
-        let since = names.iter().cloned().zip(self.since_start.into_iter().map(Times::finish));
-        since.filter(|(_, times)| times.n() > 0).chain(between).collect()
+        let pairs = names
+            .iter()
+            .flat_map(|from| names.iter().map(move |to| format!("{from} -> {to}")));
+        let between = pairs
+            .zip(self.between)
+            .filter_map(|(name, times)| Some((name, times?.finish())));
+        let since = names
+            .iter()
+            .cloned()
+            .zip(self.since_start.into_iter().map(Times::finish));
+        since
+            .filter(|(_, times)| times.n() > 0)
+            .chain(between)
+            .collect()
     }
 }
 
@@ -66,7 +83,13 @@ mod tests {
         marks.make_room(2, || Times::new(8));
         for (mark, at) in [(0, 5), (1, 7), (0, 15), (1, 18), (0, 30)] {
             let now = Instant(at);
-            marks.pass(mark, now, Duration(at), |before| Duration(at - before.0), || Times::new(8));
+            marks.pass(
+                mark,
+                now,
+                Duration(at),
+                |before| Duration(at - before.0),
+                || Times::new(8),
+            );
         }
         let found = marks.finish(&["a".into(), "b".into()]);
         let times = |name: &str| {
@@ -74,7 +97,10 @@ mod tests {
             found.counts.iter().map(|(ns, _)| *ns).collect::<Vec<_>>()
         };
         assert_eq!((times("a"), times("b")), (vec![5, 15, 30], vec![7, 18]));
-        assert_eq!((times("a -> b"), times("b -> a")), (vec![2, 3], vec![8, 12]));
+        assert_eq!(
+            (times("a -> b"), times("b -> a")),
+            (vec![2, 3], vec![8, 12])
+        );
         assert_eq!((times("a -> a"), times("b -> b")), (vec![10, 15], vec![11]));
     }
 }

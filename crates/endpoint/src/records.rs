@@ -20,7 +20,10 @@ pub struct Run<'p> {
 
 /// The records of a run; what was observed comes with the part and the side it belongs to.
 #[must_use]
-pub fn records(run: &Run<'_>, observed: impl IntoIterator<Item = (usize, Side, SideObservation)>) -> Vec<RunRecord> {
+pub fn records(
+    run: &Run<'_>,
+    observed: impl IntoIterator<Item = (usize, Side, SideObservation)>,
+) -> Vec<RunRecord> {
     let mut records: Vec<RunRecord> = (0..)
         .zip(&run.measurement.parts)
         .map(|(part, about)| RunRecord {
@@ -33,7 +36,9 @@ pub fn records(run: &Run<'_>, observed: impl IntoIterator<Item = (usize, Side, S
         })
         .collect();
     for (part, side, observed) in observed {
-        let Some(record) = records.get_mut(part) else { continue };
+        let Some(record) = records.get_mut(part) else {
+            continue;
+        };
         record.limited |= observed.limited;
         record.lateness.merge(&observed.lateness);
         match side {

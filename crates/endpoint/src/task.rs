@@ -32,7 +32,13 @@ pub struct Task {
 impl Task {
     /// The task of one side of a part.
     #[must_use]
-    pub fn new(measurement: &Measurement, part: &Part, side: Side, seed: Seed, reliable: bool) -> Self {
+    pub fn new(
+        measurement: &Measurement,
+        part: &Part,
+        side: Side,
+        seed: Seed,
+        reliable: bool,
+    ) -> Self {
         let (count, time_limit) = if part.background {
             // A load goes on until it is stopped, on the connection it has.
             (Count::Unlimited, None)
@@ -43,7 +49,10 @@ impl Task {
             side,
             steps: part.procedure.walked(side),
             carries_data: part.procedure.carries_data(),
-            data: Data { count, ..part.data.clone() },
+            data: Data {
+                count,
+                ..part.data.clone()
+            },
             seed,
             replicas: part.replicas,
             time_limit,
@@ -55,7 +64,8 @@ impl Task {
     /// The time limit, for a side that begins something by itself; one that only awaits follows the other's.
     #[must_use]
     pub fn own_time_limit(&self) -> Option<Duration> {
-        self.time_limit.filter(|_| program::any(&self.steps, &|call| call.drives() == Some(true)))
+        self.time_limit
+            .filter(|_| program::any(&self.steps, &|call| call.drives() == Some(true)))
     }
 
     /// Whether its program has an operation of that name.

@@ -28,12 +28,22 @@ impl Times {
     pub fn new(expected: u64) -> Self {
         let few = usize::try_from(expected).ok().filter(|n| *n <= EXACT);
         let histogram = if few.is_some() { None } else { histogram() };
-        Self { exact: Vec::with_capacity(few.unwrap_or(0)), histogram, sum: 0, squares: 0.0, min: u64::MAX, max: 0 }
+        Self {
+            exact: Vec::with_capacity(few.unwrap_or(0)),
+            histogram,
+            sum: 0,
+            squares: 0.0,
+            min: u64::MAX,
+            max: 0,
+        }
     }
 
     /// Adds one time.
     #[inline]
-    #[expect(clippy::cast_precision_loss, reason = "squares of ns for a standard deviation")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "squares of ns for a standard deviation"
+    )]
     pub fn record(&mut self, time: Duration) {
         let ns = time.0;
         self.sum += ns;
@@ -63,13 +73,24 @@ impl Times {
     #[must_use]
     pub fn finish(mut self) -> Histogram {
         let counts: Vec<(u64, u64)> = if let Some(histogram) = &self.histogram {
-            histogram.iter_recorded().map(|v| (v.value_iterated_to(), u64::from(v.count_at_value()))).collect()
+            histogram
+                .iter_recorded()
+                .map(|v| (v.value_iterated_to(), u64::from(v.count_at_value())))
+                .collect()
         } else {
             self.exact.sort_unstable();
-            self.exact.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u64)).collect()
+            self.exact
+                .chunk_by(|a, b| a == b)
+                .map(|same| (same[0], same.len() as u64))
+                .collect()
         };
         let min_max = (self.min <= self.max).then_some((self.min, self.max));
-        Histogram { counts, sum: self.sum, squares: self.squares, min_max }
+        Histogram {
+            counts,
+            sum: self.sum,
+            squares: self.squares,
+            min_max,
+        }
     }
 }
 
@@ -108,6 +129,9 @@ mod tests {
         (1..=30_000).for_each(|ns| times.record(Duration(ns)));
         assert_eq!(times.exact.len(), 0);
         let kept = times.finish();
-        assert_eq!((kept.n(), kept.sum, kept.min_max), (30_000, 30_000 * 30_001 / 2, Some((1, 30_000))));
+        assert_eq!(
+            (kept.n(), kept.sum, kept.min_max),
+            (30_000, 30_000 * 30_001 / 2, Some((1, 30_000)))
+        );
     }
 }

@@ -71,16 +71,34 @@ impl Entry {
     }
 }
 
-const fn entry(keyword: &'static str, layer: Layer, data: &'static [&'static str], help: &'static str) -> Entry {
-    Entry { keyword, layer, data, help, fate: None, is_work: false }
+const fn entry(
+    keyword: &'static str,
+    layer: Layer,
+    data: &'static [&'static str],
+    help: &'static str,
+) -> Entry {
+    Entry {
+        keyword,
+        layer,
+        data,
+        help,
+        fate: None,
+        is_work: false,
+    }
 }
 
 const UNIT: &[&str] = &["unit", "stream", "offset", "bytes"];
-const NET: &[&str] = &["unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length"];
-const NET_QUEUED: &[&str] =
-    &["unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length", "queued"];
-const NET_REASON: &[&str] =
-    &["unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length", "reason"];
+const NET: &[&str] = &[
+    "unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length",
+];
+const NET_QUEUED: &[&str] = &[
+    "unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length",
+    "queued",
+];
+const NET_REASON: &[&str] = &[
+    "unit", "stream", "offset", "bytes", "place", "way", "flow", "number", "segments", "length",
+    "reason",
+];
 const INFO: &[&str] = &[
     "interval_ns",
     "stream",
@@ -587,7 +605,9 @@ pub fn find(keyword: &str) -> Option<&'static Entry> {
 pub fn fate(keyword: &str) -> Option<Fate> {
     match find(keyword) {
         Some(entry) => entry.fate,
-        None if is_monitor(keyword) || keyword.ends_with("_START") || keyword.ends_with("_END") => None,
+        None if is_monitor(keyword) || keyword.ends_with("_START") || keyword.ends_with("_END") => {
+            None
+        }
         None if keyword.contains("RETRANS") => Some(Fate::SentAgain),
         None if keyword.contains("FLUSH") => Some(Fate::Flushed),
         None if keyword.contains("DROP") => Some(Fate::Dropped),
@@ -604,7 +624,9 @@ pub fn is_work(keyword: &str) -> bool {
 /// Whether it is a monitor's, of stackline's own or of others: those are known by the program that the first part names.
 #[must_use]
 pub fn is_monitor(keyword: &str) -> bool {
-    const PROGRAMS: [&str; 8] = ["VMSTAT", "NETSTAT", "IOSTAT", "MPSTAT", "SNMP", "CPU", "MEM", "NETIF"];
+    const PROGRAMS: [&str; 8] = [
+        "VMSTAT", "NETSTAT", "IOSTAT", "MPSTAT", "SNMP", "CPU", "MEM", "NETIF",
+    ];
     match find(keyword) {
         Some(entry) => entry.layer == Layer::Monitor,
         None => PROGRAMS.contains(&keyword.split('_').next().unwrap_or_default()),
@@ -621,29 +643,60 @@ mod tests {
         let keywords: BTreeSet<&str> = ENTRIES.iter().map(|entry| entry.keyword).collect();
         assert_eq!(keywords.len(), ENTRIES.len());
         for entry in ENTRIES {
-            assert!(entry.data.len() <= crate::table::FIELDS, "{}", entry.keyword);
-            let path = matches!(entry.layer, Layer::Application | Layer::Socket | Layer::Network | Layer::Display);
-            assert!(!path || UNIT.starts_with(&entry.data[..entry.data.len().min(4)]), "{}", entry.keyword);
+            assert!(
+                entry.data.len() <= crate::table::FIELDS,
+                "{}",
+                entry.keyword
+            );
+            let path = matches!(
+                entry.layer,
+                Layer::Application | Layer::Socket | Layer::Network | Layer::Display
+            );
+            assert!(
+                !path || UNIT.starts_with(&entry.data[..entry.data.len().min(4)]),
+                "{}",
+                entry.keyword
+            );
         }
     }
 
     #[test]
     fn what_became_of_data_is_told_by_the_keyword() {
-        for keyword in ["TCP_RETRANSMIT", "BLAST_RETRANSMIT", "IKP_RETRANSMIT", "QUIC_LOST", "RTP_RETRANSMIT"] {
+        for keyword in [
+            "TCP_RETRANSMIT",
+            "BLAST_RETRANSMIT",
+            "IKP_RETRANSMIT",
+            "QUIC_LOST",
+            "RTP_RETRANSMIT",
+        ] {
             assert_eq!(fate(keyword), Some(Fate::SentAgain), "{keyword}");
         }
         for keyword in ["NET_DROP", "TCP_DROP", "TCP_RCVQ_FULL", "SWITCH_DROPPED"] {
             assert_eq!(fate(keyword), Some(Fate::Dropped), "{keyword}");
         }
-        assert_eq!((fate("APP_LOST"), fate("SERVER_FLUSH")), (Some(Fate::GivenUp), Some(Fate::Flushed)));
-        for keyword in
-            ["EVENTS_LOST", "NETSTAT_TCP", "NETSTAT_RETRANSSEGS", "NET_MARK", "READ", "DROP_TABLE_START", "FLUSH_END"]
-        {
+        assert_eq!(
+            (fate("APP_LOST"), fate("SERVER_FLUSH")),
+            (Some(Fate::GivenUp), Some(Fate::Flushed))
+        );
+        for keyword in [
+            "EVENTS_LOST",
+            "NETSTAT_TCP",
+            "NETSTAT_RETRANSSEGS",
+            "NET_MARK",
+            "READ",
+            "DROP_TABLE_START",
+            "FLUSH_END",
+        ] {
             assert_eq!(fate(keyword), None, "{keyword}");
         }
         // A new row for such a thing needs its fate.
-        for entry in ENTRIES.iter().filter(|entry| entry.keyword != "EVENTS_LOST") {
-            let named = ["_RETRANSMIT", "_DROP", "_LOST"].iter().any(|end| entry.keyword.ends_with(end));
+        for entry in ENTRIES
+            .iter()
+            .filter(|entry| entry.keyword != "EVENTS_LOST")
+        {
+            let named = ["_RETRANSMIT", "_DROP", "_LOST"]
+                .iter()
+                .any(|end| entry.keyword.ends_with(end));
             assert!(!named || entry.fate.is_some(), "{}", entry.keyword);
         }
     }

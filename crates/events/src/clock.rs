@@ -22,7 +22,9 @@ pub fn begin(moment: Instant, ns: u64) -> bool {
 fn origin() -> &'static (Instant, u64) {
     ORIGIN.get_or_init(|| {
         let (before, wall, after) = (Instant::now(), SystemTime::now(), Instant::now());
-        let since = wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        let since = wall
+            .duration_since(UNIX_EPOCH)
+            .map_or(0, |since| since.as_nanos() as u64);
         // The wall was read between the two.
         (before + (after - before) / 2, since)
     })
@@ -57,7 +59,8 @@ pub(crate) fn counts_ticks() -> bool {
     static COUNTS: OnceLock<bool> = OnceLock::new();
     *COUNTS.get_or_init(|| {
         let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        sys::ticks_are_steady() && std::fs::read_to_string(source).is_ok_and(|source| source.trim() == "tsc")
+        sys::ticks_are_steady()
+            && std::fs::read_to_string(source).is_ok_and(|source| source.trim() == "tsc")
     })
 }
 
@@ -87,8 +90,15 @@ struct Line {
 impl Default for Line {
     /// One on which nothing lies.
     fn default() -> Self {
-        let nowhere = |ticks| Anchor { ticks, ns: 0, slope: 0 };
-        Self { from: nowhere(u64::MAX), to: nowhere(0) }
+        let nowhere = |ticks| Anchor {
+            ticks,
+            ns: 0,
+            slope: 0,
+        };
+        Self {
+            from: nowhere(u64::MAX),
+            to: nowhere(0),
+        }
     }
 }
 
@@ -139,7 +149,8 @@ impl Anchors {
     fn add(&mut self, ticks: u64, ns: u64) {
         let slope = match self.kept.back() {
             Some(last) if ticks > last.ticks => {
-                let slope = (u128::from(ns.saturating_sub(last.ns)) << 32) / u128::from(ticks - last.ticks);
+                let slope =
+                    (u128::from(ns.saturating_sub(last.ns)) << 32) / u128::from(ticks - last.ticks);
                 u64::try_from(slope).unwrap_or(u64::MAX)
             }
             // The counter began again, as after a suspend: so does the line through it.
@@ -153,7 +164,10 @@ impl Anchors {
             self.kept[0].slope = slope;
         }
         let anchor = Anchor { ticks, ns, slope };
-        self.newest = self.kept.back().map_or_else(Line::default, |from| Line { from: *from, to: anchor });
+        self.newest = self.kept.back().map_or_else(Line::default, |from| Line {
+            from: *from,
+            to: anchor,
+        });
         self.kept.push_back(anchor);
         if self.kept.len() > KEPT {
             self.kept.pop_front();
@@ -165,13 +179,21 @@ impl Anchors {
     pub(crate) fn ns(&self, ticks: u64) -> u64 {
         let Line { from, to } = &self.newest;
         // Nearly all of them were taken since the last reading but one.
-        if ticks >= from.ticks && ticks <= to.ticks { from.until(to, ticks) } else { self.elsewhere(ticks) }
+        if ticks >= from.ticks && ticks <= to.ticks {
+            from.until(to, ticks)
+        } else {
+            self.elsewhere(ticks)
+        }
     }
 
     fn elsewhere(&self, ticks: u64) -> u64 {
-        let Some(last) = self.kept.back() else { return 0 };
+        let Some(last) = self.kept.back() else {
+            return 0;
+        };
         if ticks > last.ticks {
-            return last.ns.saturating_add(scaled(ticks - last.ticks, last.slope));
+            return last
+                .ns
+                .saturating_add(scaled(ticks - last.ticks, last.slope));
         }
         let mut after = last;
         for anchor in self.kept.iter().rev().skip(1) {
@@ -180,7 +202,9 @@ impl Anchors {
             }
             after = anchor;
         }
-        after.ns.saturating_sub(scaled(after.ticks - ticks, after.slope))
+        after
+            .ns
+            .saturating_sub(scaled(after.ticks - ticks, after.slope))
     }
 }
 
@@ -198,23 +222,44 @@ mod tests {
         let (a, b) = (now_ns(), now_ns());
         assert!(a <= b && a > 1_600_000_000_000_000_000);
         let moment = Instant::now();
-        assert_eq!(monotonic_to_now_ns(5, moment), i128::from(at_ns(moment)) - 5);
+        assert_eq!(
+            monotonic_to_now_ns(5, moment),
+            i128::from(at_ns(moment)) - 5
+        );
     }
 
     fn anchored(readings: &[(u64, u64)]) -> Anchors {
         let mut anchors = Anchors::default();
-        readings.iter().for_each(|(ticks, ns)| anchors.add(*ticks, *ns));
+        readings
+            .iter()
+            .for_each(|(ticks, ns)| anchors.add(*ticks, *ns));
         anchors
     }
 
     #[test]
     fn between_two_readings_time_is_their_line() {
         let anchors = anchored(&[(1000, 500), (3000, 1500), (4000, 1600)]);
-        for (ticks, ns) in [(1000, 500), (2000, 1000), (3000, 1500), (3500, 1550), (4000, 1600)] {
-            assert!(anchors.ns(ticks).abs_diff(ns) <= 1, "{ticks}: {} is not {ns}", anchors.ns(ticks));
+        for (ticks, ns) in [
+            (1000, 500),
+            (2000, 1000),
+            (3000, 1500),
+            (3500, 1550),
+            (4000, 1600),
+        ] {
+            assert!(
+                anchors.ns(ticks).abs_diff(ns) <= 1,
+                "{ticks}: {} is not {ns}",
+                anchors.ns(ticks)
+            );
         }
-        assert!(anchors.ns(5000).abs_diff(1700) <= 1, "beyond the last as before it");
-        assert!(anchors.ns(500).abs_diff(250) <= 1, "before the first as behind it");
+        assert!(
+            anchors.ns(5000).abs_diff(1700) <= 1,
+            "beyond the last as before it"
+        );
+        assert!(
+            anchors.ns(500).abs_diff(250) <= 1,
+            "before the first as behind it"
+        );
         assert_eq!(anchored(&[]).ns(7), 0);
     }
 
@@ -246,12 +291,16 @@ mod tests {
     #[test]
     fn ticks_agree_with_the_clock_within_their_error() {
         if !counts_ticks() {
-            eprintln!("passed over: the counter of this machine is not what its kernel keeps time with");
+            eprintln!(
+                "passed over: the counter of this machine is not what its kernel keeps time with"
+            );
             return;
         }
         let mut anchors = Anchors::default();
         anchors.read();
-        let samples: Vec<(u64, u64, u64)> = (0..10_000).map(|_| (now_ns(), sys::ticks(), now_ns())).collect();
+        let samples: Vec<(u64, u64, u64)> = (0..10_000)
+            .map(|_| (now_ns(), sys::ticks(), now_ns()))
+            .collect();
         anchors.read();
         // Each stamp lies between two readings of the clock, give or take what the anchors may be off.
         let error = anchors.error_ns + 1;

@@ -67,7 +67,9 @@ impl EventLog {
 
     fn write(&mut self, keyword: u32, at_ns: u64, values: &[Value<'_>]) {
         let bytes = &mut self.bytes;
-        words(keyword, at_ns, values, |word| bytes.extend_from_slice(&word.to_le_bytes()));
+        words(keyword, at_ns, values, |word| {
+            bytes.extend_from_slice(&word.to_le_bytes())
+        });
     }
 
     /// Adds whole records as a ring holds them, after turning their ticks into ns; how many.
@@ -100,7 +102,11 @@ impl EventLog {
 
     #[inline]
     fn define(&mut self, id: u32) {
-        if !self.defined.get(id as usize).is_some_and(|defined| *defined) {
+        if !self
+            .defined
+            .get(id as usize)
+            .is_some_and(|defined| *defined)
+        {
             self.write_definition(id);
         }
     }
@@ -108,7 +114,11 @@ impl EventLog {
     #[cold]
     fn write_definition(&mut self, id: u32) {
         let name = keyword::name(id).unwrap_or(UNKNOWN);
-        self.write(DEFINE, 0, &[Value::Number(i64::from(id)), Value::Text(name)]);
+        self.write(
+            DEFINE,
+            0,
+            &[Value::Number(i64::from(id)), Value::Text(name)],
+        );
         if self.defined.len() <= id as usize {
             self.defined.resize(id as usize + 1, false);
         }
@@ -143,7 +153,10 @@ impl EventLog {
     /// An event log in the binary form, from elsewhere; what is no record in it ends it.
     #[must_use]
     pub const fn from_bytes(bytes: Vec<u8>) -> Self {
-        Self { bytes, defined: Vec::new() }
+        Self {
+            bytes,
+            defined: Vec::new(),
+        }
     }
 
     /// Forgets the records, but not which names it has defined.

@@ -22,7 +22,10 @@ pub struct EventLogs {
 
 impl fmt::Debug for EventLogs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EventLogs").field("tapes", &self.tapes).field("fault", &self.fault).finish_non_exhaustive()
+        f.debug_struct("EventLogs")
+            .field("tapes", &self.tapes)
+            .field("fault", &self.fault)
+            .finish_non_exhaustive()
     }
 }
 
@@ -33,13 +36,22 @@ impl EventLogs {
         hosts: impl IntoIterator<Item = String>,
         put: impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static,
     ) -> Self {
-        let tapes = hosts.into_iter().map(|host| (host, EventLog::default())).collect();
-        Self { tapes, put: Box::new(put), fault: None }
+        let tapes = hosts
+            .into_iter()
+            .map(|host| (host, EventLog::default()))
+            .collect();
+        Self {
+            tapes,
+            put: Box::new(put),
+            fault: None,
+        }
     }
 
     /// Adds an event of the host with that number; of a host that is not there nothing is kept.
     pub fn push(&mut self, host: usize, keyword: u32, at_ns: u64, values: &[Value<'_>]) {
-        let Some((name, tape)) = self.tapes.get_mut(host) else { return };
+        let Some((name, tape)) = self.tapes.get_mut(host) else {
+            return;
+        };
         if self.fault.is_some() {
             return;
         }
@@ -53,7 +65,9 @@ impl EventLogs {
     }
 
     fn hand_on(&mut self, host: usize) {
-        let Some((name, tape)) = self.tapes.get_mut(host) else { return };
+        let Some((name, tape)) = self.tapes.get_mut(host) else {
+            return;
+        };
         let tape = std::mem::take(tape);
         if self.fault.is_none() && !tape.bytes().is_empty() {
             self.fault = (self.put)(name, &tape).err();
@@ -80,16 +94,26 @@ impl Kept {
     /// # Errors
     /// Never; what [`EventLogs::new`] wants.
     pub fn put(&self, host: &str, tape: &EventLog) -> Result<(), String> {
-        let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        kept.entry(host.to_owned()).or_default().extend_from_slice(tape.bytes());
+        let mut kept = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        kept.entry(host.to_owned())
+            .or_default()
+            .extend_from_slice(tape.bytes());
         Ok(())
     }
 
     /// What was added so far.
     #[must_use]
     pub fn tapes(&self) -> BTreeMap<String, EventLog> {
-        let kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        kept.iter().map(|(host, bytes)| (host.clone(), EventLog::from_bytes(bytes.clone()))).collect()
+        let kept = self
+            .0
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        kept.iter()
+            .map(|(host, bytes)| (host.clone(), EventLog::from_bytes(bytes.clone())))
+            .collect()
     }
 }
 
@@ -110,16 +134,31 @@ mod tests {
         });
         let keyword = intern("APP_SEND");
         for n in 0..60_000_u64 {
-            tapes.push(usize::from(n % 3 == 0), keyword, n, &[n.into(), "some text".into()]);
+            tapes.push(
+                usize::from(n % 3 == 0),
+                keyword,
+                n,
+                &[n.into(), "some text".into()],
+            );
         }
         tapes.push(7, keyword, 0, &[]);
         tapes.finish().unwrap();
-        assert!(pieces.load(std::sync::atomic::Ordering::Relaxed) > 2, "more than one a host");
+        assert!(
+            pieces.load(std::sync::atomic::Ordering::Relaxed) > 2,
+            "more than one a host"
+        );
         let kept = kept.tapes();
-        let of =
-            |host: &str| kept[host].records().map(|record| (record.host.to_owned(), record.at_ns)).collect::<Vec<_>>();
+        let of = |host: &str| {
+            kept[host]
+                .records()
+                .map(|record| (record.host.to_owned(), record.at_ns))
+                .collect::<Vec<_>>()
+        };
         let expected = |host: &str, which: &dyn Fn(u64) -> bool| {
-            (0..60_000).filter(|n| which(*n)).map(|n| (host.to_owned(), n)).collect::<Vec<_>>()
+            (0..60_000)
+                .filter(|n| which(*n))
+                .map(|n| (host.to_owned(), n))
+                .collect::<Vec<_>>()
         };
         assert_eq!(of("khons"), expected("khons", &|n| n % 3 != 0));
         assert_eq!(of("udjat"), expected("udjat", &|n| n % 3 == 0));

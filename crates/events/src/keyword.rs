@@ -33,7 +33,10 @@ impl Keyword {
     /// One that has no number yet.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        Self { name, id: AtomicU32::new(0) }
+        Self {
+            name,
+            id: AtomicU32::new(0),
+        }
     }
 
     /// Its name.

@@ -87,11 +87,15 @@ fn put(state: u64, keyword: u32, mark: u64, stamp: u64, values: &[Value<'_>]) {
     let values = &values[..values.len().min(event_log::MOST_VALUES)];
     let written = MINE.try_with(|mine| {
         // A signal's handler may have come into the midst of another event.
-        let Ok(mut mine) = mine.try_borrow_mut() else { return false };
+        let Ok(mut mine) = mine.try_borrow_mut() else {
+            return false;
+        };
         if mine.state != state {
             mine.renew(state);
         }
-        let Some(writer) = &mut mine.writer else { return false };
+        let Some(writer) = &mut mine.writer else {
+            return false;
+        };
         writer.put(event_log::words_of(values), |place| {
             place.put(event_log::head(keyword, values) | mark);
             place.put(stamp);
@@ -144,18 +148,27 @@ impl Recorder {
         fork::watch();
         let mut rings = rings();
         if rings.state != 0 {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "this process records events already"));
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "this process records events already",
+            ));
         }
         let stop = Arc::new(AtomicBool::new(false));
         let mut drain = Drain::new(host, Box::new(sink), Arc::clone(&stop));
-        let thread = std::thread::Builder::new().name("events".into()).spawn(move || drain.work())?;
+        let thread = std::thread::Builder::new()
+            .name("events".into())
+            .spawn(move || drain.work())?;
         STRAY.store(0, Ordering::Relaxed);
         rings.recorders += 1;
         rings.state = (rings.recorders << 1) | if clock::counts_ticks() { TICKS } else { 0 };
         rings.reader = Some(thread.thread().clone());
         rings.rings.clear();
         STATE.store(rings.state, Ordering::Release);
-        Ok(Self { stop, thread: Some(thread), process: std::process::id() })
+        Ok(Self {
+            stop,
+            thread: Some(thread),
+            process: std::process::id(),
+        })
     }
 
     /// Ends it, when everything emitted before is with the sink.
@@ -165,7 +178,9 @@ impl Recorder {
     }
 
     fn end(&mut self) -> Totals {
-        let Some(thread) = self.thread.take() else { return Totals::default() };
+        let Some(thread) = self.thread.take() else {
+            return Totals::default();
+        };
         if self.process != std::process::id() {
             // A copy in a process that was forked off: the thread is not here.
             std::mem::forget(thread);
@@ -201,19 +216,33 @@ mod tests {
         assert!(Recorder::start("udjat", Memory::default()).is_err());
         std::thread::scope(|scope| {
             for thread in 0..2 {
-                scope.spawn(move || (0..1000).for_each(|n| event!("APP_SEND", thread, n, "some text")));
+                scope.spawn(move || {
+                    (0..1000).for_each(|n| event!("APP_SEND", thread, n, "some text"))
+                });
             }
         });
         event!("LAST");
         let totals = recorder.stop();
         event!("AFTER");
-        assert_eq!(totals, Totals { recorded: 2001, lost: 0, fault: None, clock_error_ns: totals.clock_error_ns });
+        assert_eq!(
+            totals,
+            Totals {
+                recorded: 2001,
+                lost: 0,
+                fault: None,
+                clock_error_ns: totals.clock_error_ns
+            }
+        );
         let tape = kept.tape();
         let records: Vec<_> = tape.records().collect();
         assert_eq!(records.len(), 2001);
         for thread in 0..2 {
-            let numbers = records.iter().filter(|record| record.values.first() == Some(&Value::Number(thread)));
-            let numbers: Vec<i64> = numbers.filter_map(|record| record.values[1].number()).collect();
+            let numbers = records
+                .iter()
+                .filter(|record| record.values.first() == Some(&Value::Number(thread)));
+            let numbers: Vec<i64> = numbers
+                .filter_map(|record| record.values[1].number())
+                .collect();
             assert_eq!(numbers, (0..1000).collect::<Vec<i64>>());
         }
         assert!(records.iter().all(|record| record.host == "khons"));
@@ -225,6 +254,12 @@ mod tests {
         let recorder = Recorder::start("udjat", kept.clone()).unwrap();
         event!("APP_SEND", 1);
         drop(recorder);
-        assert_eq!(kept.tape().records().map(|record| record.host.to_owned()).collect::<Vec<_>>(), ["udjat"]);
+        assert_eq!(
+            kept.tape()
+                .records()
+                .map(|record| record.host.to_owned())
+                .collect::<Vec<_>>(),
+            ["udjat"]
+        );
     }
 }

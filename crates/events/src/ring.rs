@@ -58,7 +58,12 @@ impl Ring {
         let (begin, end) = self.words.split_at(from);
         let first = &end[..length.min(end.len())];
         let second = &begin[..length - first.len()];
-        into.extend(first.iter().chain(second).map(|word| word.load(Ordering::Relaxed)));
+        into.extend(
+            first
+                .iter()
+                .chain(second)
+                .map(|word| word.load(Ordering::Relaxed)),
+        );
         self.tail.0.store(until, Ordering::Release);
         (until - tail) * 1024 / self.size()
     }
@@ -87,7 +92,11 @@ pub(crate) struct Writer {
 impl Writer {
     /// That of a ring that has no other.
     pub(crate) const fn new(ring: Arc<Ring>) -> Self {
-        Self { ring, head: 0, limit: 0 }
+        Self {
+            ring,
+            head: 0,
+            limit: 0,
+        }
     }
 
     /// Writes a record of `length` words, or counts it as lost. The record puts exactly that many.
@@ -97,7 +106,10 @@ impl Writer {
             return;
         }
         let words = &*self.ring.words;
-        let mut place = Place { words, at: self.head as usize };
+        let mut place = Place {
+            words,
+            at: self.head as usize,
+        };
         record(&mut place);
         debug_assert_eq!(place.at, self.head as usize + length);
         self.head += length as u64;
@@ -119,7 +131,8 @@ impl Writer {
         let room = self.head + length <= self.limit;
         if !room {
             // Nobody else writes it.
-            ring.lost.store(ring.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            ring.lost
+                .store(ring.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
         room
     }
@@ -170,11 +183,17 @@ mod tests {
         for word in 0..3 {
             writer.put(3, |place| (0..3).for_each(|_| place.put(word)));
         }
-        assert_eq!((take(&ring), ring.lost(), ring.lost()), (vec![0, 0, 0, 1, 1, 1], 1, 0));
+        assert_eq!(
+            (take(&ring), ring.lost(), ring.lost()),
+            (vec![0, 0, 0, 1, 1, 1], 1, 0)
+        );
         writer.put(8, |place| (0..8).for_each(|word| place.put(word)));
         assert_eq!(take(&ring), [0, 1, 2, 3, 4, 5, 6, 7]);
         writer.put(9, |_| panic!("it can never fit"));
-        assert_eq!((take(&ring), ring.lost(), ring.is_closed()), (Vec::new(), 1, false));
+        assert_eq!(
+            (take(&ring), ring.lost(), ring.is_closed()),
+            (Vec::new(), 1, false)
+        );
         drop(writer);
         assert!(ring.is_closed());
     }

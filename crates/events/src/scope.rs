@@ -17,7 +17,10 @@ struct Half {
 
 impl Half {
     const fn none() -> Self {
-        Self { stream: Cell::new(None), at: Cell::new(None) }
+        Self {
+            stream: Cell::new(None),
+            at: Cell::new(None),
+        }
     }
 
     fn pass(&self, bytes: u64) {
@@ -62,8 +65,16 @@ impl Scope {
     /// The events of a call that gave datagrams, for the unit that came.
     fn tell(&self, unit: Option<i64>) {
         let Some(gave) = self.gave.take() else { return };
-        for (keyword, at_ns, bytes) in [(&RECEIVE, gave.began_ns, gave.room), (&RECEIVED, gave.ended_ns, gave.bytes)] {
-            let values = [unit.into(), self.into.stream.get().into(), Value::Absent, (bytes as u64).into()];
+        for (keyword, at_ns, bytes) in [
+            (&RECEIVE, gave.began_ns, gave.room),
+            (&RECEIVED, gave.ended_ns, gave.bytes),
+        ] {
+            let values = [
+                unit.into(),
+                self.into.stream.get().into(),
+                Value::Absent,
+                (bytes as u64).into(),
+            ];
             recorder::emit_at(keyword.id(), at_ns, &values);
         }
     }
@@ -86,7 +97,8 @@ thread_local! {
 pub fn exchange(kept: &mut Kept) {
     if on() {
         SCOPE.with(|scope| {
-            let half = |half: &Half, (stream, at)| (half.stream.replace(stream), half.at.replace(at));
+            let half =
+                |half: &Half, (stream, at)| (half.stream.replace(stream), half.at.replace(at));
             *kept = Kept {
                 unit: scope.unit.replace(kept.unit),
                 out: half(&scope.out, kept.out),
@@ -179,7 +191,11 @@ pub fn received(bytes: usize) {
 /// Those of the call.
 #[inline]
 pub fn sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
-    if on() { told_sending(bytes, call) } else { call() }
+    if on() {
+        told_sending(bytes, call)
+    } else {
+        call()
+    }
 }
 
 fn told_sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
@@ -202,18 +218,31 @@ fn told_sending<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Res
 /// Those of the call.
 #[inline]
 pub fn receiving<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
-    if on() { told_receiving(bytes, call) } else { call() }
+    if on() {
+        told_receiving(bytes, call)
+    } else {
+        call()
+    }
 }
 
 fn told_receiving<E>(bytes: usize, call: impl FnOnce() -> Result<usize, E>) -> Result<usize, E> {
     SCOPE.with(|scope| {
-        let known = (scope.unit.get(), scope.into.stream.get(), scope.into.at.get());
+        let known = (
+            scope.unit.get(),
+            scope.into.stream.get(),
+            scope.into.at.get(),
+        );
         if known.2.is_none() {
             let began_ns = clock::now_ns();
             let result = call();
             if let Ok(received) = &result {
                 scope.tell(None);
-                let gave = Gave { began_ns, ended_ns: clock::now_ns(), room: bytes, bytes: *received };
+                let gave = Gave {
+                    began_ns,
+                    ended_ns: clock::now_ns(),
+                    room: bytes,
+                    bytes: *received,
+                };
                 scope.gave.set(Some(gave));
             }
             return result;

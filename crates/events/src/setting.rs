@@ -33,7 +33,10 @@ impl Setting {
             None if text == "off" || text.is_empty() => Ok(Self::Off),
             Some(("file", to)) if !to.is_empty() => Ok(Self::EventLog(path(to))),
             Some(("text", to)) if !to.is_empty() => Ok(Self::Text(path(to))),
-            _ => Err(format!("`{}` is nowhere for events; hint: file:PATH, text:PATH or off", text.escape_debug())),
+            _ => Err(format!(
+                "`{}` is nowhere for events; hint: file:PATH, text:PATH or off",
+                text.escape_debug()
+            )),
         }
     }
 
@@ -53,10 +56,15 @@ impl Recorder {
     /// When the variable makes no sense, the file cannot be written, or this process records already.
     pub fn from_env() -> io::Result<Option<Self>> {
         let about = |error: io::Error| io::Error::new(error.kind(), format!("{VARIABLE}: {error}"));
-        let Some(text) = std::env::var_os(VARIABLE) else { return Ok(None) };
+        let Some(text) = std::env::var_os(VARIABLE) else {
+            return Ok(None);
+        };
         let setting = Setting::parse(&text.to_string_lossy(), std::process::id());
-        let setting = setting.map_err(|cause| about(io::Error::new(io::ErrorKind::InvalidInput, cause)))?;
-        let Some(sink) = setting.sink().map_err(about)? else { return Ok(None) };
+        let setting =
+            setting.map_err(|cause| about(io::Error::new(io::ErrorKind::InvalidInput, cause)))?;
+        let Some(sink) = setting.sink().map_err(about)? else {
+            return Ok(None);
+        };
         Self::start(&host(), sink).map(Some)
     }
 }
@@ -66,7 +74,11 @@ impl Recorder {
 pub fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
-    if name.is_empty() { "localhost".into() } else { name.into() }
+    if name.is_empty() {
+        "localhost".into()
+    } else {
+        name.into()
+    }
 }
 
 #[cfg(test)]
@@ -78,7 +90,10 @@ mod tests {
         let read = |text| Setting::parse(text, 17);
         assert_eq!(read("off"), Ok(Setting::Off));
         assert_eq!(read(""), Ok(Setting::Off));
-        assert_eq!(read("file:/a b/c-%p.tape"), Ok(Setting::EventLog("/a b/c-17.tape".into())));
+        assert_eq!(
+            read("file:/a b/c-%p.tape"),
+            Ok(Setting::EventLog("/a b/c-17.tape".into()))
+        );
         assert_eq!(read("text:C:x"), Ok(Setting::Text("C:x".into())));
         for wrong in ["on", "file:", "text:", "tcp:1", "file"] {
             assert!(read(wrong).unwrap_err().contains("hint: "), "{wrong}");

@@ -38,7 +38,10 @@ impl Memory {
 
 impl Sink for Memory {
     fn take(&mut self, tape: &EventLog) -> io::Result<()> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(tape.bytes());
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend_from_slice(tape.bytes());
         Ok(())
     }
 }

@@ -47,11 +47,19 @@ impl Whole {
     fn open(path: &Path) -> io::Result<Self> {
         // Held, so that a fork finds either no file or one on the list.
         let mut open = held();
-        let mut file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .open(path)?;
         lock(&file)?;
         let length = file.seek(SeekFrom::End(0))?;
         open.push(file.as_raw_fd());
-        Ok(Self { file, length, process: std::process::id() })
+        Ok(Self {
+            file,
+            length,
+            process: std::process::id(),
+        })
     }
 
     fn cut(&mut self, length: u64) -> io::Result<()> {
@@ -119,7 +127,12 @@ impl EventLogFile {
             file.file.rewind()?;
             match event_log::whole(&file.file)? {
                 Some(whole) => file.cut(whole)?,
-                None => return Err(io::Error::new(io::ErrorKind::InvalidData, "there is a file that holds no events")),
+                None => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "there is a file that holds no events",
+                    ));
+                }
             }
         }
         Ok(Self(file))
@@ -157,7 +170,12 @@ impl TextFile {
                 file.add(b"\n")?;
             }
         }
-        Ok(Self { file, batch: Vec::new(), lines: text::Lines::default(), names: event_log::Names::default() })
+        Ok(Self {
+            file,
+            batch: Vec::new(),
+            lines: text::Lines::default(),
+            names: event_log::Names::default(),
+        })
     }
 }
 
@@ -165,7 +183,9 @@ impl Sink for TextFile {
     fn take(&mut self, tape: &EventLog) -> io::Result<()> {
         let (batch, lines) = (&mut self.batch, &mut self.lines);
         batch.clear();
-        tape.each(&mut self.names, |keyword, host, at_ns, values| lines.write(batch, keyword, host, at_ns, values));
+        tape.each(&mut self.names, |keyword, host, at_ns, values| {
+            lines.write(batch, keyword, host, at_ns, values)
+        });
         self.file.add(batch)
     }
 }

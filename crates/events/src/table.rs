@@ -55,7 +55,9 @@ impl Hasher for Fold {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks();
-        words.iter().for_each(|word| self.fold(u64::from_le_bytes(*word)));
+        words
+            .iter()
+            .for_each(|word| self.fold(u64::from_le_bytes(*word)));
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
         self.fold(u64::from_le_bytes(last));
@@ -154,7 +156,10 @@ impl Column {
     #[inline]
     #[must_use]
     pub fn text(&self, row: usize) -> Option<u32> {
-        self.texts.get(row).copied().filter(|text| *text < Self::ABSENT)
+        self.texts
+            .get(row)
+            .copied()
+            .filter(|text| *text < Self::ABSENT)
     }
 }
 
@@ -198,7 +203,10 @@ impl Table {
         }
         if !more.is_empty() {
             let fields: Vec<String> = more.iter().map(ToString::to_string).collect();
-            let fields: Vec<_> = fields.iter().map(|field| crate::text::escaped(field)).collect();
+            let fields: Vec<_> = fields
+                .iter()
+                .map(|field| crate::text::escaped(field))
+                .collect();
             self.more.push((row as u32, fields.join("; ")));
         }
     }
@@ -211,9 +219,10 @@ impl Table {
 
     /// Adds everything on an event log.
     pub fn push_tape(&mut self, tape: &EventLog) {
-        tape.each(&mut event_log::Names::default(), |keyword, host, at_ns, values| {
-            self.push(keyword, host, at_ns, values)
-        });
+        tape.each(
+            &mut event_log::Names::default(),
+            |keyword, host, at_ns, values| self.push(keyword, host, at_ns, values),
+        );
     }
 
     /// Adds all events of another table.
@@ -235,25 +244,44 @@ impl Table {
             *known
         };
         self.at_ns.extend(rows.clone().map(|row| other.at_ns[row]));
-        self.keyword.extend(rows.clone().map(|row| here(other.keyword[row])));
-        self.host.extend(rows.clone().map(|row| here(other.host[row])));
+        self.keyword
+            .extend(rows.clone().map(|row| here(other.keyword[row])));
+        self.host
+            .extend(rows.clone().map(|row| here(other.host[row])));
         if self.data.len() < other.data.len() {
             self.data.resize(other.data.len(), Column::default());
         }
-        for (to, from) in self.data.iter_mut().zip(&other.data).filter(|(_, from)| !from.texts.is_empty()) {
+        for (to, from) in self
+            .data
+            .iter_mut()
+            .zip(&other.data)
+            .filter(|(_, from)| !from.texts.is_empty())
+        {
             to.numbers.resize(begin, 0);
             to.texts.resize(begin, Column::ABSENT);
-            to.numbers.extend(rows.clone().map(|row| from.numbers.get(row).copied().unwrap_or(0)));
-            to.texts.extend(rows.clone().map(|row| match from.texts.get(row) {
-                Some(text) if *text < Column::ABSENT => here(*text),
-                Some(kind) => *kind,
-                None => Column::ABSENT,
-            }));
+            to.numbers.extend(
+                rows.clone()
+                    .map(|row| from.numbers.get(row).copied().unwrap_or(0)),
+            );
+            to.texts
+                .extend(rows.clone().map(|row| match from.texts.get(row) {
+                    Some(text) if *text < Column::ABSENT => here(*text),
+                    Some(kind) => *kind,
+                    None => Column::ABSENT,
+                }));
         }
         if !other.more.is_empty() {
-            let find = |row: usize| other.more.binary_search_by_key(&(row as u32), |(row, _)| *row).ok();
-            let more = rows.enumerate().filter_map(|(at, row)| Some((at, find(row)?)));
-            self.more.extend(more.map(|(at, found)| ((begin + at) as u32, other.more[found].1.clone())));
+            let find = |row: usize| {
+                other
+                    .more
+                    .binary_search_by_key(&(row as u32), |(row, _)| *row)
+                    .ok()
+            };
+            let more = rows
+                .enumerate()
+                .filter_map(|(at, row)| Some((at, find(row)?)));
+            self.more
+                .extend(more.map(|(at, found)| ((begin + at) as u32, other.more[found].1.clone())));
         }
     }
 
@@ -297,7 +325,9 @@ impl Table {
     /// A data field of an event, from 0.
     #[must_use]
     pub fn value(&self, row: usize, field: usize) -> Value<'_> {
-        let Some(column) = self.data.get(field) else { return Value::Absent };
+        let Some(column) = self.data.get(field) else {
+            return Value::Absent;
+        };
         match (column.number(row), column.text(row)) {
             (Some(number), _) => Value::Number(number),
             (None, Some(text)) => Value::Text(self.names.text(text)),
@@ -322,17 +352,34 @@ impl Table {
     /// One event in the text form. Absent fields at its end are left out.
     #[must_use]
     pub fn event(&self, row: usize) -> Event {
-        let mut data: Vec<String> = (0..self.data.len()).map(|field| self.value(row, field).to_string()).collect();
-        let more = self.more.binary_search_by_key(&(row as u32), |(row, _)| *row).ok();
+        let mut data: Vec<String> = (0..self.data.len())
+            .map(|field| self.value(row, field).to_string())
+            .collect();
+        let more = self
+            .more
+            .binary_search_by_key(&(row as u32), |(row, _)| *row)
+            .ok();
         match more {
             Some(index) => {
-                let fields = self.more[index].1.split("; ").map(|field| crate::text::plain(field).into_owned());
+                let fields = self.more[index]
+                    .1
+                    .split("; ")
+                    .map(|field| crate::text::plain(field).into_owned());
                 data.resize(FIELDS, String::new());
                 data.extend(fields);
             }
-            None => data.truncate(data.iter().rposition(|field| !field.is_empty()).map_or(0, |last| last + 1)),
+            None => data.truncate(
+                data.iter()
+                    .rposition(|field| !field.is_empty())
+                    .map_or(0, |last| last + 1),
+            ),
         }
-        Event { keyword: self.keyword(row).to_owned(), host: self.host(row).to_owned(), at_ns: self.at_ns[row], data }
+        Event {
+            keyword: self.keyword(row).to_owned(),
+            host: self.host(row).to_owned(),
+            at_ns: self.at_ns[row],
+            data,
+        }
     }
 }
 
@@ -346,8 +393,18 @@ mod tests {
         let mut table = Table::default();
         table.push("A", "khons", 2, &[Value::Number(7), Value::Text("x")]);
         table.push("B", "khons", 1, &[]);
-        assert_eq!((table.data[0].texts.len(), table.number(0, 0), table.number(1, 0)), (1, Some(7), None));
-        assert_eq!((table.value(0, 1), table.value(0, 9)), (Value::Text("x"), Value::Absent));
+        assert_eq!(
+            (
+                table.data[0].texts.len(),
+                table.number(0, 0),
+                table.number(1, 0)
+            ),
+            (1, Some(7), None)
+        );
+        assert_eq!(
+            (table.value(0, 1), table.value(0, 9)),
+            (Value::Text("x"), Value::Absent)
+        );
         assert_eq!(table.by_time(), [1, 0]);
     }
 

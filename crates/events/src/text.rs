@@ -54,21 +54,38 @@ impl Event {
     /// What is wrong with it.
     pub fn parse(line: &str) -> Result<Self, Wrong> {
         let line = line.trim_matches(BLANK);
-        let mut fields =
-            line.strip_suffix(';').unwrap_or(line).split(';').map(|field| field.trim_matches(BLANK)).peekable();
+        let mut fields = line
+            .strip_suffix(';')
+            .unwrap_or(line)
+            .split(';')
+            .map(|field| field.trim_matches(BLANK))
+            .peekable();
         let mut next = |what: &'static str| match fields.next() {
             Some(field) if !field.is_empty() => Ok(field),
             Some(_) if fields.peek().is_some() => Err(Wrong::Empty(what)),
             _ => Err(Wrong::Short(what)),
         };
-        let (keyword, host) = (plain(next("keyword")?).into_owned(), plain(next("host")?).into_owned());
-        let (seconds, nanos) = (number(next("number of seconds")?)?, number(next("number of nanoseconds")?)?);
+        let (keyword, host) = (
+            plain(next("keyword")?).into_owned(),
+            plain(next("host")?).into_owned(),
+        );
+        let (seconds, nanos) = (
+            number(next("number of seconds")?)?,
+            number(next("number of nanoseconds")?)?,
+        );
         if nanos >= NANOS {
             return Err(Wrong::Nanoseconds(nanos));
         }
-        let at_ns = seconds.checked_mul(NANOS).and_then(|whole| whole.checked_add(nanos));
+        let at_ns = seconds
+            .checked_mul(NANOS)
+            .and_then(|whole| whole.checked_add(nanos));
         let at_ns = at_ns.ok_or(Wrong::Seconds(seconds))?;
-        Ok(Self { keyword, host, at_ns, data: fields.map(|field| plain(field).into_owned()).collect() })
+        Ok(Self {
+            keyword,
+            host,
+            at_ns,
+            data: fields.map(|field| plain(field).into_owned()).collect(),
+        })
     }
 }
 
@@ -91,9 +108,16 @@ impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Short(what) | Self::Empty(what) => {
-                write!(f, "there is no {what}; expected `KEYWORD; host; seconds; nanoseconds; data; ...`")
+                write!(
+                    f,
+                    "there is no {what}; expected `KEYWORD; host; seconds; nanoseconds; data; ...`"
+                )
             }
-            Self::Number(text) => write!(f, "`{}` is not a whole number that fits", text.escape_debug()),
+            Self::Number(text) => write!(
+                f,
+                "`{}` is not a whole number that fits",
+                text.escape_debug()
+            ),
             Self::Nanoseconds(nanos) => write!(f, "{nanos} ns are a second or more"),
             Self::Seconds(seconds) => write!(f, "{seconds} s are more than 584 years"),
         }
@@ -109,10 +133,22 @@ impl fmt::Display for Event {
             Some(rest) => Cow::Owned(format!("%23{}", escaped(rest))),
             None => escaped(&self.keyword),
         };
-        write!(f, "{keyword}; {}; {}; {}", escaped(&self.host), self.at_ns / NANOS, self.at_ns % NANOS)?;
-        self.data.iter().try_for_each(|field| write!(f, "; {}", escaped(field)))?;
+        write!(
+            f,
+            "{keyword}; {}; {}; {}",
+            escaped(&self.host),
+            self.at_ns / NANOS,
+            self.at_ns % NANOS
+        )?;
+        self.data
+            .iter()
+            .try_for_each(|field| write!(f, "; {}", escaped(field)))?;
         // An empty last field would be taken for the end of the one before.
-        if self.data.last().is_some_and(String::is_empty) { f.write_str(";") } else { Ok(()) }
+        if self.data.last().is_some_and(String::is_empty) {
+            f.write_str(";")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -139,10 +175,16 @@ pub fn escaped(field: &str) -> Cow<'_, str> {
     }
     let mut text = String::with_capacity(field.len() + 8);
     let last = field.len();
-    let (begin, end) = (last - field.trim_start_matches(BLANK).len(), field.trim_end_matches(BLANK).len());
+    let (begin, end) = (
+        last - field.trim_start_matches(BLANK).len(),
+        field.trim_end_matches(BLANK).len(),
+    );
     for (at, c) in field.char_indices() {
         let blank = BLANK.contains(&c) && (at < begin || at >= end);
-        let code = c == ';' || c.is_ascii_control() || blank || (c == '%' && decoded(&field[at..]).is_some());
+        let code = c == ';'
+            || c.is_ascii_control()
+            || blank
+            || (c == '%' && decoded(&field[at..]).is_some());
         if code {
             text.push_str(&format!("%{:02X}", u32::from(c)));
         } else {
@@ -171,7 +213,10 @@ pub fn plain(field: &str) -> Cow<'_, str> {
 /// The character behind `%` and two digits at the beginning of a text, when it is one that is written so.
 fn decoded(text: &str) -> Option<char> {
     let digits = text.strip_prefix('%')?.get(..2)?;
-    if !digits.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte)) {
+    if !digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte))
+    {
         return None;
     }
     let c = char::from(u8::from_str_radix(digits, 16).ok()?);
@@ -197,7 +242,11 @@ pub struct Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, line {}, is not an event: {}", self.name, self.line, self.cause)
+        write!(
+            f,
+            "{}, line {}, is not an event: {}",
+            self.name, self.line, self.cause
+        )
     }
 }
 
@@ -216,11 +265,20 @@ pub struct Events<R> {
 impl<R: BufRead> Events<R> {
     /// Reads that; `name` is what mistakes call it.
     pub fn new(from: R, name: &str) -> Self {
-        Self { from, name: name.to_owned(), line: 0, ended: false }
+        Self {
+            from,
+            name: name.to_owned(),
+            line: 0,
+            ended: false,
+        }
     }
 
     fn mistake(&self, cause: impl fmt::Display) -> Mistake {
-        Mistake { name: self.name.clone(), line: self.line, cause: cause.to_string() }
+        Mistake {
+            name: self.name.clone(),
+            line: self.line,
+            cause: cause.to_string(),
+        }
     }
 
     fn event(&self, bytes: &[u8]) -> Option<Result<Event, Mistake>> {

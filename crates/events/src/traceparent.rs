@@ -38,7 +38,15 @@ impl Traceparent {
     /// Of a trace and of one request in it, both not 0, without flags.
     #[must_use]
     pub const fn new(trace: u128, parent: u64) -> Option<Self> {
-        if trace == 0 || parent == 0 { None } else { Some(Self { trace, parent, flags: 0 }) }
+        if trace == 0 || parent == 0 {
+            None
+        } else {
+            Some(Self {
+                trace,
+                parent,
+                flags: 0,
+            })
+        }
     }
 
     /// The `trace-id`.
@@ -62,7 +70,11 @@ impl Traceparent {
     /// The same trace, another request, when this end calls in its turn. None for 0.
     #[must_use]
     pub const fn child(self, parent: u64) -> Option<Self> {
-        if parent == 0 { None } else { Some(Self { parent, ..self }) }
+        if parent == 0 {
+            None
+        } else {
+            Some(Self { parent, ..self })
+        }
     }
 
     /// The `unit` of this request's events: the last eight bytes of `trace-id`, exclusive or with `parent-id`, without the
@@ -76,7 +88,13 @@ impl Traceparent {
 impl fmt::Display for Traceparent {
     /// Always version 00, with the flag of that version, as section 4.3 requires.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "00-{:032x}-{:016x}-{:02x}", self.trace, self.parent, self.flags & 1)
+        write!(
+            f,
+            "00-{:032x}-{:016x}-{:02x}",
+            self.trace,
+            self.parent,
+            self.flags & 1
+        )
     }
 }
 
@@ -108,7 +126,10 @@ fn read(text: &str) -> Option<Traceparent> {
         return None;
     }
     let found = Traceparent::new(number(&known[3..35])?, number(&known[36..52])? as u64)?;
-    Some(Traceparent { flags: number(&known[53..])? as u8, ..found })
+    Some(Traceparent {
+        flags: number(&known[53..])? as u8,
+        ..found
+    })
 }
 
 /// Hexadecimal digits, small letters only.
@@ -134,11 +155,24 @@ mod tests {
     fn the_printed_one() {
         let read: Traceparent = PRINTED.parse().unwrap();
         assert_eq!(read.trace(), 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
-        assert_eq!((read.parent(), read.sampled()), (0xb7ad_6b71_6920_3331, true));
+        assert_eq!(
+            (read.parent(), read.sampled()),
+            (0xb7ad_6b71_6920_3331, true)
+        );
         assert_eq!(read.to_string(), PRINTED);
         assert_eq!(read.unit(), 0x33e5_8050_75a0_02ad);
-        assert_eq!(read.child(7).unwrap().to_string(), "00-0af7651916cd43dd8448eb211c80319c-0000000000000007-01");
-        assert_eq!((read.child(0), Traceparent::new(0, 1), Traceparent::new(1, 0)), (None, None, None));
+        assert_eq!(
+            read.child(7).unwrap().to_string(),
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000007-01"
+        );
+        assert_eq!(
+            (
+                read.child(0),
+                Traceparent::new(0, 1),
+                Traceparent::new(1, 0)
+            ),
+            (None, None, None)
+        );
     }
 
     #[test]
@@ -146,9 +180,15 @@ mod tests {
         let read = |text: &str| text.parse::<Traceparent>().ok();
         let known = read(PRINTED);
         assert_eq!(read(&PRINTED.replacen("00", "cc", 1)), known);
-        assert_eq!(read(&format!("{}-what-will-be", PRINTED.replacen("00", "cc", 1))), known);
+        assert_eq!(
+            read(&format!("{}-what-will-be", PRINTED.replacen("00", "cc", 1))),
+            known
+        );
         assert_eq!(read(&format!(" {PRINTED}\t")), known);
-        assert_eq!(read(&PRINTED.replace("-01", "-ff")).map(|read| read.to_string()), Some(PRINTED.to_owned()));
+        assert_eq!(
+            read(&PRINTED.replace("-01", "-ff")).map(|read| read.to_string()),
+            Some(PRINTED.to_owned())
+        );
         for wrong in [
             PRINTED.replacen("00", "ff", 1),
             format!("{PRINTED}-more"),

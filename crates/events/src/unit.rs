@@ -35,7 +35,11 @@ pub const fn connection(flow: u32, number: u64) -> i64 {
 /// The flow and the number behind an id, and whether it is a connection.
 #[must_use]
 pub const fn parts(id: i64) -> (u32, u64, bool) {
-    ((id >> (NUMBER + 1)) as u32 & LAST_FLOW, (id & (CONNECTION - 1)) as u64, id & CONNECTION != 0)
+    (
+        (id >> (NUMBER + 1)) as u32 & LAST_FLOW,
+        (id & (CONNECTION - 1)) as u64,
+        id & CONNECTION != 0,
+    )
 }
 
 /// The id of one direction of a flow.
@@ -47,7 +51,14 @@ pub const fn stream(flow: u32, direction: Direction) -> i64 {
 /// The flow and direction behind a stream's id.
 #[must_use]
 pub const fn stream_parts(stream: i64) -> (u32, Direction) {
-    ((stream >> 1) as u32, if stream & 1 == 0 { Direction::There } else { Direction::Back })
+    (
+        (stream >> 1) as u32,
+        if stream & 1 == 0 {
+            Direction::There
+        } else {
+            Direction::Back
+        },
+    )
 }
 
 /// Numbers the units of a flow as both of its ends count them, over all its connections.
@@ -66,7 +77,12 @@ impl Numbering {
     /// At the beginning; `both_ways`: whether units begin at either end.
     #[must_use]
     pub const fn new(flow: u32, both_ways: bool) -> Self {
-        Self { flow, both_ways, next: [0; 2], connections: 0 }
+        Self {
+            flow,
+            both_ways,
+            next: [0; 2],
+            connections: 0,
+        }
     }
 
     /// The id of one direction of the flow.
@@ -84,7 +100,14 @@ impl Numbering {
     /// The id of the `number`-th unit of a direction.
     #[must_use]
     pub const fn id(&self, way: Direction, number: u64) -> i64 {
-        unit(self.flow, if self.both_ways { number << 1 | way as u64 } else { number })
+        unit(
+            self.flow,
+            if self.both_ways {
+                number << 1 | way as u64
+            } else {
+                number
+            },
+        )
     }
 
     /// Goes on to the unit of that number; those before it that were not met were lost, or come later.
@@ -123,10 +146,16 @@ mod tests {
         assert!(!there.contains(&back));
         assert_eq!(one.connect(), other.connect());
         let mut plain = Numbering::new(7, false);
-        assert_eq!((plain.next(There), plain.next(There)), (unit(7, 0), unit(7, 1)));
+        assert_eq!(
+            (plain.next(There), plain.next(There)),
+            (unit(7, 0), unit(7, 1))
+        );
         plain.go_on(There, 6);
         plain.go_on(There, 5);
-        assert_eq!((plain.count(There), plain.id(There, 5), plain.next(There)), (6, unit(7, 5), unit(7, 6)));
+        assert_eq!(
+            (plain.count(There), plain.id(There, 5), plain.next(There)),
+            (6, unit(7, 5), unit(7, 6))
+        );
     }
 
     #[test]
@@ -136,6 +165,9 @@ mod tests {
             assert_eq!(parts(connection(flow, number)), (flow, number, true));
             assert!(unit(flow, number) >= 0 && connection(flow, number) >= 0);
         }
-        assert_eq!(stream_parts(stream(9, Direction::Back)), (9, Direction::Back));
+        assert_eq!(
+            stream_parts(stream(9, Direction::Back)),
+            (9, Direction::Back)
+        );
     }
 }

@@ -34,13 +34,21 @@ impl<'t> Value<'t> {
     /// The number, where it is one.
     #[must_use]
     pub const fn number(self) -> Option<i64> {
-        if let Self::Number(number) = self { Some(number) } else { None }
+        if let Self::Number(number) = self {
+            Some(number)
+        } else {
+            None
+        }
     }
 
     /// The text, where it is one.
     #[must_use]
     pub const fn text(self) -> Option<&'t str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
+        if let Self::Text(text) = self {
+            Some(text)
+        } else {
+            None
+        }
     }
 }
 
@@ -137,12 +145,25 @@ mod tests {
 
     #[test]
     fn only_the_usual_digits_are_a_number() {
-        for (field, number) in
-            [("0", 0), ("-7", -7), ("9223372036854775807", i64::MAX), ("-9223372036854775808", i64::MIN)]
-        {
+        for (field, number) in [
+            ("0", 0),
+            ("-7", -7),
+            ("9223372036854775807", i64::MAX),
+            ("-9223372036854775808", i64::MIN),
+        ] {
             assert_eq!(Value::of(field), Value::Number(number));
         }
-        for field in ["-0", "007", "+1", "1.5", "1e3", "9223372036854775808", "0x1f", "-", " 1"] {
+        for field in [
+            "-0",
+            "007",
+            "+1",
+            "1.5",
+            "1e3",
+            "9223372036854775808",
+            "0x1f",
+            "-",
+            " 1",
+        ] {
             assert_eq!(Value::of(field), Value::Text(field));
         }
     }

@@ -1,6 +1,10 @@
 //! A process that forks while it records and while its threads hold locks: the other one records nothing, ends, and can start
 //! a recorder of its own.
-#![allow(unsafe_code, clippy::unwrap_used, reason = "forking has no safe form; helpers of a test may fail it")]
+#![allow(
+    unsafe_code,
+    clippy::unwrap_used,
+    reason = "forking has no safe form; helpers of a test may fail it"
+)]
 
 use stackline_events::{EventLogFile, Memory, Recorder, event, recorder};
 use std::io::{Read, pipe};
@@ -24,14 +28,20 @@ fn other(inherited: Recorder) -> i32 {
     event!("APP_SEND", 2);
     drop(inherited);
     let kept = Memory::default();
-    let Ok(own) = Recorder::start("udjat", kept.clone()) else { return 2 };
+    let Ok(own) = Recorder::start("udjat", kept.clone()) else {
+        return 2;
+    };
     event!("APP_SEND", 3);
     let thread = std::thread::spawn(|| event!("APP_OF_ANOTHER_THREAD", 4));
     if thread.join().is_err() || own.stop().recorded != 2 {
         return 3;
     }
     let tape = kept.tape();
-    if tape.records().any(|record| record.host != "udjat") { 4 } else { 0 }
+    if tape.records().any(|record| record.host != "udjat") {
+        4
+    } else {
+        0
+    }
 }
 
 #[test]
@@ -71,7 +81,8 @@ fn a_fork_records_nothing_until_it_starts_itself() {
 /// Descriptors of this process that lead to a file.
 fn copies(path: &Path) -> i32 {
     let open = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
-    open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path)).count() as i32
+    open.filter(|entry| std::fs::read_link(entry.path()).is_ok_and(|target| target == path))
+        .count() as i32
 }
 
 #[test]

@@ -20,10 +20,19 @@ fn layer(layer: Layer) -> &'static str {
 }
 
 fn table() -> String {
-    let mut table = String::from("| keyword | from | data | what happened |\n| --- | --- | --- | --- |\n");
+    let mut table =
+        String::from("| keyword | from | data | what happened |\n| --- | --- | --- | --- |\n");
     for entry in ENTRIES {
-        let (keyword, from, help) = (entry.keyword, layer(entry.layer), entry.help.replace('|', "\\|"));
-        let _ = writeln!(table, "| `{keyword}` | {from} | {} | {help} |", entry.data.join("; "));
+        let (keyword, from, help) = (
+            entry.keyword,
+            layer(entry.layer),
+            entry.help.replace('|', "\\|"),
+        );
+        let _ = writeln!(
+            table,
+            "| `{keyword}` | {from} | {} | {help} |",
+            entry.data.join("; ")
+        );
     }
     table
 }

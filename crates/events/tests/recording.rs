@@ -1,6 +1,9 @@
 //! Recorders as programs have them: threads that come and go, sinks that fail, files that outlive their process. There is one
 //! recorder at a time in a process, so each test here holds the same lock.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use stackline_events::{Event, EventLog, EventLogFile, Memory, Recorder, Sink, TextFile, event};
 use std::fs;
@@ -16,8 +19,15 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Keyword and first number of every event of an event log.
 fn events(tape: &EventLog) -> Vec<(String, i64)> {
-    let number = |values: &[stackline_events::Value<'_>]| values.first().and_then(|value| value.number()).unwrap_or(-1);
-    tape.records().map(|record| (record.keyword.to_owned(), number(&record.values))).collect()
+    let number = |values: &[stackline_events::Value<'_>]| {
+        values
+            .first()
+            .and_then(|value| value.number())
+            .unwrap_or(-1)
+    };
+    tape.records()
+        .map(|record| (record.keyword.to_owned(), number(&record.values)))
+        .collect()
 }
 
 fn tape_of(path: &Path) -> EventLog {
@@ -38,16 +48,27 @@ fn thousands_of_threads_come_and_go() {
     }
     let totals = recorder.stop();
     assert_eq!((totals.recorded, totals.lost), (20_000, 0));
-    let mut units: Vec<i64> = events(&kept.tape()).into_iter().map(|(_, unit)| unit).collect();
+    let mut units: Vec<i64> = events(&kept.tape())
+        .into_iter()
+        .map(|(_, unit)| unit)
+        .collect();
     units.sort_unstable();
-    assert!(units.chunks(5).enumerate().all(|(unit, same)| same == [unit as i64; 5]));
+    assert!(
+        units
+            .chunks(5)
+            .enumerate()
+            .all(|(unit, same)| same == [unit as i64; 5])
+    );
 }
 
 #[test]
 fn a_thread_that_ends_while_nobody_records_leaves_nothing() {
     let _alone = alone();
     let recorder = Recorder::start("khons", Memory::default()).unwrap();
-    let (stopped, go) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (stopped, go) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
     let thread = {
         let (stopped, go) = (Arc::clone(&stopped), Arc::clone(&go));
         std::thread::spawn(move || {
@@ -87,8 +108,16 @@ fn what_is_lost_is_told() {
         }
     }
     let _alone = alone();
-    let (is_asked, go, kept) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default(), Memory::default());
-    let slow = Slow { is_asked: Arc::clone(&is_asked), go: Arc::clone(&go), kept: kept.clone() };
+    let (is_asked, go, kept) = (
+        Arc::<AtomicBool>::default(),
+        Arc::<AtomicBool>::default(),
+        Memory::default(),
+    );
+    let slow = Slow {
+        is_asked: Arc::clone(&is_asked),
+        go: Arc::clone(&go),
+        kept: kept.clone(),
+    };
     let recorder = Recorder::start("khons", slow).unwrap();
     // Nothing is taken any more once the sink is asked: a first ring has room for 350,000 records, and no more come.
     event!("APP_SEND", 0);
@@ -97,9 +126,17 @@ fn what_is_lost_is_told() {
     (1..emitted).for_each(|n| event!("APP_SEND", n));
     go.store(true, Ordering::Release);
     let totals = recorder.stop();
-    assert!(totals.lost > 0 && totals.recorded + totals.lost == emitted, "{totals:?}");
-    let lost = events(&kept.tape()).into_iter().filter(|(keyword, _)| keyword == "EVENTS_LOST");
-    assert_eq!(lost.map(|(_, count)| count as u64).sum::<u64>(), totals.lost);
+    assert!(
+        totals.lost > 0 && totals.recorded + totals.lost == emitted,
+        "{totals:?}"
+    );
+    let lost = events(&kept.tape())
+        .into_iter()
+        .filter(|(keyword, _)| keyword == "EVENTS_LOST");
+    assert_eq!(
+        lost.map(|(_, count)| count as u64).sum::<u64>(),
+        totals.lost
+    );
 }
 
 fn wait_for(what: &AtomicBool) {
@@ -115,7 +152,11 @@ fn a_full_disk_costs_events_but_nothing_else() {
     impl Sink for Full {
         fn take(&mut self, tape: &EventLog) -> io::Result<()> {
             self.0 = self.0.saturating_sub(1);
-            if self.0 > 0 { Err(io::ErrorKind::StorageFull.into()) } else { self.1.take(tape) }
+            if self.0 > 0 {
+                Err(io::ErrorKind::StorageFull.into())
+            } else {
+                self.1.take(tape)
+            }
         }
     }
     let _alone = alone();
@@ -133,15 +174,23 @@ fn a_full_disk_costs_events_but_nothing_else() {
     arrived.extend(records(&kept.tape()));
     assert!(totals.fault.is_some() && totals.lost > 0, "{totals:?}");
     assert_eq!(totals.recorded + totals.lost, emitted);
-    assert!(arrived.iter().all(|(host, _, _)| host == "khons"), "host and names were defined again");
-    let lost = arrived.iter().filter(|(_, keyword, _)| keyword == "EVENTS_LOST").map(|(_, _, count)| *count as u64);
+    assert!(
+        arrived.iter().all(|(host, _, _)| host == "khons"),
+        "host and names were defined again"
+    );
+    let lost = arrived
+        .iter()
+        .filter(|(_, keyword, _)| keyword == "EVENTS_LOST")
+        .map(|(_, _, count)| *count as u64);
     assert_eq!(lost.sum::<u64>(), totals.lost);
 }
 
 /// Host, keyword and first number of every event of an event log.
 fn records(tape: &EventLog) -> Vec<(String, String, i64)> {
     let events = events(tape).into_iter().zip(tape.records());
-    events.map(|((keyword, number), record)| (record.host.to_owned(), keyword, number)).collect()
+    events
+        .map(|((keyword, number), record)| (record.host.to_owned(), keyword, number))
+        .collect()
 }
 
 #[test]
@@ -150,7 +199,8 @@ fn a_device_without_room_is_named_at_the_end() {
     // A device is no one's: that somebody locked it stops nobody.
     let other = fs::File::options().write(true).open("/dev/full").unwrap();
     other.lock().unwrap();
-    let recorder = Recorder::start("khons", TextFile::open(Path::new("/dev/full")).unwrap()).unwrap();
+    let recorder =
+        Recorder::start("khons", TextFile::open(Path::new("/dev/full")).unwrap()).unwrap();
     (0..100).for_each(|n| event!("APP_SEND", n));
     let totals = recorder.stop();
     assert_eq!((totals.recorded, totals.lost), (0, 100));
@@ -162,7 +212,10 @@ fn a_device_without_room_is_named_at_the_end() {
 fn both_forms_hold_the_same() {
     let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
-    let (tape, text) = (directory.path().join("a.tape"), directory.path().join("a.log"));
+    let (tape, text) = (
+        directory.path().join("a.tape"),
+        directory.path().join("a.log"),
+    );
     let emit = || {
         event!("APP_SEND", 7, None::<i64>, "a; b", -3);
         event!("DPSS_START_WRITE", "set 3", "");
@@ -178,9 +231,23 @@ fn both_forms_hold_the_same() {
         .map(|record| stackline_events::text::line(record.keyword, record.host, 0, &record.values))
         .collect();
     let lines = fs::read_to_string(&text).unwrap();
-    let of_text: Vec<String> =
-        lines.lines().map(|line| Event { at_ns: 0, ..line.parse().unwrap() }.to_string()).collect();
-    assert_eq!(of_tape, ["APP_SEND; khons; 0; 0; 7; ; a%3B b; -3", "DPSS_START_WRITE; khons; 0; 0; set 3; ;"]);
+    let of_text: Vec<String> = lines
+        .lines()
+        .map(|line| {
+            Event {
+                at_ns: 0,
+                ..line.parse().unwrap()
+            }
+            .to_string()
+        })
+        .collect();
+    assert_eq!(
+        of_tape,
+        [
+            "APP_SEND; khons; 0; 0; 7; ; a%3B b; -3",
+            "DPSS_START_WRITE; khons; 0; 0; set 3; ;"
+        ]
+    );
     assert_eq!(of_tape, of_text);
 }
 
@@ -188,11 +255,15 @@ fn both_forms_hold_the_same() {
 fn a_file_goes_on_where_a_killed_process_left_it() {
     let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
-    let (tape, text) = (directory.path().join("a.tape"), directory.path().join("a.log"));
+    let (tape, text) = (
+        directory.path().join("a.tape"),
+        directory.path().join("a.log"),
+    );
     let once = |n: i64| {
-        for sink in
-            [Box::new(EventLogFile::open(&tape).unwrap()) as Box<dyn Sink>, Box::new(TextFile::open(&text).unwrap())]
-        {
+        for sink in [
+            Box::new(EventLogFile::open(&tape).unwrap()) as Box<dyn Sink>,
+            Box::new(TextFile::open(&text).unwrap()),
+        ] {
             let recorder = Recorder::start("khons", sink).unwrap();
             event!("APP_SEND", n);
             let _ = recorder.stop();
@@ -206,10 +277,19 @@ fn a_file_goes_on_where_a_killed_process_left_it() {
     }
     once(2);
     // What was cut off of the event log was a host, its name and the last event but a word.
-    assert_eq!(events(&tape_of(&tape)).iter().map(|(_, n)| *n).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(
+        events(&tape_of(&tape))
+            .iter()
+            .map(|(_, n)| *n)
+            .collect::<Vec<_>>(),
+        [1, 2]
+    );
     let lines = fs::read_to_string(&text).unwrap();
     let last: Event = lines.lines().last().unwrap().parse().unwrap();
-    assert_eq!((lines.lines().count(), last.data), (3, vec!["2".to_owned()]));
+    assert_eq!(
+        (lines.lines().count(), last.data),
+        (3, vec!["2".to_owned()])
+    );
 }
 
 #[test]
@@ -217,10 +297,18 @@ fn nobody_elses_file_is_touched() {
     let directory = tempfile::tempdir().unwrap();
     let (path, other) = (directory.path().join("a"), directory.path().join("b.tape"));
     fs::write(&path, "dear diary").unwrap();
-    assert_eq!(EventLogFile::open(&path).unwrap_err().kind(), io::ErrorKind::InvalidData);
+    assert_eq!(
+        EventLogFile::open(&path).unwrap_err().kind(),
+        io::ErrorKind::InvalidData
+    );
     assert_eq!(fs::read_to_string(&path).unwrap(), "dear diary");
     let first = EventLogFile::open(&other).unwrap();
-    assert!(EventLogFile::open(&other).unwrap_err().to_string().contains("%p"));
+    assert!(
+        EventLogFile::open(&other)
+            .unwrap_err()
+            .to_string()
+            .contains("%p")
+    );
     drop(first);
     assert!(EventLogFile::open(&other).is_ok());
 }
@@ -279,14 +367,47 @@ fn the_example_does_what_the_environment_says() {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let run = |events: String| {
         let mut command = std::process::Command::new(&cargo);
-        command.args(["run", "--quiet", "--offline", "-p", "stackline-events", "--example", "emit"]);
-        command.env("STACKLINE_EVENTS", events).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap()
+        command.args([
+            "run",
+            "--quiet",
+            "--offline",
+            "-p",
+            "stackline-events",
+            "--example",
+            "emit",
+        ]);
+        command
+            .env("STACKLINE_EVENTS", events)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .unwrap()
     };
     let output = run(format!("file:{}", path.display()));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "2 recorded, 0 lost\n", "{output:?}");
-    let file = fs::read_dir(directory.path()).unwrap().flatten().next().unwrap().path();
-    assert_eq!(events(&tape_of(&file)), [("APP_SEND".to_owned(), 17), ("DPSS_START_WRITE".to_owned(), 17)]);
-    assert_eq!(String::from_utf8_lossy(&run("off".into()).stdout), "0 recorded, 0 lost\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "2 recorded, 0 lost\n",
+        "{output:?}"
+    );
+    let file = fs::read_dir(directory.path())
+        .unwrap()
+        .flatten()
+        .next()
+        .unwrap()
+        .path();
+    assert_eq!(
+        events(&tape_of(&file)),
+        [
+            ("APP_SEND".to_owned(), 17),
+            ("DPSS_START_WRITE".to_owned(), 17)
+        ]
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&run("off".into()).stdout),
+        "0 recorded, 0 lost\n"
+    );
     let wrong = run("tcp:1".into());
-    assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("hint: "), "{wrong:?}");
+    assert!(
+        !wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("hint: "),
+        "{wrong:?}"
+    );
 }

@@ -11,7 +11,10 @@ fn a_call_tells_its_unit_stream_and_place() {
     let kept = Memory::default();
     let recorder = Recorder::start("khons", kept.clone()).unwrap();
     let mut numbering = Numbering::new(3, false);
-    let streams = (numbering.stream(Direction::There), numbering.stream(Direction::Back));
+    let streams = (
+        numbering.stream(Direction::There),
+        numbering.stream(Direction::Back),
+    );
     scope::connect(streams);
     scope::count();
     scope::sending(16, || Ok::<_, Error>(16)).unwrap();
@@ -27,7 +30,11 @@ fn a_call_tells_its_unit_stream_and_place() {
     scope::sending(9, || Ok::<_, Error>(9)).unwrap();
     assert_eq!((scope::position(), scope::unit()), (None, None));
     assert_eq!(recorder.stop().lost, 0);
-    let (of, there, back) = (Value::from(unit), Value::from(streams.0), Value::from(streams.1));
+    let (of, there, back) = (
+        Value::from(unit),
+        Value::from(streams.0),
+        Value::from(streams.1),
+    );
     let none = Value::Absent;
     let expected = [
         ("SOCK_SEND", [none, there, 0.into(), 16.into()]),
@@ -40,6 +47,12 @@ fn a_call_tells_its_unit_stream_and_place() {
         ("SOCK_SENT", [none, there, none, 9.into()]),
     ];
     let tape = kept.tape();
-    let recorded: Vec<_> = tape.records().map(|record| (record.keyword, record.values)).collect();
-    assert_eq!(recorded, expected.map(|(keyword, values)| (keyword, values.to_vec())));
+    let recorded: Vec<_> = tape
+        .records()
+        .map(|record| (record.keyword, record.values))
+        .collect();
+    assert_eq!(
+        recorded,
+        expected.map(|(keyword, values)| (keyword, values.to_vec()))
+    );
 }

@@ -63,15 +63,27 @@ pub struct Entries {
 /// Reads a log.
 #[must_use]
 pub fn read(bytes: &[u8]) -> Entries {
-    let mut read = Entries { form: "access log", ..Entries::default() };
-    let spans = bytes.windows(15).take(4096).any(|some| some == b"\"resourceSpans\"");
+    let mut read = Entries {
+        form: "access log",
+        ..Entries::default()
+    };
+    let spans = bytes
+        .windows(15)
+        .take(4096)
+        .any(|some| some == b"\"resourceSpans\"");
     if spans {
         read.form = "otlp";
         for data in serde_json::Deserializer::from_slice(bytes).into_iter::<TracesData>() {
             match data {
                 Ok(data) => take_spans(&data, &mut read.entries),
                 Err(cause) => {
-                    read.mistakes = (1, vec![format!("the rest is not OTLP/JSON: {}", crate::json_mistake(&cause))]);
+                    read.mistakes = (
+                        1,
+                        vec![format!(
+                            "the rest is not OTLP/JSON: {}",
+                            crate::json_mistake(&cause)
+                        )],
+                    );
                     break;
                 }
             }
@@ -85,13 +97,21 @@ pub fn read(bytes: &[u8]) -> Entries {
             continue;
         }
         read.lines += 1;
-        match if text.starts_with('{') { of_json(text, &mut read.left_out) } else { of_ncsa(text) } {
+        match if text.starts_with('{') {
+            of_json(text, &mut read.left_out)
+        } else {
+            of_ncsa(text)
+        } {
             Some(entry) => read.entries.push(entry),
             None => {
                 read.mistakes.0 += 1;
                 if read.mistakes.1.len() < REPORTED {
                     // The line may hold anything, and what is said of it is kept.
-                    read.mistakes.1.push(format!("line {} tells of no request ({} bytes)", read.lines, line.len()));
+                    read.mistakes.1.push(format!(
+                        "line {} tells of no request ({} bytes)",
+                        read.lines,
+                        line.len()
+                    ));
                 }
             }
         }
@@ -101,10 +121,19 @@ pub fn read(bytes: &[u8]) -> Entries {
 
 fn take_spans(data: &TracesData, entries: &mut Vec<Entry>) {
     const SERVER: i32 = 2;
-    let spans = data.resource_spans.iter().flat_map(|resource| &resource.scope_spans).flat_map(|scope| &scope.spans);
+    let spans = data
+        .resource_spans
+        .iter()
+        .flat_map(|resource| &resource.scope_spans)
+        .flat_map(|scope| &scope.spans);
     let entry = |span: &Span| {
         let said = |names: &[&str]| {
-            let named = |name: &&str| span.attributes.iter().find(|attribute| attribute.key == *name).and_then(shown);
+            let named = |name: &&str| {
+                span.attributes
+                    .iter()
+                    .find(|attribute| attribute.key == *name)
+                    .and_then(shown)
+            };
             names.iter().find_map(named)
         };
         let (method, path) = span.name.split_once(' ').unwrap_or((&span.name, ""));
@@ -117,7 +146,8 @@ fn take_spans(data: &TracesData, entries: &mut Vec<Entry>) {
             at_ns: end,
             resolution_ns: 1,
             is_end: true,
-            method: said(&["http.request.method", "http.method"]).unwrap_or_else(|| method.to_owned()),
+            method: said(&["http.request.method", "http.method"])
+                .unwrap_or_else(|| method.to_owned()),
             path: path + &query,
             status: said(&["http.response.status_code", "http.status_code"])?,
             took_ns: end.checked_sub(begin),
@@ -149,14 +179,21 @@ pub fn join(entries: &[Entry], asked: &[Asked], server: Option<&str>) -> Joined 
         if server.is_none_or(|server| server == request.server)
             && let Some((method, path)) = request.name.split_once(' ')
         {
-            by_what.entry((method, without_query(path))).or_default().push(at);
+            by_what
+                .entry((method, without_query(path)))
+                .or_default()
+                .push(at);
         }
     }
-    by_what.values_mut().for_each(|all| all.sort_unstable_by_key(|at| asked[*at].at_ns.1));
+    by_what
+        .values_mut()
+        .for_each(|all| all.sort_unstable_by_key(|at| asked[*at].at_ns.1));
     let mut joined = Joined::default();
     let mut told_of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (line, entry) in entries.iter().enumerate() {
-        let all = by_what.get(&(entry.method.as_str(), without_query(&entry.path))).map_or(&[][..], Vec::as_slice);
+        let all = by_what
+            .get(&(entry.method.as_str(), without_query(&entry.path)))
+            .map_or(&[][..], Vec::as_slice);
         let mut near = near(entry, all, asked);
         if near.len() > MOST_NEAR {
             joined.left_out.add(Bound::Near, 1);
@@ -166,7 +203,8 @@ pub fn join(entries: &[Entry], asked: &[Asked], server: Option<&str>) -> Joined 
             && let Some(took) = entry.took_ns
         {
             near.retain(|at| {
-                (asked[*at].at_ns.1 - asked[*at].at_ns.0.min(asked[*at].at_ns.1)).abs_diff(took) <= ALIKE_NS
+                (asked[*at].at_ns.1 - asked[*at].at_ns.0.min(asked[*at].at_ns.1)).abs_diff(took)
+                    <= ALIKE_NS
             });
         }
         match near[..] {
@@ -175,14 +213,17 @@ pub fn join(entries: &[Entry], asked: &[Asked], server: Option<&str>) -> Joined 
             _ => {
                 joined.ambiguous += 1;
                 // Nobody else can be sure of them either.
-                near.iter().for_each(|at| told_of.entry(*at).or_default().extend([usize::MAX; 2]));
+                near.iter()
+                    .for_each(|at| told_of.entry(*at).or_default().extend([usize::MAX; 2]));
             }
         }
     }
     for (request, lines) in told_of {
         match lines[..] {
             [line] => joined.pairs.push((line, request)),
-            _ => joined.ambiguous += lines.iter().filter(|line| **line != usize::MAX).count() as u64,
+            _ => {
+                joined.ambiguous += lines.iter().filter(|line| **line != usize::MAX).count() as u64
+            }
         }
     }
     joined.pairs.sort_unstable();
@@ -201,12 +242,23 @@ fn near(entry: &Entry, all: &[usize], asked: &[Asked]) -> Vec<usize> {
         status == entry.status && same
     };
     let first = all.partition_point(|at| asked[*at].at_ns.1 < from);
-    let ends = all[first..].iter().take_while(|at| asked[**at].at_ns.1 <= to).filter(is_it).take(MOST_NEAR + 1);
+    let ends = all[first..]
+        .iter()
+        .take_while(|at| asked[**at].at_ns.1 <= to)
+        .filter(is_it)
+        .take(MOST_NEAR + 1);
     let mut found: Vec<usize> = ends.copied().collect();
     if !entry.is_end {
         // One that is over later, perhaps much later, began then.
-        let begins = all[first..].iter().filter(|at| (from..=to).contains(&asked[**at].at_ns.0)).filter(is_it);
-        found.extend(begins.filter(|at| asked[**at].at_ns.1 > to).take(MOST_NEAR + 1));
+        let begins = all[first..]
+            .iter()
+            .filter(|at| (from..=to).contains(&asked[**at].at_ns.0))
+            .filter(is_it);
+        found.extend(
+            begins
+                .filter(|at| asked[**at].at_ns.1 > to)
+                .take(MOST_NEAR + 1),
+        );
     }
     found
 }
@@ -214,7 +266,9 @@ fn near(entry: &Entry, all: &[usize], asked: &[Asked]) -> Vec<usize> {
 /// The moment that a line of a request names, as near to its end as the log's resolution leaves room for.
 #[must_use]
 pub fn moment(entry: &Entry, request: &Asked) -> u64 {
-    let last = entry.at_ns.saturating_add(entry.resolution_ns.saturating_sub(1));
+    let last = entry
+        .at_ns
+        .saturating_add(entry.resolution_ns.saturating_sub(1));
     request.at_ns.1.clamp(entry.at_ns, last)
 }
 

@@ -3,7 +3,9 @@
 //! Its spans become those of OpenTelemetry and are read as these are: `NAME_START` and `NAME_END`, the unit the trace. Its
 //! times are whole microseconds. It writes nothing.
 
-use crate::otlp::messages::{AnyValue, KeyValue, Resource, ResourceSpans, ScopeSpans, Span, SpanEvent, TracesData};
+use crate::otlp::messages::{
+    AnyValue, KeyValue, Resource, ResourceSpans, ScopeSpans, Span, SpanEvent, TracesData,
+};
 use crate::{Error, Imported, otlp};
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -76,14 +78,21 @@ pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let mut imported = Imported::default();
     for answer in serde_json::Deserializer::from_slice(bytes).into_iter::<Answer>() {
         match answer {
-            Ok(answer) => {
-                answer.data.into_iter().for_each(|trace| otlp::import(&spans(trace, contents), contents, &mut imported))
-            }
+            Ok(answer) => answer
+                .data
+                .into_iter()
+                .for_each(|trace| otlp::import(&spans(trace, contents), contents, &mut imported)),
             Err(cause) if imported.table.is_empty() => {
-                return Err(Error::new("this is no JSON of Jaeger", crate::json_mistake(&cause)));
+                return Err(Error::new(
+                    "this is no JSON of Jaeger",
+                    crate::json_mistake(&cause),
+                ));
             }
             Err(cause) => {
-                imported.mistake(format!("the rest is no JSON of Jaeger: {}", crate::json_mistake(&cause)));
+                imported.mistake(format!(
+                    "the rest is no JSON of Jaeger: {}",
+                    crate::json_mistake(&cause)
+                ));
                 break;
             }
         }
@@ -95,54 +104,92 @@ pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
 fn spans(trace: Trace, contents: bool) -> TracesData {
     let mut by_process: BTreeMap<String, Vec<Span>> = BTreeMap::new();
     for span in trace.spans {
-        by_process.entry(span.process.clone()).or_default().push(otlp_span(span, contents));
+        by_process
+            .entry(span.process.clone())
+            .or_default()
+            .push(otlp_span(span, contents));
     }
-    let resource_spans = by_process.into_iter().map(|(process, spans)| ResourceSpans {
-        resource: trace.processes.get(&process).map(resource),
-        scope_spans: vec![ScopeSpans { scope: None, spans }],
-    });
-    TracesData { resource_spans: resource_spans.collect() }
+    let resource_spans = by_process
+        .into_iter()
+        .map(|(process, spans)| ResourceSpans {
+            resource: trace.processes.get(&process).map(resource),
+            scope_spans: vec![ScopeSpans { scope: None, spans }],
+        });
+    TracesData {
+        resource_spans: resource_spans.collect(),
+    }
 }
 
 /// Jaeger's clients call a host `hostname`, OpenTelemetry's `host.name`.
 fn resource(process: &Process) -> Resource {
     let host = |tag: &&Tag| matches!(&tag.key[..], "hostname" | "host.name");
     let mut attributes = vec![text("service.name", &process.service_name)];
-    attributes.extend(process.tags.iter().find(host).map(|tag| attribute("host.name", &tag.value)));
+    attributes.extend(
+        process
+            .tags
+            .iter()
+            .find(host)
+            .map(|tag| attribute("host.name", &tag.value)),
+    );
     Resource { attributes }
 }
 
 fn otlp_span(span: JaegerSpan, contents: bool) -> Span {
-    let parent = span.references.iter().find(|reference| reference.ref_type == "CHILD_OF");
+    let parent = span
+        .references
+        .iter()
+        .find(|reference| reference.ref_type == "CHILD_OF");
     Span {
         trace_id: id(&span.trace, 16),
         span_id: id(&span.span, 8),
         parent_span_id: parent.map_or_else(Vec::new, |parent| id(&parent.span, 8)),
         name: span.operation_name,
         start_time_unix_nano: span.start_time.saturating_mul(1000),
-        end_time_unix_nano: span.start_time.saturating_add(span.duration).saturating_mul(1000),
-        attributes: span.tags.iter().map(|tag| attribute(&tag.key, &tag.value)).collect(),
-        events: span.logs.iter().flatten().map(|log| event(log, contents)).collect(),
+        end_time_unix_nano: span
+            .start_time
+            .saturating_add(span.duration)
+            .saturating_mul(1000),
+        attributes: span
+            .tags
+            .iter()
+            .map(|tag| attribute(&tag.key, &tag.value))
+            .collect(),
+        events: span
+            .logs
+            .iter()
+            .flatten()
+            .map(|log| event(log, contents))
+            .collect(),
         ..Span::default()
     }
 }
 
 /// What happened in a span: its field `event` is its name, or its `message`, if contents are asked for.
 fn event(log: &Log, contents: bool) -> SpanEvent {
-    let named = log.fields.iter().find(|tag| tag.key == "event" || contents && tag.key == "message");
+    let named = log
+        .fields
+        .iter()
+        .find(|tag| tag.key == "event" || contents && tag.key == "message");
     let name = named.and_then(|tag| tag.value.as_str()).unwrap_or("log");
     SpanEvent {
         time_unix_nano: log.timestamp.saturating_mul(1000),
         name: name.to_owned(),
-        attributes: log.fields.iter().map(|tag| attribute(&tag.key, &tag.value)).collect(),
+        attributes: log
+            .fields
+            .iter()
+            .map(|tag| attribute(&tag.key, &tag.value))
+            .collect(),
     }
 }
 
 /// An id in hexadecimal, of which leading zeroes may be left out; nothing when it is none.
 fn id(text: &str, bytes: usize) -> Vec<u8> {
-    let fits = (1..=2 * bytes).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let fits =
+        (1..=2 * bytes).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     let number = fits.then(|| u128::from_str_radix(text, 16).ok()).flatten();
-    number.map_or_else(Vec::new, |number| number.to_be_bytes()[16 - bytes..].to_vec())
+    number.map_or_else(Vec::new, |number| {
+        number.to_be_bytes()[16 - bytes..].to_vec()
+    })
 }
 
 fn text(key: &str, value: &str) -> KeyValue {
@@ -151,16 +198,36 @@ fn text(key: &str, value: &str) -> KeyValue {
 
 fn attribute(key: &str, value: &Json) -> KeyValue {
     let value = match value {
-        Json::Bool(yes) => AnyValue { bool_value: Some(*yes), ..AnyValue::default() },
+        Json::Bool(yes) => AnyValue {
+            bool_value: Some(*yes),
+            ..AnyValue::default()
+        },
         Json::Number(number) => {
             let int_value = number.as_i64();
-            let double_value = if int_value.is_none() { number.as_f64() } else { None };
-            AnyValue { int_value, double_value, ..AnyValue::default() }
+            let double_value = if int_value.is_none() {
+                number.as_f64()
+            } else {
+                None
+            };
+            AnyValue {
+                int_value,
+                double_value,
+                ..AnyValue::default()
+            }
         }
-        Json::String(text) => AnyValue { string_value: Some(text.clone()), ..AnyValue::default() },
-        other => AnyValue { string_value: Some(other.to_string()), ..AnyValue::default() },
+        Json::String(text) => AnyValue {
+            string_value: Some(text.clone()),
+            ..AnyValue::default()
+        },
+        other => AnyValue {
+            string_value: Some(other.to_string()),
+            ..AnyValue::default()
+        },
     };
-    KeyValue { key: key.to_owned(), value: Some(value) }
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(value),
+    }
 }
 
 #[cfg(test)]

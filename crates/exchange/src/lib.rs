@@ -62,13 +62,20 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(message: &str, cause: impl fmt::Display) -> Self {
-        Self { message: message.to_owned(), cause: cause.to_string() }
+        Self {
+            message: message.to_owned(),
+            cause: cause.to_string(),
+        }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.cause.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", self.message, self.cause) }
+        if self.cause.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "{}: {}", self.message, self.cause)
+        }
     }
 }
 
@@ -94,15 +101,23 @@ pub(crate) fn keyword_of_others(names: &[&str], end: &str, left_out: &mut LeftOu
     let keyword = keyword_of(names, left_out) + end;
     let is_ours = |keyword: &str| catalogue::find(keyword).is_some();
     let stem = ENDS.iter().find_map(|end| keyword.strip_suffix(end));
-    let has_our_end = stem.is_some_and(|stem| ENDS.iter().any(|end| is_ours(&format!("{stem}{end}"))));
+    let has_our_end =
+        stem.is_some_and(|stem| ENDS.iter().any(|end| is_ours(&format!("{stem}{end}"))));
     let monitors = catalogue::is_monitor(&keyword) && names.join("_") != keyword;
-    if is_ours(&keyword) || has_our_end || monitors { format!("OTHER_{keyword}") } else { keyword }
+    if is_ours(&keyword) || has_our_end || monitors {
+        format!("OTHER_{keyword}")
+    } else {
+        keyword
+    }
 }
 
 /// A keyword of names of any kind: `checkout`, `GET /cart` becomes `CHECKOUT_GET_CART`.
 fn keyword_of(names: &[&str], left_out: &mut LeftOut) -> String {
     let (mut keyword, all) = (String::new(), names.join("_"));
-    left_out.add(Bound::Keyword, u64::from(all.chars().nth(LONGEST_KEYWORD).is_some()));
+    left_out.add(
+        Bound::Keyword,
+        u64::from(all.chars().nth(LONGEST_KEYWORD).is_some()),
+    );
     for c in all.chars().take(LONGEST_KEYWORD) {
         if c.is_ascii_alphanumeric() {
             keyword.push(c.to_ascii_uppercase());
@@ -111,7 +126,11 @@ fn keyword_of(names: &[&str], left_out: &mut LeftOut) -> String {
         }
     }
     let keyword = keyword.trim_end_matches('_');
-    if keyword.is_empty() { "SPAN".to_owned() } else { keyword.to_owned() }
+    if keyword.is_empty() {
+        "SPAN".to_owned()
+    } else {
+        keyword.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -126,14 +145,24 @@ mod tests {
     fn no_name_of_others_is_one_of_our_own() {
         for entry in catalogue::ENTRIES {
             let keyword = keyword_of_others(&[&entry.keyword.to_lowercase().replace('_', ".")], "");
-            assert!(catalogue::find(&keyword).is_none() && !catalogue::is_monitor(&keyword), "{keyword}");
-            assert!(catalogue::find(&keyword_of_others(&[entry.keyword], "")).is_none(), "{}", entry.keyword);
+            assert!(
+                catalogue::find(&keyword).is_none() && !catalogue::is_monitor(&keyword),
+                "{keyword}"
+            );
+            assert!(
+                catalogue::find(&keyword_of_others(&[entry.keyword], "")).is_none(),
+                "{}",
+                entry.keyword
+            );
         }
         let both = |names: &[&str]| ["_START", "_END"].map(|end| keyword_of_others(names, end));
         assert_eq!(both(&["app"]), ["OTHER_APP_START", "OTHER_APP_END"]);
         assert_eq!(both(&["run"]), ["OTHER_RUN_START", "OTHER_RUN_END"]);
         assert_eq!(both(&["cpu"]), ["OTHER_CPU_START", "OTHER_CPU_END"]);
         assert_eq!(both(&["app", "get"]), ["APP_GET_START", "APP_GET_END"]);
-        assert_eq!(keyword_of_others(&["VMSTAT_USER_TIME"], ""), "VMSTAT_USER_TIME");
+        assert_eq!(
+            keyword_of_others(&["VMSTAT_USER_TIME"], ""),
+            "VMSTAT_USER_TIME"
+        );
     }
 }

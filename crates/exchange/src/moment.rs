@@ -1,16 +1,27 @@
 //! A date and a time of day as a moment since 1970, by the civil calendar. It reads no clock.
 
 /// ns since 1970 of a year, month and day with an hour, minute and second (UTC); `None` when there is no such moment.
-pub(crate) fn since_1970([year, month, day]: [i128; 3], [hour, minute, second]: [i128; 3]) -> Option<i128> {
-    let is_date = (0..10_000).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+pub(crate) fn since_1970(
+    [year, month, day]: [i128; 3],
+    [hour, minute, second]: [i128; 3],
+) -> Option<i128> {
+    let is_date =
+        (0..10_000).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
     // A leap second is the sixtieth.
-    let is_time = (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
+    let is_time =
+        (0..24).contains(&hour) && (0..60).contains(&minute) && (0..=60).contains(&second);
     if !is_date || !is_time {
         return None;
     }
     // Days since 1970, in years that begin in March.
-    let (y, m) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let days = 365 * y + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day - 719_469;
+    let (y, m) = if month <= 2 {
+        (year - 1, month + 9)
+    } else {
+        (year, month - 3)
+    };
+    let days =
+        365 * y + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day
+            - 719_469;
     Some((((days * 24 + hour) * 60 + minute) * 60 + second) * 1_000_000_000)
 }
 
@@ -36,12 +47,23 @@ fn offset_ns(zone: &str) -> Option<i128> {
 /// The digits behind a decimal point as ns; further ones are left out.
 pub(crate) fn fraction_ns(digits: &str) -> Option<i128> {
     let are_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
-    are_digits.then(|| format!("{:0<9}", &digits[..digits.len().min(9)]).parse().ok())?
+    are_digits.then(|| {
+        format!("{:0<9}", &digits[..digits.len().min(9)])
+            .parse()
+            .ok()
+    })?
 }
 
 fn numbers<const N: usize>(text: &str, by: char) -> Option<[i128; N]> {
-    let number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse::<u16>().ok())?;
-    let parts: Option<Vec<i128>> = text.split(by).map(|part| number(part).map(i128::from)).collect();
+    let number = |part: &str| {
+        part.bytes()
+            .all(|byte| byte.is_ascii_digit())
+            .then(|| part.parse::<u16>().ok())?
+    };
+    let parts: Option<Vec<i128>> = text
+        .split(by)
+        .map(|part| number(part).map(i128::from))
+        .collect();
     parts?.try_into().ok()
 }
 
@@ -52,10 +74,23 @@ mod tests {
     #[test]
     fn moments_of_the_calendar() {
         assert_eq!(of_rfc3339("1970-01-01T00:00:00Z"), Some(0));
-        assert_eq!(of_rfc3339("2024-02-29T12:00:00.5Z"), Some(1_709_208_000_500_000_000));
-        assert_eq!(of_rfc3339("2010-04-19T20:26:43.123456+02:00"), of_rfc3339("2010-04-19T18:26:43.123456Z"));
+        assert_eq!(
+            of_rfc3339("2024-02-29T12:00:00.5Z"),
+            Some(1_709_208_000_500_000_000)
+        );
+        assert_eq!(
+            of_rfc3339("2010-04-19T20:26:43.123456+02:00"),
+            of_rfc3339("2010-04-19T18:26:43.123456Z")
+        );
         assert_eq!(of_rfc3339("1969-12-31T23:59:59.999999999Z"), Some(-1));
-        for wrong in ["", "2024-13-01T00:00:00Z", "2024-01-01T24:00:00Z", "2024-01-01T00:00:00", "2024-01-01", "T+"] {
+        for wrong in [
+            "",
+            "2024-13-01T00:00:00Z",
+            "2024-01-01T24:00:00Z",
+            "2024-01-01T00:00:00",
+            "2024-01-01",
+            "T+",
+        ] {
             assert_eq!(of_rfc3339(wrong), None, "{wrong}");
         }
     }

@@ -31,7 +31,10 @@ pub fn recognise(first: &[u8]) -> Option<Form> {
     let text = String::from_utf8_lossy(first);
     let line = text.lines().find(|line| says_something(line))?;
     // The line may be cut off behind what was looked at.
-    let names: Vec<&str> = line.split_ascii_whitespace().filter_map(|word| Some(word.split_once('=')?.0)).collect();
+    let names: Vec<&str> = line
+        .split_ascii_whitespace()
+        .filter_map(|word| Some(word.split_once('=')?.0))
+        .collect();
     let has = |name: &str| names.iter().any(|other| other.eq_ignore_ascii_case(name));
     if names.first()?.eq_ignore_ascii_case("DATE") && has("NL.EVNT") {
         return Some(Form::Ulm);
@@ -76,18 +79,36 @@ fn take(line: &str, form: Form, contents: bool, imported: &mut Imported) -> Resu
         Form::Ulm => ["DATE", "NL.EVNT"],
         Form::Bp => ["ts", "event"],
     };
-    let find = |name: &str| fields.iter().find(|field| field.0.eq_ignore_ascii_case(name)).map(|field| &field.1);
+    let find = |name: &str| {
+        fields
+            .iter()
+            .find(|field| field.0.eq_ignore_ascii_case(name))
+            .map(|field| &field.1)
+    };
     let at = find(date).ok_or_else(|| format!("there is no {date}"))?;
-    let name = find(event).filter(|name| !name.is_empty()).ok_or_else(|| format!("there is no {event}"))?;
-    let name = if contents { name.clone().into_owned() } else { foreign::name(name) };
+    let name = find(event)
+        .filter(|name| !name.is_empty())
+        .ok_or_else(|| format!("there is no {event}"))?;
+    let name = if contents {
+        name.clone().into_owned()
+    } else {
+        foreign::name(name)
+    };
     let moment = match form {
         Form::Ulm => of_digits(at),
         Form::Bp => moment::of_rfc3339(at).or_else(|| of_seconds(at)),
     };
-    let at_ns = moment.and_then(|ns| i64::try_from(ns).ok()).and_then(|ns| u64::try_from(ns).ok());
+    let at_ns = moment
+        .and_then(|ns| i64::try_from(ns).ok())
+        .and_then(|ns| u64::try_from(ns).ok());
     let at_ns = at_ns.ok_or_else(|| format!("{date}={at} is no moment from 1970 to 2262"))?;
-    let host = find("HOST").filter(|host| !host.is_empty()).map_or("unknown", |host| host);
-    let unit = fields.iter().find(|field| identifies(field.0)).map_or("", |field| &field.1);
+    let host = find("HOST")
+        .filter(|host| !host.is_empty())
+        .map_or("unknown", |host| host);
+    let unit = fields
+        .iter()
+        .find(|field| identifies(field.0))
+        .map_or("", |field| &field.1);
     let keyword = keyword_of_others(&[&name], "", &mut imported.left_out);
     let written = |field: &&Field<'_>| {
         let is = |name: &str| field.0.eq_ignore_ascii_case(name);
@@ -95,7 +116,11 @@ fn take(line: &str, form: Form, contents: bool, imported: &mut Imported) -> Resu
         !is_said && !is(date) && !is("HOST")
     };
     let rest = fields.iter().filter(written).map(|(field, value)| {
-        let value = if field.eq_ignore_ascii_case(event) { Cow::Borrowed(&name[..]) } else { value.clone() };
+        let value = if field.eq_ignore_ascii_case(event) {
+            Cow::Borrowed(&name[..])
+        } else {
+            value.clone()
+        };
         format!("{field}={value}")
     });
     let data: Vec<String> = std::iter::once(unit.to_owned()).chain(rest).collect();
@@ -114,12 +139,15 @@ fn identifies(name: &str) -> bool {
 fn fields(line: &str) -> Result<Vec<Field<'_>>, String> {
     let (mut fields, mut rest) = (Vec::new(), line.trim());
     while !rest.is_empty() {
-        let (name, behind) = rest.split_once('=').ok_or_else(|| format!("`{}` is no name=value", first_of(rest)))?;
+        let (name, behind) = rest
+            .split_once('=')
+            .ok_or_else(|| format!("`{}` is no name=value", first_of(rest)))?;
         if name.is_empty() || name.contains(char::is_whitespace) {
             return Err(format!("`{}` is no name=value", first_of(rest)));
         }
         let (value, behind) = match behind.strip_prefix('"') {
-            Some(quoted) => quoted_value(quoted).ok_or_else(|| format!("the quotation mark of {name} has no end"))?,
+            Some(quoted) => quoted_value(quoted)
+                .ok_or_else(|| format!("the quotation mark of {name} has no end"))?,
             None => {
                 let end = behind.find(char::is_whitespace).unwrap_or(behind.len());
                 (Cow::Borrowed(&behind[..end]), &behind[end..])
@@ -133,7 +161,12 @@ fn fields(line: &str) -> Result<Vec<Field<'_>>, String> {
 
 /// The first word of a text, for a message.
 fn first_of(text: &str) -> String {
-    text.split_whitespace().next().unwrap_or_default().chars().take(40).collect()
+    text.split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .chars()
+        .take(40)
+        .collect()
 }
 
 /// A value up to its closing quotation mark, and what is behind it.
@@ -141,7 +174,11 @@ fn quoted_value(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let closes = |at: &usize| !text[..*at].ends_with('\\');
     let end = text.match_indices('"').map(|(at, _)| at).find(closes)?;
     let value = &text[..end];
-    let value = if value.contains("\\\"") { Cow::Owned(value.replace("\\\"", "\"")) } else { Cow::Borrowed(value) };
+    let value = if value.contains("\\\"") {
+        Cow::Owned(value.replace("\\\"", "\""))
+    } else {
+        Cow::Borrowed(value)
+    };
     Some((value, &text[end + 1..]))
 }
 
@@ -152,14 +189,20 @@ fn of_digits(text: &str) -> Option<i128> {
         return None;
     }
     let part = |from: usize, to: usize| whole[from..to].parse::<i128>().unwrap_or(-1);
-    let moment = moment::since_1970([part(0, 4), part(4, 6), part(6, 8)], [part(8, 10), part(10, 12), part(12, 14)])?;
+    let moment = moment::since_1970(
+        [part(0, 4), part(4, 6), part(6, 8)],
+        [part(8, 10), part(10, 12), part(12, 14)],
+    )?;
     Some(moment + moment::fraction_ns(fraction)?)
 }
 
 /// `1271701603.123456`: seconds since 1970.
 fn of_seconds(text: &str) -> Option<i128> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
-    let seconds = whole.bytes().all(|byte| byte.is_ascii_digit()).then(|| whole.parse::<u32>().ok())??;
+    let seconds = whole
+        .bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then(|| whole.parse::<u32>().ok())??;
     Some(i128::from(seconds) * 1_000_000_000 + moment::fraction_ns(fraction)?)
 }
 

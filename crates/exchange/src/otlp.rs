@@ -8,7 +8,10 @@
 pub mod messages;
 
 use crate::{Error, Imported};
-use messages::{AnyValue, KeyValue, Resource, ResourceSpans, Scope, ScopeSpans, Span, SpanEvent, Status, TracesData};
+use messages::{
+    AnyValue, KeyValue, Resource, ResourceSpans, Scope, ScopeSpans, Span, SpanEvent, Status,
+    TracesData,
+};
 use prost::Message;
 use stackline_analyze::lifelines::{Lifelines, Line, Outcome, Passage};
 use stackline_events::table::FIELDS;
@@ -28,23 +31,38 @@ pub fn spans(lifelines: &Lifelines, events: &Table) -> TracesData {
     let mut by_host: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
     for (number, line) in lifelines.lines.iter().enumerate() {
         let passages = lifelines.passages_of(line);
-        let (Some(first), Some(last)) = (passages.first(), passages.last()) else { continue };
+        let (Some(first), Some(last)) = (passages.first(), passages.last()) else {
+            continue;
+        };
         let id = TraceId::of(&line.unit.to_string(), number as u64);
         let root = root(&id, lifelines, line, (first, last), events);
-        by_host.entry(host(lifelines, first)).or_default().push(root);
+        by_host
+            .entry(host(lifelines, first))
+            .or_default()
+            .push(root);
         for (index, pair) in passages.windows(2).enumerate() {
             let span = segment(&id, lifelines, (index, &pair[0], &pair[1]), events);
-            by_host.entry(host(lifelines, &pair[1])).or_default().push(span);
+            by_host
+                .entry(host(lifelines, &pair[1]))
+                .or_default()
+                .push(span);
         }
     }
     let resource_spans = by_host.into_iter().map(|(host, spans)| ResourceSpans {
-        resource: Some(Resource { attributes: vec![text("host.name", host), text("service.name", SCOPE)] }),
+        resource: Some(Resource {
+            attributes: vec![text("host.name", host), text("service.name", SCOPE)],
+        }),
         scope_spans: vec![ScopeSpans {
-            scope: Some(Scope { name: SCOPE.to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() }),
+            scope: Some(Scope {
+                name: SCOPE.to_owned(),
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+            }),
             spans,
         }],
     });
-    TracesData { resource_spans: resource_spans.collect() }
+    TracesData {
+        resource_spans: resource_spans.collect(),
+    }
 }
 
 /// As protobuf.
@@ -68,11 +86,16 @@ pub fn json(data: &TracesData) -> Result<String, Error> {
 /// When it is neither.
 pub fn read(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
     let begins = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
-    if begins == Some(&b'{') { read_json(bytes, contents) } else { read_protobuf(bytes, contents) }
+    if begins == Some(&b'{') {
+        read_json(bytes, contents)
+    } else {
+        read_protobuf(bytes, contents)
+    }
 }
 
 fn read_protobuf(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
-    let data = TracesData::decode(bytes).map_err(|cause| Error::new("this is no OTLP protobuf", cause))?;
+    let data =
+        TracesData::decode(bytes).map_err(|cause| Error::new("this is no OTLP protobuf", cause))?;
     let mut imported = Imported::default();
     import(&data, contents, &mut imported);
     Ok(imported)
@@ -84,11 +107,17 @@ fn read_json(bytes: &[u8], contents: bool) -> Result<Imported, Error> {
         match data {
             Ok(data) => import(&data, contents, &mut imported),
             Err(cause) if imported.table.is_empty() => {
-                return Err(Error::new("this is no OTLP/JSON", crate::json_mistake(&cause)));
+                return Err(Error::new(
+                    "this is no OTLP/JSON",
+                    crate::json_mistake(&cause),
+                ));
             }
             // What cannot be read cannot be passed over: where it ends is not known.
             Err(cause) => {
-                imported.mistake(format!("the rest is not OTLP/JSON: {}", crate::json_mistake(&cause)));
+                imported.mistake(format!(
+                    "the rest is not OTLP/JSON: {}",
+                    crate::json_mistake(&cause)
+                ));
                 break;
             }
         }
@@ -121,7 +150,9 @@ impl TraceId {
 
 /// FNV-1a, 64 bits.
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 pub(crate) fn hex_of(bytes: &[u8]) -> String {
@@ -132,19 +163,43 @@ pub(crate) fn hex_of(bytes: &[u8]) -> String {
 }
 
 fn host<'l>(lifelines: &'l Lifelines, passage: &Passage) -> &'l str {
-    lifelines.points.get(passage.point as usize).map_or("", |point| &point.host)
+    lifelines
+        .points
+        .get(passage.point as usize)
+        .map_or("", |point| &point.host)
 }
 
 fn keyword<'l>(lifelines: &'l Lifelines, passage: &Passage) -> &'l str {
-    lifelines.points.get(passage.point as usize).map_or("", |point| &point.keyword)
+    lifelines
+        .points
+        .get(passage.point as usize)
+        .map_or("", |point| &point.keyword)
 }
 
-fn root(id: &TraceId, lifelines: &Lifelines, line: &Line, (first, last): (&Passage, &Passage), events: &Table) -> Span {
+fn root(
+    id: &TraceId,
+    lifelines: &Lifelines,
+    line: &Line,
+    (first, last): (&Passage, &Passage),
+    events: &Table,
+) -> Span {
     let (outcome, well) = outcome(line.outcome);
-    let mut attributes = vec![text("stackline.unit", &line.unit.to_string()), text("stackline.outcome", outcome)];
-    attributes.extend(line.bytes.map(|bytes| number("stackline.bytes", bytes as i64)));
-    attributes.extend(line.flow.map(|flow| number("stackline.flow", i64::from(flow))));
-    attributes.push(number("stackline.clock_error_ns", lifelines.clock_error_ns as i64));
+    let mut attributes = vec![
+        text("stackline.unit", &line.unit.to_string()),
+        text("stackline.outcome", outcome),
+    ];
+    attributes.extend(
+        line.bytes
+            .map(|bytes| number("stackline.bytes", bytes as i64)),
+    );
+    attributes.extend(
+        line.flow
+            .map(|flow| number("stackline.flow", i64::from(flow))),
+    );
+    attributes.push(number(
+        "stackline.clock_error_ns",
+        lifelines.clock_error_ns as i64,
+    ));
     Span {
         trace_id: id.trace.to_vec(),
         span_id: id.span(0),
@@ -155,7 +210,11 @@ fn root(id: &TraceId, lifelines: &Lifelines, line: &Line, (first, last): (&Passa
         attributes,
         events: vec![event(lifelines, first, events)],
         status: Some(Status {
-            message: if well { String::new() } else { outcome.to_owned() },
+            message: if well {
+                String::new()
+            } else {
+                outcome.to_owned()
+            },
             code: if well { 1 } else { 2 },
         }),
         ..Span::default()
@@ -196,7 +255,11 @@ fn segment(
 
 fn event(lifelines: &Lifelines, passage: &Passage, events: &Table) -> SpanEvent {
     let row = passage.row as usize;
-    let fields = if row < events.len() { 0..events.data.len() } else { 0..0 };
+    let fields = if row < events.len() {
+        0..events.data.len()
+    } else {
+        0..0
+    };
     let numbered = |field: usize| {
         let name = format!("{DATA}{field}");
         match events.value(row, field) {
@@ -215,29 +278,57 @@ fn event(lifelines: &Lifelines, passage: &Passage, events: &Table) -> SpanEvent 
         };
         attributes.extend(entry.data.iter().enumerate().filter_map(named));
     }
-    SpanEvent { time_unix_nano: passage.at_ns, name: keyword(lifelines, passage).to_owned(), attributes }
+    SpanEvent {
+        time_unix_nano: passage.at_ns,
+        name: keyword(lifelines, passage).to_owned(),
+        attributes,
+    }
 }
 
 fn text(key: &str, value: &str) -> KeyValue {
-    let value = AnyValue { string_value: Some(value.to_owned()), ..AnyValue::default() };
-    KeyValue { key: key.to_owned(), value: Some(value) }
+    let value = AnyValue {
+        string_value: Some(value.to_owned()),
+        ..AnyValue::default()
+    };
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(value),
+    }
 }
 
 fn number(key: &str, value: i64) -> KeyValue {
-    KeyValue { key: key.to_owned(), value: Some(AnyValue { int_value: Some(value), ..AnyValue::default() }) }
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue {
+            int_value: Some(value),
+            ..AnyValue::default()
+        }),
+    }
 }
 
 // --- in ---
 
 pub(crate) fn import(data: &TracesData, contents: bool, imported: &mut Imported) {
     for resource in &data.resource_spans {
-        let attributes = resource.resource.iter().flat_map(|resource| &resource.attributes);
-        let named: BTreeMap<&str, String> = attributes.filter_map(|a| Some((a.key.as_str(), shown(a)?))).collect();
+        let attributes = resource
+            .resource
+            .iter()
+            .flat_map(|resource| &resource.attributes);
+        let named: BTreeMap<&str, String> = attributes
+            .filter_map(|a| Some((a.key.as_str(), shown(a)?)))
+            .collect();
         let service = named.get("service.name").map_or("", String::as_str);
-        let host = ["host.name", "host.id", "service.name"].iter().find_map(|name| named.get(name));
-        let host = host.filter(|host| !host.is_empty()).map_or("unknown", String::as_str);
+        let host = ["host.name", "host.id", "service.name"]
+            .iter()
+            .find_map(|name| named.get(name));
+        let host = host
+            .filter(|host| !host.is_empty())
+            .map_or("unknown", String::as_str);
         for scope in &resource.scope_spans {
-            let ours = scope.scope.as_ref().is_some_and(|scope| scope.name == SCOPE);
+            let ours = scope
+                .scope
+                .as_ref()
+                .is_some_and(|scope| scope.name == SCOPE);
             for span in &scope.spans {
                 match ours {
                     true => import_ours(span, host, imported),
@@ -252,14 +343,21 @@ pub(crate) fn import(data: &TracesData, contents: bool, imported: &mut Imported)
 fn import_ours(span: &Span, host: &str, imported: &mut Imported) {
     for event in &span.events {
         if event.name.is_empty() || i64::try_from(event.time_unix_nano).is_err() {
-            imported
-                .mistake(format!("an event of the span {:?} has no name, or a time beyond the year 2262", span.name));
+            imported.mistake(format!(
+                "an event of the span {:?} has no name, or a time beyond the year 2262",
+                span.name
+            ));
             continue;
         }
         let mut data: Vec<String> = Vec::new();
         for attribute in &event.attributes {
-            let field = attribute.key.strip_prefix(DATA).and_then(|field| field.parse::<usize>().ok());
-            let (Some(field), Some(value)) = (field.filter(|field| *field < FIELDS), shown(attribute)) else {
+            let field = attribute
+                .key
+                .strip_prefix(DATA)
+                .and_then(|field| field.parse::<usize>().ok());
+            let (Some(field), Some(value)) =
+                (field.filter(|field| *field < FIELDS), shown(attribute))
+            else {
                 continue;
             };
             if data.len() <= field {
@@ -268,13 +366,21 @@ fn import_ours(span: &Span, host: &str, imported: &mut Imported) {
             data[field] = value;
         }
         let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
-        imported.table.push(&event.name, host, event.time_unix_nano, &values);
+        imported
+            .table
+            .push(&event.name, host, event.time_unix_nano, &values);
     }
 }
 
 /// Data of foreign spans: unit (the trace), span, its parent, name, then attributes as `name=value`.
 fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported: &mut Imported) {
-    let name = |name: &str| if contents { name.to_owned() } else { foreign::name(name) };
+    let name = |name: &str| {
+        if contents {
+            name.to_owned()
+        } else {
+            foreign::name(name)
+        }
+    };
     let (span_name, service) = (name(&span.name), name(service));
     let times = [span.start_time_unix_nano, span.end_time_unix_nano];
     let late = times
@@ -282,16 +388,26 @@ fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported:
         .chain(span.events.iter().map(|event| event.time_unix_nano))
         .any(|at| i64::try_from(at).is_err());
     if span.trace_id.len() != 16 || late || times[1] < times[0] {
-        imported
-            .mistake(format!("the span {span_name:?} has no trace, ends before it begins, or is beyond the year 2262"));
+        imported.mistake(format!(
+            "the span {span_name:?} has no trace, ends before it begins, or is beyond the year 2262"
+        ));
         return;
     }
     let ids = [&span.trace_id, &span.span_id, &span.parent_span_id].map(|id| hex_of(id));
-    let said = |key: &str| span.attributes.iter().find(|attribute| attribute.key == key).and_then(shown);
-    let system = said("db.system.name").or_else(|| said("db.system")).unwrap_or_default();
+    let said = |key: &str| {
+        span.attributes
+            .iter()
+            .find(|attribute| attribute.key == key)
+            .and_then(shown)
+    };
+    let system = said("db.system.name")
+        .or_else(|| said("db.system"))
+        .unwrap_or_default();
     let kept = |KeyValue { key, value }: &KeyValue| {
         let said = value.as_ref().and_then(shown_value)?;
-        let is_text = value.as_ref().is_some_and(|value| value.string_value.is_some());
+        let is_text = value
+            .as_ref()
+            .is_some_and(|value| value.string_value.is_some());
         let said = match contents || !is_text && !attribute::names_secret(key) {
             true => said,
             false => attribute::text(key, &said, &system).into_owned(),
@@ -301,13 +417,26 @@ fn import_span(span: &Span, host: &str, service: &str, contents: bool, imported:
     let mut put = |(called, end): (&str, &str), at_ns: u64, attributes: &[KeyValue]| {
         let keyword = crate::keyword_of_others(&[&service, called], end, &mut imported.left_out);
         let named = attributes.iter().filter_map(kept);
-        let data: Vec<String> = ids.iter().cloned().chain([span_name.clone()]).chain(named).collect();
+        let data: Vec<String> = ids
+            .iter()
+            .cloned()
+            .chain([span_name.clone()])
+            .chain(named)
+            .collect();
         let values: Vec<Value<'_>> = data.iter().map(|field| Value::of(field)).collect();
         imported.table.push(&keyword, host, at_ns, &values);
     };
-    put((&span_name, "_START"), span.start_time_unix_nano, &span.attributes);
+    put(
+        (&span_name, "_START"),
+        span.start_time_unix_nano,
+        &span.attributes,
+    );
     for event in &span.events {
-        put((&name(&event.name), ""), event.time_unix_nano, &event.attributes);
+        put(
+            (&name(&event.name), ""),
+            event.time_unix_nano,
+            &event.attributes,
+        );
     }
     put((&span_name, "_END"), span.end_time_unix_nano, &[]);
 }

@@ -175,21 +175,35 @@ pub fn files(events: &Table, lifelines: &Lifelines, index: &Index) -> BTreeMap<S
         let row = row as usize;
         let name = events.host(row);
         let pid = hosts.len() as u32 + 1;
-        hosts.entry(name).or_insert_with(|| Host::new(name, pid)).put(events, row, index, &units);
+        hosts
+            .entry(name)
+            .or_insert_with(|| Host::new(name, pid))
+            .put(events, row, index, &units);
     }
     for (name, slices) in slices::of(lifelines) {
         if let Some(host) = hosts.get_mut(name) {
             slices.iter().for_each(|slice| host.slice(slice, lifelines));
         }
     }
-    let manifest = manifest(hosts.values().map(|host| (host.name, host.file_name())), index);
-    let files = hosts.into_values().map(|host| (host.file_name(), host.finish()));
-    files.chain([(MANIFEST.to_owned(), format!("{manifest:#}\n").into_bytes())]).collect()
+    let manifest = manifest(
+        hosts.values().map(|host| (host.name, host.file_name())),
+        index,
+    );
+    let files = hosts
+        .into_values()
+        .map(|host| (host.file_name(), host.finish()));
+    files
+        .chain([(MANIFEST.to_owned(), format!("{manifest:#}\n").into_bytes())])
+        .collect()
 }
 
 /// Which line each event is on, by row: 0 for none.
 fn flows(lifelines: &Lifelines) -> Vec<u64> {
-    let rows = lifelines.passages.iter().map(|passage| passage.row).filter(|row| *row != u32::MAX);
+    let rows = lifelines
+        .passages
+        .iter()
+        .map(|passage| passage.row)
+        .filter(|row| *row != u32::MAX);
     let mut flows = vec![0; rows.max().map_or(0, |row| row as usize + 1)];
     for (line, id) in lifelines.lines.iter().zip(1..) {
         for passage in lifelines.passages_of(line) {
@@ -203,12 +217,16 @@ fn flows(lifelines: &Lifelines) -> Vec<u64> {
 
 fn manifest<'h>(hosts: impl Iterator<Item = (&'h str, String)>, index: &Index) -> Json {
     let hosts: Vec<(&str, String)> = hosts.collect();
-    let reference = hosts.iter().find(|(name, _)| *name == index.reference).or(hosts.first());
+    let reference = hosts
+        .iter()
+        .find(|(name, _)| *name == index.reference)
+        .or(hosts.first());
     let reference = reference.map(|(_, file)| file.clone()).unwrap_or_default();
     let file = |(name, path): &(&str, String)| {
         let mut entry = json!({"path": path, "machine": {"name": name}});
         if *path != reference {
-            entry["clocks"] = json!({"clock": "BOOTTIME", "is": {"file": reference, "clock": "BOOTTIME"}});
+            entry["clocks"] =
+                json!({"clock": "BOOTTIME", "is": {"file": reference, "clock": "BOOTTIME"}});
         }
         entry
     };
@@ -259,13 +277,21 @@ impl<'n> Host<'n> {
             names: BTreeMap::new(),
             interned: Interned::default(),
         };
-        let clocks = [BOOTTIME, REALTIME].map(|clock_id| Clock { clock_id, timestamp: 0 });
+        let clocks = [BOOTTIME, REALTIME].map(|clock_id| Clock {
+            clock_id,
+            timestamp: 0,
+        });
         host.packet(Packet {
-            clock_snapshot: Some(ClockSnapshot { clocks: clocks.to_vec() }),
+            clock_snapshot: Some(ClockSnapshot {
+                clocks: clocks.to_vec(),
+            }),
             sequence_flags: Some(INCREMENTAL_STATE_CLEARED),
             ..Packet::default()
         });
-        let process = Some(Process { pid: pid as i32, process_name: name.to_owned() });
+        let process = Some(Process {
+            pid: pid as i32,
+            process_name: name.to_owned(),
+        });
         let (uuid, name) = (host.process(), name.to_owned());
         host.describe(TrackDescriptor {
             uuid,
@@ -279,8 +305,18 @@ impl<'n> Host<'n> {
 
     /// What of its name a file may have, and a number, so that names that are alike stay apart.
     fn file_name(&self) -> String {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
-        format!("{}-{}.pftrace", self.sequence, self.name.chars().map(plain).take(100).collect::<String>())
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '-'
+            }
+        };
+        format!(
+            "{}-{}.pftrace",
+            self.sequence,
+            self.name.chars().map(plain).take(100).collect::<String>()
+        )
     }
 
     /// Tracks stay distinct across files too.
@@ -289,7 +325,10 @@ impl<'n> Host<'n> {
     }
 
     fn packet(&mut self, packet: Packet) {
-        let packet = Packet { trusted_packet_sequence_id: self.sequence, ..packet };
+        let packet = Packet {
+            trusted_packet_sequence_id: self.sequence,
+            ..packet
+        };
         prost::encoding::message::encode(1, &packet, &mut self.packets);
         if self.packets.len() >= BLOCK {
             self.compress();
@@ -299,8 +338,14 @@ impl<'n> Host<'n> {
     fn compress(&mut self) {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
         // Writing into memory cannot fail.
-        let compressed = encoder.write_all(&self.packets).and_then(|()| encoder.finish()).unwrap_or_default();
-        let packet = Packet { compressed_packets: Some(compressed), ..Packet::default() };
+        let compressed = encoder
+            .write_all(&self.packets)
+            .and_then(|()| encoder.finish())
+            .unwrap_or_default();
+        let packet = Packet {
+            compressed_packets: Some(compressed),
+            ..Packet::default()
+        };
         prost::encoding::message::encode(1, &packet, &mut self.file);
         self.packets.clear();
     }
@@ -327,12 +372,18 @@ impl<'n> Host<'n> {
         let next = self.names.len() as u64 + 1;
         let iid = *self.names.entry(name.to_owned()).or_insert(next);
         let said = kind(&mut self.interned);
-        said.push(Name { iid, name: name.to_owned() });
+        said.push(Name {
+            iid,
+            name: name.to_owned(),
+        });
         iid
     }
 
     fn describe(&mut self, descriptor: TrackDescriptor) {
-        self.packet(Packet { track_descriptor: Some(descriptor), ..Packet::default() });
+        self.packet(Packet {
+            track_descriptor: Some(descriptor),
+            ..Packet::default()
+        });
     }
 
     fn track(&mut self, name: &str, rank: i32, counter: bool) -> u64 {
@@ -345,7 +396,9 @@ impl<'n> Host<'n> {
             uuid,
             name: name.to_owned(),
             parent_uuid: Some(self.process()),
-            counter: counter.then(|| Counter { unit_name: unit_name(name).to_owned() }),
+            counter: counter.then(|| Counter {
+                unit_name: unit_name(name).to_owned(),
+            }),
             sibling_order_rank: Some(rank),
             ..TrackDescriptor::default()
         });
@@ -357,14 +410,27 @@ impl<'n> Host<'n> {
         let track_uuid = self.track(&format!("units, lane {}", slice.lane + 1), -1, false);
         let unit = lifelines.lines[slice.line].unit.to_string();
         let name_iid = self.named(&format!("unit {unit}"), |interned| &mut interned.events);
-        let event = |r#type| TrackEvent { r#type, track_uuid, name_iid, ..TrackEvent::default() };
-        self.event(slice.from_ns, TrackEvent { flow_ids: vec![slice.line as u64 + 1], ..event(BEGIN) });
+        let event = |r#type| TrackEvent {
+            r#type,
+            track_uuid,
+            name_iid,
+            ..TrackEvent::default()
+        };
+        self.event(
+            slice.from_ns,
+            TrackEvent {
+                flow_ids: vec![slice.line as u64 + 1],
+                ..event(BEGIN)
+            },
+        );
         self.event(slice.to_ns, event(END));
     }
 
     fn put(&mut self, events: &Table, row: usize, index: &Index, units: &[u64]) {
         let clock = index.hosts.get(events.host(row)).map(|host| &host.clock);
-        let at_ns = clock.map_or(events.at_ns[row], |clock| clock.reference_ns(events.at_ns[row]));
+        let at_ns = clock.map_or(events.at_ns[row], |clock| {
+            clock.reference_ns(events.at_ns[row])
+        });
         let number = events.keyword[row];
         let known = match self.keywords.remove(&number) {
             Some(known) => known,
@@ -379,7 +445,12 @@ impl<'n> Host<'n> {
                     name_iid: known.name_iid,
                     category_iids: vec![known.category_iid],
                     debug_annotations: self.annotations(events, row, &known.fields),
-                    flow_ids: units.get(row).copied().filter(|flow| *flow > 0).into_iter().collect(),
+                    flow_ids: units
+                        .get(row)
+                        .copied()
+                        .filter(|flow| *flow > 0)
+                        .into_iter()
+                        .collect(),
                     ..TrackEvent::default()
                 };
                 self.event(at_ns, event);
@@ -390,25 +461,40 @@ impl<'n> Host<'n> {
 
     /// A keyword that is met for the first time, and its names.
     fn known(&mut self, keyword: &str, fields: usize) -> Known {
-        let rank = catalogue::ENTRIES.iter().position(|entry| entry.keyword == keyword);
+        let rank = catalogue::ENTRIES
+            .iter()
+            .position(|entry| entry.keyword == keyword);
         let entry = rank.map(|rank| &catalogue::ENTRIES[rank]);
         let rank = rank.map_or(i32::MAX, |rank| rank as i32);
         if entry.is_some_and(|entry| entry.layer == Layer::Monitor) {
             let (track, name_iid, category_iid, fields) = (0, 0, 0, Vec::new());
-            return Known { entry, rank, track, name_iid, category_iid, fields };
+            return Known {
+                entry,
+                rank,
+                track,
+                name_iid,
+                category_iid,
+                fields,
+            };
         }
         let name = |field: usize| {
             let known = entry.and_then(|entry| entry.data.get(field));
             known.map_or_else(|| format!("data {}", field + 1), |name| (*name).to_owned())
         };
-        let category = keyword.split('_').next().unwrap_or_default().to_ascii_lowercase();
+        let category = keyword
+            .split('_')
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         Known {
             entry,
             rank,
             track: self.track(keyword, rank, false),
             name_iid: self.named(keyword, |interned| &mut interned.events),
             category_iid: self.named(&category, |interned| &mut interned.categories),
-            fields: (0..fields).map(|field| self.named(&name(field), |interned| &mut interned.annotations)).collect(),
+            fields: (0..fields)
+                .map(|field| self.named(&name(field), |interned| &mut interned.annotations))
+                .collect(),
         }
     }
 
@@ -420,7 +506,11 @@ impl<'n> Host<'n> {
                 Some(Column::NUMBER) => (Some(column.numbers[row]), None),
                 Some(text) => (None, Some(self.text(events.names.text(text), text))),
             };
-            annotations.push(Annotation { name_iid, int_value, string_value_iid });
+            annotations.push(Annotation {
+                name_iid,
+                int_value,
+                string_value_iid,
+            });
         }
         annotations
     }
@@ -428,21 +518,66 @@ impl<'n> Host<'n> {
     fn text(&mut self, text: &str, number: u32) -> u64 {
         let next = self.texts.len() as u64 + 1;
         *self.texts.entry(number).or_insert_with(|| {
-            self.interned.texts.push(Name { iid: next, name: text.to_owned() });
+            self.interned.texts.push(Name {
+                iid: next,
+                name: text.to_owned(),
+            });
             next
         })
     }
 
     /// A monitor's numbers, one counter each; its texts (a core, an interface) are part of the counter's name.
-    fn counters(&mut self, events: &Table, row: usize, at_ns: u64, (entry, rank): (&catalogue::Entry, i32)) {
-        const NAMES: &[&str] = &["core", "interface", "resource", "port", "local", "remote", "stream", "pid"];
-        let label = |name: &str| entry.field(name).map(|field| events.value(row, field).to_string());
-        let labels: Vec<String> = NAMES.iter().filter_map(|name| label(name)).filter(|l| !l.is_empty()).collect();
-        for (field, name) in entry.data.iter().enumerate().skip(1).filter(|(_, name)| !NAMES.contains(name)) {
-            let Some(value) = events.number(row, field) else { continue };
-            let counter = [&[entry.keyword.to_owned()], &labels[..], &[(*name).to_owned()]].concat().join(" ");
+    fn counters(
+        &mut self,
+        events: &Table,
+        row: usize,
+        at_ns: u64,
+        (entry, rank): (&catalogue::Entry, i32),
+    ) {
+        const NAMES: &[&str] = &[
+            "core",
+            "interface",
+            "resource",
+            "port",
+            "local",
+            "remote",
+            "stream",
+            "pid",
+        ];
+        let label = |name: &str| {
+            entry
+                .field(name)
+                .map(|field| events.value(row, field).to_string())
+        };
+        let labels: Vec<String> = NAMES
+            .iter()
+            .filter_map(|name| label(name))
+            .filter(|l| !l.is_empty())
+            .collect();
+        for (field, name) in entry
+            .data
+            .iter()
+            .enumerate()
+            .skip(1)
+            .filter(|(_, name)| !NAMES.contains(name))
+        {
+            let Some(value) = events.number(row, field) else {
+                continue;
+            };
+            let counter = [
+                &[entry.keyword.to_owned()],
+                &labels[..],
+                &[(*name).to_owned()],
+            ]
+            .concat()
+            .join(" ");
             let track_uuid = self.track(&counter, rank, true);
-            let event = TrackEvent { r#type: COUNTER, track_uuid, counter_value: Some(value), ..TrackEvent::default() };
+            let event = TrackEvent {
+                r#type: COUNTER,
+                track_uuid,
+                counter_value: Some(value),
+                ..TrackEvent::default()
+            };
             self.event(at_ns, event);
         }
     }
@@ -450,7 +585,11 @@ impl<'n> Host<'n> {
 
 /// The unit a field's name ends with.
 fn unit_name(counter: &str) -> &str {
-    counter.rsplit('_').next().filter(|unit| matches!(*unit, "ns" | "bytes" | "ppm")).unwrap_or_default()
+    counter
+        .rsplit('_')
+        .next()
+        .filter(|unit| matches!(*unit, "ns" | "bytes" | "ppm"))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -25,8 +25,11 @@ pub fn read(bytes: &[u8], host: Option<&str>, contents: bool) -> Result<Imported
     if bytes.contains(&SEPARATOR) {
         read_sequence(bytes, host, contents, &mut imported)?;
     } else {
-        let log: Json = serde_json::from_slice(bytes).map_err(|cause| Error::new("this is no qlog", cause))?;
-        let traces = log["traces"].as_array().ok_or_else(|| Error::new("this is no qlog", "it has no traces"))?;
+        let log: Json =
+            serde_json::from_slice(bytes).map_err(|cause| Error::new("this is no qlog", cause))?;
+        let traces = log["traces"]
+            .as_array()
+            .ok_or_else(|| Error::new("this is no qlog", "it has no traces"))?;
         for trace in traces {
             let mut reader = Reader::of(trace, host, contents);
             for event in trace["events"].as_array().into_iter().flatten() {
@@ -38,12 +41,23 @@ pub fn read(bytes: &[u8], host: Option<&str>, contents: bool) -> Result<Imported
 }
 
 /// The first record says what the file is, each further one is an event. One that was cut off is a mistake and no more.
-fn read_sequence(bytes: &[u8], host: Option<&str>, contents: bool, imported: &mut Imported) -> Result<(), Error> {
-    let mut records = bytes.split(|byte| *byte == SEPARATOR).filter(|record| !record.trim_ascii().is_empty());
+fn read_sequence(
+    bytes: &[u8],
+    host: Option<&str>,
+    contents: bool,
+    imported: &mut Imported,
+) -> Result<(), Error> {
+    let mut records = bytes
+        .split(|byte| *byte == SEPARATOR)
+        .filter(|record| !record.trim_ascii().is_empty());
     let first = records.next().unwrap_or_default();
-    let header: Json = serde_json::from_slice(first).map_err(|cause| Error::new("this is no qlog", cause))?;
+    let header: Json =
+        serde_json::from_slice(first).map_err(|cause| Error::new("this is no qlog", cause))?;
     if header.get("qlog_version").is_none() && header.get("file_schema").is_none() {
-        return Err(Error::new("this is no qlog", "its first record has neither qlog_version nor file_schema"));
+        return Err(Error::new(
+            "this is no qlog",
+            "its first record has neither qlog_version nor file_schema",
+        ));
     }
     let mut reader = Reader::of(&header["trace"], host, contents);
     for record in records {
@@ -69,16 +83,35 @@ struct Reader {
 impl Reader {
     fn of(trace: &Json, host: Option<&str>, contents: bool) -> Self {
         let point = &trace["vantage_point"];
-        let named = host.or_else(|| point["name"].as_str()).or_else(|| point["type"].as_str());
+        let named = host
+            .or_else(|| point["name"].as_str())
+            .or_else(|| point["type"].as_str());
         let common = &trace["common_fields"];
         // Drafts up to 8 have a number of ms, later ones an object with a text.
         let reference = &common["reference_time"];
-        let reference_ns = reference.as_f64().and_then(nanoseconds).or_else(|| wall_ns(reference)).unwrap_or(0);
+        let reference_ns = reference
+            .as_f64()
+            .and_then(nanoseconds)
+            .or_else(|| wall_ns(reference))
+            .unwrap_or(0);
         let format = common["time_format"].as_str().unwrap_or_default();
         let deltas = matches!(format, "delta" | "relative_to_previous_event");
-        let group = common["group_id"].as_str().or_else(|| common["ODCID"].as_str()).map(str::to_owned);
-        let host = named.filter(|name| !name.is_empty()).unwrap_or("quic").to_owned();
-        Self { host, reference_ns, deltas, latest_ms: 0.0, group, contents }
+        let group = common["group_id"]
+            .as_str()
+            .or_else(|| common["ODCID"].as_str())
+            .map(str::to_owned);
+        let host = named
+            .filter(|name| !name.is_empty())
+            .unwrap_or("quic")
+            .to_owned();
+        Self {
+            host,
+            reference_ns,
+            deltas,
+            latest_ms: 0.0,
+            group,
+            contents,
+        }
     }
 
     fn event(&mut self, event: &Json, imported: &mut Imported) {
@@ -86,10 +119,20 @@ impl Reader {
             imported.mistake("an event has no time or no name".to_owned());
             return;
         };
-        let name = &if self.contents { name.to_owned() } else { foreign::name(name) };
-        self.latest_ms = if self.deltas { self.latest_ms + time } else { time };
+        let name = &if self.contents {
+            name.to_owned()
+        } else {
+            foreign::name(name)
+        };
+        self.latest_ms = if self.deltas {
+            self.latest_ms + time
+        } else {
+            time
+        };
         let Some(at_ns) = self.at_ns() else {
-            imported.mistake(format!("{name} has {time} ms as its time, which is not one"));
+            imported.mistake(format!(
+                "{name} has {time} ms as its time, which is not one"
+            ));
             return;
         };
         let short = name.rsplit(':').next().unwrap_or(name);
@@ -107,23 +150,55 @@ impl Reader {
 
     fn packet(&self, keyword: &str, at_ns: u64, data: &Json, imported: &mut Imported) {
         let header = &data["header"];
-        let shown = |kind: &str| if self.contents { kind.to_owned() } else { foreign::name(kind) };
+        let shown = |kind: &str| {
+            if self.contents {
+                kind.to_owned()
+            } else {
+                foreign::name(kind)
+            }
+        };
         let number = Value::from(header["packet_number"].as_u64());
-        let kind = header["packet_type"].as_str().or_else(|| data["trigger"].as_str()).unwrap_or_default();
-        let kind = if keyword == "QUIC_LOST" { data["trigger"].as_str().unwrap_or(kind) } else { kind };
+        let kind = header["packet_type"]
+            .as_str()
+            .or_else(|| data["trigger"].as_str())
+            .unwrap_or_default();
+        let kind = if keyword == "QUIC_LOST" {
+            data["trigger"].as_str().unwrap_or(kind)
+        } else {
+            kind
+        };
         let kind = &shown(kind)[..];
         let frames = data["frames"].as_array().into_iter().flatten();
         let mut carried = false;
         for frame in frames.filter(|frame| frame["frame_type"].as_str() == Some("stream")) {
             carried = true;
             let field = |name: &str| Value::from(frame[name].as_u64());
-            let bytes = frame["length"].as_u64().or_else(|| frame["raw"]["payload_length"].as_u64());
-            let range = [Value::Absent, field("stream_id"), field("offset"), Value::from(bytes)];
-            imported.table.push(keyword, &self.host, at_ns, &[&range[..], &[number, Value::from(kind)]].concat());
+            let bytes = frame["length"]
+                .as_u64()
+                .or_else(|| frame["raw"]["payload_length"].as_u64());
+            let range = [
+                Value::Absent,
+                field("stream_id"),
+                field("offset"),
+                Value::from(bytes),
+            ];
+            imported.table.push(
+                keyword,
+                &self.host,
+                at_ns,
+                &[&range[..], &[number, Value::from(kind)]].concat(),
+            );
         }
         if !carried {
             let bytes = Value::from(data["raw"]["length"].as_u64());
-            let values = [Value::Absent, Value::Absent, Value::Absent, bytes, number, Value::from(kind)];
+            let values = [
+                Value::Absent,
+                Value::Absent,
+                Value::Absent,
+                bytes,
+                number,
+                Value::from(kind),
+            ];
             imported.table.push(keyword, &self.host, at_ns, &values);
         }
     }
@@ -165,7 +240,10 @@ fn harmless(field: &str, data: &Json, hidden: bool) -> Json {
             });
             Json::Object(fields.collect())
         }
-        Json::Array(values) if !hidden => values.iter().map(|value| harmless(field, value, false)).collect(),
+        Json::Array(values) if !hidden => values
+            .iter()
+            .map(|value| harmless(field, value, false))
+            .collect(),
         Json::String(text) if !hidden => kept::text(field, text).into(),
         Json::Array(_) | Json::String(_) | Json::Number(_) if hidden => LEFT_OUT.to_string().into(),
         other => other.clone(),

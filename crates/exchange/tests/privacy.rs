@@ -1,19 +1,28 @@
 //! What importers keep of spans, tags, logs of QUIC and access logs that hold secrets: none of these, and what may be kept is; all of it
 //! where contents are asked for.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use stackline_exchange::{Imported, access, jaeger, netlogger, otlp, qlog};
 
 /// All that a run would keep of what was read, mistakes in words too.
 fn kept(read: &Imported) -> String {
     let lines = (0..read.table.len()).map(|row| read.table.event(row).to_string());
-    lines.chain(read.mistakes.1.iter().cloned()).collect::<Vec<_>>().join("\n")
+    lines
+        .chain(read.mistakes.1.iter().cloned())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Keeps these texts and no secret; with contents it shows the secrets.
 fn hides(read: impl Fn(bool) -> Imported, texts: &[&str]) {
     let without = kept(&read(false));
-    assert!(!without.contains("SECRET") && !without.contains("bob"), "{without}");
+    assert!(
+        !without.contains("SECRET") && !without.contains("bob"),
+        "{without}"
+    );
     for text in texts {
         assert!(without.contains(text), "{text} of {without}");
     }
@@ -52,7 +61,10 @@ fn spans_show_no_secret() {
         "the span \"SELECT ?\" has no trace",
         "a value is of another kind at line 19",
     ];
-    hides(|contents| otlp::read(SPANS.as_bytes(), contents).unwrap(), &texts);
+    hides(
+        |contents| otlp::read(SPANS.as_bytes(), contents).unwrap(),
+        &texts,
+    );
     assert!(!kept(&otlp::read(SPANS.as_bytes(), false).unwrap()).contains("42424242"));
 }
 
@@ -66,17 +78,36 @@ fn tags_of_jaeger_show_no_secret() {
         {"timestamp":1700000000000500,"fields":[{"key":"event","value":"cache miss"},{"key":"error.object","value":"SECRET"}]}]}],
       "processes":{"p1":{"serviceName":"web","tags":[]}}}]}
       {"data": [{"traceID": ["SECRET"]}]} {"data": "SECRET"}"#;
-    let texts =
-        ["/cart?key=…; http.url=/cart?key=…; sql.query=SELECT ?", "error=true", "WEB_LOG; ", "event=cache miss"];
-    hides(|contents| jaeger::read(trace.as_bytes(), contents).unwrap(), &texts);
+    let texts = [
+        "/cart?key=…; http.url=/cart?key=…; sql.query=SELECT ?",
+        "error=true",
+        "WEB_LOG; ",
+        "event=cache miss",
+    ];
+    hides(
+        |contents| jaeger::read(trace.as_bytes(), contents).unwrap(),
+        &texts,
+    );
 }
 
 #[test]
 fn names_that_hold_targets_and_statements_show_no_secret() {
     let names = [
-        ("HTTP GET /x?t=SECRET", "HTTP GET /x?t=…", "WEB_HTTP_GET_X_T"),
-        ("fetch https://bob:SECRET@w/a#SECRET", "fetch /a", "WEB_FETCH_A"),
-        ("db: SELECT a FROM t WHERE b = 'SECRET'", "db: SELECT a FROM t WHERE b = ?", "WEB_DB_SELECT_A_FROM_T_WHERE_B"),
+        (
+            "HTTP GET /x?t=SECRET",
+            "HTTP GET /x?t=…",
+            "WEB_HTTP_GET_X_T",
+        ),
+        (
+            "fetch https://bob:SECRET@w/a#SECRET",
+            "fetch /a",
+            "WEB_FETCH_A",
+        ),
+        (
+            "db: SELECT a FROM t WHERE b = 'SECRET'",
+            "db: SELECT a FROM t WHERE b = ?",
+            "WEB_DB_SELECT_A_FROM_T_WHERE_B",
+        ),
     ];
     for (name, shown, keyword) in names {
         let span = format!(
@@ -89,13 +120,19 @@ fn names_that_hold_targets_and_statements_show_no_secret() {
         );
         let [start, event] = [format!("{keyword}_START; "), format!("{keyword}; ")];
         let texts = [&start[..], &event, shown];
-        hides(|contents| otlp::read(spans.as_bytes(), contents).unwrap(), &texts);
+        hides(
+            |contents| otlp::read(spans.as_bytes(), contents).unwrap(),
+            &texts,
+        );
         let trace = format!(
             r#"{{"data":[{{"traceID":"e1f2","spans":[{{"traceID":"e1f2","spanID":"a1","operationName":"{name}","startTime":1,"duration":9,
             "processID":"p1","logs":[{{"timestamp":2,"fields":[{{"key":"event","value":"{name}"}}]}}]}}],
             "processes":{{"p1":{{"serviceName":"web"}}}}}}]}}"#
         );
-        hides(|contents| jaeger::read(trace.as_bytes(), contents).unwrap(), &texts[..1]);
+        hides(
+            |contents| jaeger::read(trace.as_bytes(), contents).unwrap(),
+            &texts[..1],
+        );
         let line = format!("ts=1271701603 event=\"{name}\" x=1\n");
         let read = |contents| netlogger::read(line.as_bytes(), netlogger::Form::Bp, contents);
         hides(read, &[&format!("event={shown}")]);
@@ -110,17 +147,26 @@ fn names_that_hold_targets_and_statements_show_no_secret() {
     }
     let service = SPANS.replace("\"cart\"", "\"cart?key=SECRET\"");
     let read = otlp::read(service.as_bytes(), false).unwrap();
-    assert_eq!(read.table.keyword(0), "CART_KEY_GET_CART_KEY_START", "the name of a service is a name too");
+    assert_eq!(
+        read.table.keyword(0),
+        "CART_KEY_GET_CART_KEY_START",
+        "the name of a service is a name too"
+    );
 }
 
 #[test]
 fn messages_quote_no_value() {
     let said = [
-        jaeger::read(br#"{"data": "SECRET"}"#, false).unwrap_err().to_string(),
-        otlp::read(br#"{"resourceSpans": "SECRET"}"#, false).unwrap_err().to_string(),
+        jaeger::read(br#"{"data": "SECRET"}"#, false)
+            .unwrap_err()
+            .to_string(),
+        otlp::read(br#"{"resourceSpans": "SECRET"}"#, false)
+            .unwrap_err()
+            .to_string(),
     ];
     assert!(
-        said.iter().all(|said| !said.contains("SECRET") && said.contains("a value is of another kind")),
+        said.iter()
+            .all(|said| !said.contains("SECRET") && said.contains("a value is of another kind")),
         "{said:?}"
     );
 }
@@ -145,10 +191,16 @@ fn data_of_qlog_show_no_secret() {
         r#""length":7"#,
         r#""connection_code":7"#,
     ];
-    hides(|contents| qlog::read(log.as_bytes(), None, contents).unwrap(), &texts);
+    hides(
+        |contents| qlog::read(log.as_bytes(), None, contents).unwrap(),
+        &texts,
+    );
     let cut = "\u{1e}{\"qlog_version\":\"0.3\",\"trace\":{}}\n\u{1e}SECRET\n";
     let read = qlog::read(cut.as_bytes(), None, false).unwrap();
-    assert_eq!(read.mistakes.1, ["a record: it is no JSON at line 1, column 1"]);
+    assert_eq!(
+        read.mistakes.1,
+        ["a record: it is no JSON at line 1, column 1"]
+    );
 }
 
 #[test]
@@ -158,5 +210,8 @@ fn lines_of_logs_that_cannot_be_read_are_not_quoted() {
     assert_eq!(read.mistakes.1[0], "line 1 tells of no request (14 bytes)");
     assert!(!read.mistakes.1.concat().contains("SECRET"));
     let spans = access::read(b"{\"resourceSpans\": \"SECRET\"}");
-    assert_eq!(spans.mistakes.1, ["the rest is not OTLP/JSON: a value is of another kind at line 1, column 26"]);
+    assert_eq!(
+        spans.mistakes.1,
+        ["the rest is not OTLP/JSON: a value is of another kind at line 1, column 26"]
+    );
 }

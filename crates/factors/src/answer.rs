@@ -84,7 +84,12 @@ impl Answer {
 
     /// How many times the response of a combination is that of another, with its interval.
     #[must_use]
-    pub fn ratio(&self, design: &Design, row: &[usize], base: &[usize]) -> (f64, Option<(f64, f64)>) {
+    pub fn ratio(
+        &self,
+        design: &Design,
+        row: &[usize],
+        base: &[usize],
+    ) -> (f64, Option<(f64, f64)>) {
         match self.scale {
             Scale::Additive => self.fit.ratio(design, &self.terms, row, base),
             Scale::Multiplicative => exponential(&self.difference(design, row, base)),
@@ -93,8 +98,15 @@ impl Answer {
 
     /// The same of a level of a factor over its first, on average over the levels of the others.
     #[must_use]
-    pub fn ratio_on_average(&self, factor: usize, level: usize) -> Option<(f64, Option<(f64, f64)>)> {
-        let term = self.terms.iter().position(|term| term.factors == [factor])?;
+    pub fn ratio_on_average(
+        &self,
+        factor: usize,
+        level: usize,
+    ) -> Option<(f64, Option<(f64, f64)>)> {
+        let term = self
+            .terms
+            .iter()
+            .position(|term| term.factors == [factor])?;
         Some(match self.scale {
             Scale::Additive => self.fit.ratio_on_average(term, level),
             Scale::Multiplicative => exponential(&self.fit.effect(term, level)),
@@ -110,18 +122,38 @@ impl Answer {
     /// By how much runs half way between all levels differ from what the levels say of there: a difference, or the logarithm of a ratio.
     #[must_use]
     pub fn bend(&self, centre: &[f64]) -> Option<Estimate> {
-        let scaled = |value: &f64| if self.scale == Scale::Multiplicative { value.ln() } else { *value };
-        let values: Vec<f64> = centre.iter().map(scaled).filter(|value| value.is_finite()).collect();
+        let scaled = |value: &f64| {
+            if self.scale == Scale::Multiplicative {
+                value.ln()
+            } else {
+                *value
+            }
+        };
+        let values: Vec<f64> = centre
+            .iter()
+            .map(scaled)
+            .filter(|value| value.is_finite())
+            .collect();
         let n = values.len() as f64;
         if values.is_empty() {
             return None;
         }
         let mean = values.iter().sum::<f64>() / n;
-        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        let squares: f64 = values
+            .iter()
+            .map(|value| (value - mean) * (value - mean))
+            .sum();
         // The spread of the centre is its own where it was run twice.
-        let own = (n > 1.0).then(|| crate::fit::quantile(n - 1.0) * (squares / (n - 1.0) / n).sqrt());
-        let half = own.zip(self.mean.half).map(|(own, of_levels)| own.hypot(of_levels));
-        Some(Estimate { value: mean - self.mean.value, half, freedom: n - 1.0 })
+        let own =
+            (n > 1.0).then(|| crate::fit::quantile(n - 1.0) * (squares / (n - 1.0) / n).sqrt());
+        let half = own
+            .zip(self.mean.half)
+            .map(|(own, of_levels)| own.hypot(of_levels));
+        Some(Estimate {
+            value: mean - self.mean.value,
+            half,
+            freedom: n - 1.0,
+        })
     }
 
     /// The fit behind it.
@@ -141,7 +173,11 @@ impl Answer {
 ///
 /// # Errors
 /// One sentence: why it says nothing.
-pub fn analyse(design: &Design, observed: &[Observation], scale: Option<Scale>) -> Result<Answer, String> {
+pub fn analyse(
+    design: &Design,
+    observed: &[Observation],
+    scale: Option<Scale>,
+) -> Result<Answer, String> {
     if observed.iter().any(|one| !one.value.is_finite()) {
         return Err("a response is no number".into());
     }
@@ -150,7 +186,13 @@ pub fn analyse(design: &Design, observed: &[Observation], scale: Option<Scale>) 
         return Err("ratios need responses above zero, and one of these is not".into());
     }
     let terms = estimable(design, observed);
-    let scale = scale.unwrap_or_else(|| if positive { better(design, observed) } else { Scale::Additive });
+    let scale = scale.unwrap_or_else(|| {
+        if positive {
+            better(design, observed)
+        } else {
+            Scale::Additive
+        }
+    });
     let values = scaled(observed, scale);
     let fit = Fit::new(design, &terms, &values)?;
     let mut doubts = checks(design, &terms, &fit, &values);
@@ -177,7 +219,10 @@ pub fn analyse(design: &Design, observed: &[Observation], scale: Option<Scale>) 
 }
 
 fn exponential(of: &Estimate) -> (f64, Option<(f64, f64)>) {
-    (of.value.exp(), of.interval().map(|(least, most)| (least.exp(), most.exp())))
+    (
+        of.value.exp(),
+        of.interval().map(|(least, most)| (least.exp(), most.exp())),
+    )
 }
 
 /// The terms that the runs tell apart: all of the design, else effects alone where runs are missing.
@@ -191,8 +236,20 @@ fn estimable(design: &Design, observed: &[Observation]) -> Vec<Term> {
 }
 
 fn scaled(observed: &[Observation], scale: Scale) -> Vec<Observation> {
-    let value = |one: &Observation| if scale == Scale::Multiplicative { one.value.ln() } else { one.value };
-    observed.iter().map(|one| Observation { value: value(one), ..*one }).collect()
+    let value = |one: &Observation| {
+        if scale == Scale::Multiplicative {
+            one.value.ln()
+        } else {
+            one.value
+        }
+    };
+    observed
+        .iter()
+        .map(|one| Observation {
+            value: value(one),
+            ..*one
+        })
+        .collect()
 }
 
 /// By less than this the two scales fit alike: then ratios are told, which people compare.
@@ -201,7 +258,8 @@ const ALIKE: f64 = 1e-9;
 /// On which scale effects alone explain more (the likelihoods of Box and Cox 1964 at 1 and at 0).
 fn better(design: &Design, observed: &[Observation]) -> Scale {
     let mains: Vec<Term> = terms(design).into_iter().filter(Term::is_main).collect();
-    let left = |scale| Fit::new(design, &mains, &scaled(observed, scale)).map(|fit| fit.residual_squares);
+    let left =
+        |scale| Fit::new(design, &mains, &scaled(observed, scale)).map(|fit| fit.residual_squares);
     let (Ok(sums), Ok(ratios)) = (left(Scale::Additive), left(Scale::Multiplicative)) else {
         return Scale::Multiplicative;
     };
@@ -209,7 +267,11 @@ fn better(design: &Design, observed: &[Observation]) -> Scale {
     let mean_log = observed.iter().map(|one| one.value.ln()).sum::<f64>() / n;
     // Residuals of ratios in the unit of the response, by its geometric mean.
     let ratios = ratios * (2.0 * mean_log).exp();
-    if sums < (1.0 - ALIKE) * ratios { Scale::Additive } else { Scale::Multiplicative }
+    if sums < (1.0 - ALIKE) * ratios {
+        Scale::Additive
+    } else {
+        Scale::Multiplicative
+    }
 }
 
 /// Effects of factors, the largest first; those that cannot be told apart from the first of their rank have its rank.
@@ -217,12 +279,27 @@ fn ranked(design: &Design, terms: &[Term], fit: &Fit, share: impl Fn(f64) -> f64
     let mut effects: Vec<(usize, Effect)> = Vec::new();
     for (at, term) in terms.iter().enumerate().filter(|(_, term)| term.is_main()) {
         let factor = term.factors[0];
-        let levels: Vec<Estimate> = (1..design.levels[factor]).map(|level| fit.effect(at, level)).collect();
+        let levels: Vec<Estimate> = (1..design.levels[factor])
+            .map(|level| fit.effect(at, level))
+            .collect();
         let size = |estimate: &Estimate| estimate.value.abs();
-        let most = (0..levels.len()).max_by(|a, b| size(&levels[*a]).total_cmp(&size(&levels[*b]))).unwrap_or(0);
+        let most = (0..levels.len())
+            .max_by(|a, b| size(&levels[*a]).total_cmp(&size(&levels[*b])))
+            .unwrap_or(0);
         let estimate = levels[most];
         let (share, aliases) = (share(fit.squares(at)), term.aliases.clone());
-        effects.push((at, Effect { factor, level: most + 1, estimate, levels, share, rank: 0, aliases }));
+        effects.push((
+            at,
+            Effect {
+                factor,
+                level: most + 1,
+                estimate,
+                levels,
+                share,
+                rank: 0,
+                aliases,
+            },
+        ));
     }
     effects.sort_by(|(_, a), (_, b)| b.estimate.value.abs().total_cmp(&a.estimate.value.abs()));
     let mut first = 0;
@@ -252,7 +329,12 @@ fn interactions(terms: &[Term], fit: &Fit, share: impl Fn(f64) -> f64) -> Vec<In
             aliases: term.aliases.clone(),
         }
     };
-    let mut all: Vec<Interaction> = terms.iter().enumerate().filter(|(_, term)| !term.is_main()).map(of).collect();
+    let mut all: Vec<Interaction> = terms
+        .iter()
+        .enumerate()
+        .filter(|(_, term)| !term.is_main())
+        .map(of)
+        .collect();
     all.sort_by(|a, b| b.share.total_cmp(&a.share));
     all
 }
@@ -278,33 +360,52 @@ fn checks(design: &Design, terms: &[Term], fit: &Fit, observed: &[Observation]) 
     if fit.freedom < 1.0 {
         doubts.push(match fit.spread {
             Spread::Lenth if observed.len() > 3 => {
-                "no combination was run twice: intervals are Lenth's, out of the small effects".to_owned()
+                "no combination was run twice: intervals are Lenth's, out of the small effects"
+                    .to_owned()
             }
             _ => "no combination was run twice: there are no intervals".to_owned(),
         });
         return doubts;
     }
     if design.kind == Kind::Screening {
-        doubts.push("a screening design has parts of all interactions of two in its effects".to_owned());
+        doubts.push(
+            "a screening design has parts of all interactions of two in its effects".to_owned(),
+        );
     }
     if let Some((lack, _)) = fit.lack() {
         let part = lack / fit.total_squares;
         if fit.chance_of_lack() < 0.01 && part > 0.02 {
             let mains = design.kind == Kind::Screening || terms.iter().all(Term::is_main);
-            let what = if mains { "interactions" } else { "more than these terms" };
-            doubts
-                .push(format!("the model does not fit: {what} explain another {:.0} % of the variation", 100.0 * part));
+            let what = if mains {
+                "interactions"
+            } else {
+                "more than these terms"
+            };
+            doubts.push(format!(
+                "the model does not fit: {what} explain another {:.0} % of the variation",
+                100.0 * part
+            ));
         }
     }
     if matches!(fit.spread, Spread::None | Spread::Lack) {
         return doubts;
     }
     let spread = (fit.residual_squares / fit.freedom).sqrt();
-    let far = fit.residuals.iter().filter(|residual| residual.abs() > FAR * spread).count();
+    let far = fit
+        .residuals
+        .iter()
+        .filter(|residual| residual.abs() > FAR * spread)
+        .count();
     if far > 0 && n > 8.0 {
-        doubts.push(format!("{far} of {} runs lie more than {FAR} standard deviations off", observed.len()));
+        doubts.push(format!(
+            "{far} of {} runs lie more than {FAR} standard deviations off",
+            observed.len()
+        ));
     }
-    if let Some((least, most)) = fit.spreads().filter(|(least, most)| *most > UNEVEN * least && n > 8.0) {
+    if let Some((least, most)) = fit
+        .spreads()
+        .filter(|(least, most)| *most > UNEVEN * least && n > 8.0)
+    {
         doubts.push(format!(
             "the spread differs between combinations ({least:.2e} to {most:.2e}): intervals use each one's own"
         ));
@@ -329,11 +430,16 @@ fn drift(fit: &Fit, observed: &[Observation]) -> Option<f64> {
     order.sort_by_key(|at| observed[*at].order);
     let place = |rank: usize| rank as f64 - mean;
     let squares: f64 = (0..n).map(|rank| place(rank) * place(rank)).sum();
-    let product: f64 = order.iter().enumerate().map(|(rank, at)| place(rank) * fit.residuals[*at]).sum();
+    let product: f64 = order
+        .iter()
+        .enumerate()
+        .map(|(rank, at)| place(rank) * fit.residuals[*at])
+        .sum();
     let r = product / (squares * fit.residual_squares).sqrt();
     let freedom = (n - 2) as f64;
     let t = r * (freedom / (1.0 - r * r)).sqrt();
-    t.is_finite().then(|| StudentsT::new(0.0, 1.0, freedom).map_or(1.0, |of| 2.0 * (1.0 - of.cdf(t.abs()))))
+    t.is_finite()
+        .then(|| StudentsT::new(0.0, 1.0, freedom).map_or(1.0, |of| 2.0 * (1.0 - of.cdf(t.abs()))))
 }
 
 #[cfg(test)]

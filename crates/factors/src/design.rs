@@ -58,11 +58,15 @@ impl Design {
         if levels.is_empty() || levels.iter().any(|count| *count < 2) {
             return Err("a design needs factors with at least two levels each".into());
         }
-        let full = levels.iter().try_fold(1_usize, |all, count| all.checked_mul(*count)).unwrap_or(usize::MAX);
+        let full = levels
+            .iter()
+            .try_fold(1_usize, |all, count| all.checked_mul(*count))
+            .unwrap_or(usize::MAX);
         match wish {
-            Wish::Full if full > MOST_ROWS => {
-                Err(format!("a full design of {} factors has more than {MOST_ROWS} combinations", levels.len()))
-            }
+            Wish::Full if full > MOST_ROWS => Err(format!(
+                "a full design of {} factors has more than {MOST_ROWS} combinations",
+                levels.len()
+            )),
             Wish::Full => Ok(Self::full(levels)),
             Wish::OneAtATime => Ok(Self::one_at_a_time(levels)),
             Wish::Screening => Self::screening(levels),
@@ -75,10 +79,19 @@ impl Design {
     /// The design that tells most apart in so many combinations; the smallest where none fits.
     fn within(levels: &[usize], most: usize) -> Self {
         let two = levels.iter().all(|count| *count == 2);
-        let fractions = FRACTIONS.iter().filter(|(factors, runs, _)| *factors == levels.len() && *runs <= most);
-        let best = fractions.clone().map(|fraction| Self::of_fraction(levels, *fraction)).next().filter(|_| two);
-        let screened = Self::screening(levels).ok().filter(|design| design.rows.len() <= most);
-        best.or(screened).unwrap_or_else(|| Self::one_at_a_time(levels))
+        let fractions = FRACTIONS
+            .iter()
+            .filter(|(factors, runs, _)| *factors == levels.len() && *runs <= most);
+        let best = fractions
+            .clone()
+            .map(|fraction| Self::of_fraction(levels, *fraction))
+            .next()
+            .filter(|_| two);
+        let screened = Self::screening(levels)
+            .ok()
+            .filter(|design| design.rows.len() <= most);
+        best.or(screened)
+            .unwrap_or_else(|| Self::one_at_a_time(levels))
     }
 
     fn full(levels: &[usize]) -> Self {
@@ -92,7 +105,11 @@ impl Design {
             }
             row
         };
-        Self { kind: Kind::Full, levels: levels.to_vec(), rows: (0..count).map(row).collect() }
+        Self {
+            kind: Kind::Full,
+            levels: levels.to_vec(),
+            rows: (0..count).map(row).collect(),
+        }
     }
 
     fn one_at_a_time(levels: &[usize]) -> Self {
@@ -104,26 +121,45 @@ impl Design {
                 rows.push(row);
             }
         }
-        Self { kind: Kind::OneAtATime, levels: levels.to_vec(), rows }
+        Self {
+            kind: Kind::OneAtATime,
+            levels: levels.to_vec(),
+            rows,
+        }
     }
 
     fn two_each(levels: &[usize]) -> Result<(), String> {
         if levels.iter().all(|count| *count == 2) {
             return Ok(());
         }
-        Err("fractions and screening designs have two levels a factor, and one of these has more".into())
+        Err(
+            "fractions and screening designs have two levels a factor, and one of these has more"
+                .into(),
+        )
     }
 
     fn fraction(levels: &[usize], runs: usize) -> Result<Self, String> {
         Self::two_each(levels)?;
-        let of_these: Vec<_> = FRACTIONS.iter().filter(|(factors, ..)| *factors == levels.len()).collect();
+        let of_these: Vec<_> = FRACTIONS
+            .iter()
+            .filter(|(factors, ..)| *factors == levels.len())
+            .collect();
         match of_these.iter().find(|(_, count, _)| *count == runs) {
             Some(fraction) => Ok(Self::of_fraction(levels, **fraction)),
             None => {
-                let known: Vec<String> = of_these.iter().map(|(_, runs, _)| runs.to_string()).collect();
-                let known =
-                    if known.is_empty() { "none is known".into() } else { format!("there are {}", known.join(", ")) };
-                Err(format!("no fraction of factors: {}, combinations: {runs}; {known}", levels.len()))
+                let known: Vec<String> = of_these
+                    .iter()
+                    .map(|(_, runs, _)| runs.to_string())
+                    .collect();
+                let known = if known.is_empty() {
+                    "none is known".into()
+                } else {
+                    format!("there are {}", known.join(", "))
+                };
+                Err(format!(
+                    "no fraction of factors: {}, combinations: {runs}; {known}",
+                    levels.len()
+                ))
             }
         }
     }
@@ -133,32 +169,59 @@ impl Design {
         let products: Vec<u32> = generators.iter().map(|word| bits(word)).collect();
         let row = |number: usize| {
             let sign = |word: u32| {
-                let low = (0..basic).filter(|bit| word >> bit & 1 == 1 && number >> bit & 1 == 0).count();
+                let low = (0..basic)
+                    .filter(|bit| word >> bit & 1 == 1 && number >> bit & 1 == 0)
+                    .count();
                 // The fraction that has the combination with all factors at their first level: a product of an even number of them
                 // counts with the other sign.
                 low.is_multiple_of(2) != word.count_ones().is_multiple_of(2)
             };
             let own = (0..basic).map(|bit| number >> bit & 1);
-            own.chain(products.iter().map(|word| usize::from(sign(*word)))).collect()
+            own.chain(products.iter().map(|word| usize::from(sign(*word))))
+                .collect()
         };
-        let words: Vec<u32> = products.iter().zip(basic..).map(|(word, factor)| word | 1 << factor).collect();
+        let words: Vec<u32> = products
+            .iter()
+            .zip(basic..)
+            .map(|(word, factor)| word | 1 << factor)
+            .collect();
         let combined = (1_u32..1 << words.len()).map(|chosen| {
-            let of = words.iter().enumerate().filter(|(at, _)| chosen >> at & 1 == 1);
+            let of = words
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| chosen >> at & 1 == 1);
             of.fold(0, |all, (_, word)| all ^ word)
         });
-        Self { kind: Kind::Fraction(combined.collect()), levels: levels.to_vec(), rows: (0..runs).map(row).collect() }
+        Self {
+            kind: Kind::Fraction(combined.collect()),
+            levels: levels.to_vec(),
+            rows: (0..runs).map(row).collect(),
+        }
     }
 
     fn screening(levels: &[usize]) -> Result<Self, String> {
         Self::two_each(levels)?;
         let Some(first) = SCREENING.iter().find(|first| first.len() >= levels.len()) else {
-            return Err(format!("screening designs have at most 23 factors, not {}", levels.len()));
+            return Err(format!(
+                "screening designs have at most 23 factors, not {}",
+                levels.len()
+            ));
         };
-        let high: Vec<usize> = first.bytes().map(|sign| usize::from(sign == b'+')).collect();
-        let rotated =
-            (0..high.len()).map(|by| (0..levels.len()).map(|at| high[(at + high.len() - by) % high.len()]).collect());
+        let high: Vec<usize> = first
+            .bytes()
+            .map(|sign| usize::from(sign == b'+'))
+            .collect();
+        let rotated = (0..high.len()).map(|by| {
+            (0..levels.len())
+                .map(|at| high[(at + high.len() - by) % high.len()])
+                .collect()
+        });
         let rows = rotated.chain([vec![0; levels.len()]]).collect();
-        Ok(Self { kind: Kind::Screening, levels: levels.to_vec(), rows })
+        Ok(Self {
+            kind: Kind::Screening,
+            levels: levels.to_vec(),
+            rows,
+        })
     }
 
     /// Its resolution: the fewest factors that a word of its defining relation has; `None` where nothing is aliased.
@@ -191,9 +254,16 @@ impl fmt::Display for Design {
             }
             Kind::Fraction(words) => {
                 let p = (words.len() + 1).ilog2();
-                write!(f, "2^({factors}-{p}) fraction of resolution {}", self.resolution().unwrap_or(0))
+                write!(
+                    f,
+                    "2^({factors}-{p}) fraction of resolution {}",
+                    self.resolution().unwrap_or(0)
+                )
             }
-            Kind::Screening => write!(f, "screening design (Plackett and Burman) of {runs} combinations"),
+            Kind::Screening => write!(
+                f,
+                "screening design (Plackett and Burman) of {runs} combinations"
+            ),
             Kind::OneAtATime => write!(f, "one factor at a time, {runs} combinations"),
             Kind::Given => write!(f, "{runs} given combinations"),
         }
@@ -207,7 +277,11 @@ mod tests {
     /// Columns of two levels as signs.
     fn column(design: &Design, factors: u32) -> Vec<i32> {
         let sign = |row: &Vec<usize>| {
-            let low = row.iter().enumerate().filter(|(at, level)| factors >> at & 1 == 1 && **level == 0).count();
+            let low = row
+                .iter()
+                .enumerate()
+                .filter(|(at, level)| factors >> at & 1 == 1 && **level == 0)
+                .count();
             if low % 2 == 0 { 1 } else { -1 }
         };
         design.rows.iter().map(sign).collect()
@@ -245,17 +319,29 @@ mod tests {
         ];
         for (factors, runs, resolution) in resolutions {
             let design = Design::new(&vec![2; factors], Wish::Fraction(runs)).unwrap();
-            assert_eq!(design.resolution(), Some(resolution), "{factors} factors in {runs}");
-            let Kind::Fraction(words) = &design.kind else { panic!("a fraction") };
+            assert_eq!(
+                design.resolution(),
+                Some(resolution),
+                "{factors} factors in {runs}"
+            );
+            let Kind::Fraction(words) = &design.kind else {
+                panic!("a fraction")
+            };
             assert_eq!((words.len() + 1) * runs, 1 << factors);
             // Every word is the same in all rows, and the rows are apart.
             for word in words {
                 let column = column(&design, *word);
-                assert!(column.iter().all(|sign| *sign == column[0]), "{factors} in {runs}: {word:b}");
+                assert!(
+                    column.iter().all(|sign| *sign == column[0]),
+                    "{factors} in {runs}: {word:b}"
+                );
             }
             let distinct: std::collections::BTreeSet<_> = design.rows.iter().collect();
             assert_eq!(distinct.len(), runs);
-            assert!(design.row_of(&vec![0; factors]).is_some(), "what is written is one of them");
+            assert!(
+                design.row_of(&vec![0; factors]).is_some(),
+                "what is written is one of them"
+            );
         }
     }
 
@@ -265,31 +351,50 @@ mod tests {
             let levels = vec![2; factors];
             let screening = Design::new(&levels, Wish::Screening).unwrap();
             let best = [8, 16, 32].map(|most| Design::new(&levels, Wish::Best(most)).unwrap());
-            for design in best.iter().filter(|design| design.kind != Kind::OneAtATime).chain([&screening]) {
+            for design in best
+                .iter()
+                .filter(|design| design.kind != Kind::OneAtATime)
+                .chain([&screening])
+            {
                 for a in 0..factors {
                     let first = column(design, 1 << a);
                     assert_eq!(first.iter().sum::<i32>(), 0, "{design}");
                     for b in 0..a {
                         let second = column(design, 1 << b);
-                        assert_eq!(first.iter().zip(&second).map(|(x, y)| x * y).sum::<i32>(), 0, "{design}");
+                        assert_eq!(
+                            first.iter().zip(&second).map(|(x, y)| x * y).sum::<i32>(),
+                            0,
+                            "{design}"
+                        );
                     }
                 }
             }
         }
-        assert_eq!(Design::new(&[2; 23], Wish::Screening).unwrap().rows.len(), 24);
+        assert_eq!(
+            Design::new(&[2; 23], Wish::Screening).unwrap().rows.len(),
+            24
+        );
         assert!(Design::new(&[2; 24], Wish::Screening).is_err());
     }
 
     #[test]
     fn what_fits_is_chosen() {
-        let kind = |levels: &[usize], most| Design::new(levels, Wish::Best(most)).unwrap().to_string();
+        let kind =
+            |levels: &[usize], most| Design::new(levels, Wish::Best(most)).unwrap().to_string();
         assert_eq!(kind(&[2, 2, 2], 8), "full 2^3 design");
         assert_eq!(kind(&[2, 3], 100), "full 2 x 3 design");
         assert_eq!(kind(&[2; 5], 16), "2^(5-1) fraction of resolution 5");
         assert_eq!(kind(&[2; 7], 16), "2^(7-3) fraction of resolution 4");
-        assert_eq!(kind(&[2; 12], 24), "screening design (Plackett and Burman) of 20 combinations");
+        assert_eq!(
+            kind(&[2; 12], 24),
+            "screening design (Plackett and Burman) of 20 combinations"
+        );
         assert_eq!(kind(&[2, 3, 4], 10), "one factor at a time, 7 combinations");
         assert!(Design::new(&[2, 3], Wish::Fraction(4)).is_err());
-        assert!(Design::new(&[2; 5], Wish::Fraction(12)).unwrap_err().contains("there are 16, 8"));
+        assert!(
+            Design::new(&[2; 5], Wish::Fraction(12))
+                .unwrap_err()
+                .contains("there are 16, 8")
+        );
     }
 }

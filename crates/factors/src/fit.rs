@@ -102,7 +102,10 @@ impl Fit {
     /// # Errors
     /// One sentence: why the runs that there are cannot tell the terms apart.
     pub fn new(design: &Design, terms: &[Term], observed: &[Observation]) -> Result<Self, String> {
-        let widths: Vec<usize> = terms.iter().map(|term| term.width(&design.levels)).collect();
+        let widths: Vec<usize> = terms
+            .iter()
+            .map(|term| term.width(&design.levels))
+            .collect();
         let mut begins = Vec::new();
         let mut columns = 1;
         for width in &widths {
@@ -117,13 +120,22 @@ impl Fit {
         };
         let all = columns + blocks.len().saturating_sub(1);
         if observed.len() < all {
-            return Err(format!("{} runs are too few for {all} effects", observed.len()));
+            return Err(format!(
+                "{} runs are too few for {all} effects",
+                observed.len()
+            ));
         }
         let of_rows: Vec<Vec<f64>> = design
             .rows
             .iter()
             .map(|row| {
-                std::iter::once(1.0).chain(terms.iter().flat_map(|term| term.columns(&design.levels, row))).collect()
+                std::iter::once(1.0)
+                    .chain(
+                        terms
+                            .iter()
+                            .flat_map(|term| term.columns(&design.levels, row)),
+                    )
+                    .collect()
             })
             .collect();
         let entry = |at: usize, column: usize| {
@@ -141,8 +153,8 @@ impl Fit {
         };
         let x = DMatrix::from_fn(observed.len(), all, entry);
         let y = DVector::from_iterator(observed.len(), observed.iter().map(|one| one.value));
-        let inverse =
-            inverted(&(x.transpose() * &x)).ok_or("the runs that there are do not tell these effects apart")?;
+        let inverse = inverted(&(x.transpose() * &x))
+            .ok_or("the runs that there are do not tell these effects apart")?;
         let makes = &inverse * x.transpose();
         let coefficients = &makes * &y;
         let residuals: Vec<f64> = (&y - &x * &coefficients).iter().copied().collect();
@@ -170,7 +182,9 @@ impl Fit {
     fn look_for_spread(&mut self, observed: &[Observation], blocks: usize) {
         let tiny = 1e-24 * (self.total_squares + self.coefficients[0] * self.coefficients[0]);
         let mut cells: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        observed.iter().for_each(|one| cells.entry(one.row).or_default().push(one.value));
+        observed
+            .iter()
+            .for_each(|one| cells.entry(one.row).or_default().push(one.value));
         let repeated = cells.values().all(|values| values.len() > 1);
         if self.freedom < 1.0 {
             self.spread = Spread::Lenth;
@@ -178,11 +192,21 @@ impl Fit {
         } else if repeated && blocks < 2 {
             let squares = |values: &Vec<f64>| {
                 let mean = values.iter().sum::<f64>() / values.len() as f64;
-                (values.len(), values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>())
+                (
+                    values.len(),
+                    values
+                        .iter()
+                        .map(|value| (value - mean) * (value - mean))
+                        .sum::<f64>(),
+                )
             };
-            self.cells = cells.iter().map(|(row, values)| (*row, squares(values))).collect();
+            self.cells = cells
+                .iter()
+                .map(|(row, values)| (*row, squares(values)))
+                .collect();
             let none = self.cells.values().all(|(_, squares)| *squares <= tiny);
-            let lacks = self.lack().is_some_and(|(squares, _)| squares > tiny) && self.chance_of_lack() < 0.05;
+            let lacks = self.lack().is_some_and(|(squares, _)| squares > tiny)
+                && self.chance_of_lack() < 0.05;
             self.spread = match (lacks, none) {
                 (true, _) => Spread::Lack,
                 (false, true) => Spread::None,
@@ -206,7 +230,9 @@ impl Fit {
     #[must_use]
     pub fn chance_of_lack(&self) -> f64 {
         let (pure, pure_freedom) = self.pure_error();
-        let Some((lack, freedom)) = self.lack().filter(|_| pure_freedom > 0.0) else { return 1.0 };
+        let Some((lack, freedom)) = self.lack().filter(|_| pure_freedom > 0.0) else {
+            return 1.0;
+        };
         if pure <= 0.0 {
             return if lack > 0.0 { 0.0 } else { 1.0 };
         }
@@ -216,12 +242,23 @@ impl Fit {
 
     /// Lenth's margin of a coefficient, and its degrees of freedom.
     fn of_small_effects(&self) -> Option<(f64, f64)> {
-        let effects: Vec<f64> = self.coefficients.iter().skip(1).map(|value| value.abs()).collect();
+        let effects: Vec<f64> = self
+            .coefficients
+            .iter()
+            .skip(1)
+            .map(|value| value.abs())
+            .collect();
         if effects.len() < 3 {
             return None;
         }
         let first = 1.5 * median(effects.iter().copied())?;
-        let error = 1.5 * median(effects.iter().copied().filter(|effect| *effect < 2.5 * first))?;
+        let error = 1.5
+            * median(
+                effects
+                    .iter()
+                    .copied()
+                    .filter(|effect| *effect < 2.5 * first),
+            )?;
         let freedom = effects.len() as f64 / 3.0;
         Some((quantile(freedom) * error, freedom))
     }
@@ -230,7 +267,11 @@ impl Fit {
     fn contrast(&self, contrast: &DVector<f64>) -> Estimate {
         let value = contrast.dot(&self.coefficients);
         // What is left of equal numbers is nothing.
-        let value = if value.abs() <= ROUNDING * self.coefficients.norm() { 0.0 } else { value };
+        let value = if value.abs() <= ROUNDING * self.coefficients.norm() {
+            0.0
+        } else {
+            value
+        };
         let (half, freedom) = match self.spread {
             Spread::None => (Some(0.0), f64::INFINITY),
             Spread::Cells => self.of_cells(contrast),
@@ -247,7 +288,11 @@ impl Fit {
                 (Some(quantile(freedom) * error), freedom)
             }
         };
-        Estimate { value, half, freedom }
+        Estimate {
+            value,
+            half,
+            freedom,
+        }
     }
 
     /// Each combination's own spread: the variance of a sum, and Satterthwaite's degrees of freedom.
@@ -319,7 +364,10 @@ impl Fit {
     pub fn squares(&self, term: usize) -> f64 {
         let (begin, width) = (self.begins[term], self.widths[term]);
         let own = self.coefficients.rows(begin, width).into_owned();
-        let part = self.inverse.view((begin, begin), (width, width)).into_owned();
+        let part = self
+            .inverse
+            .view((begin, begin), (width, width))
+            .into_owned();
         inverted(&part).map_or(0.0, |inverse| (own.transpose() * inverse * &own)[(0, 0)])
     }
 
@@ -331,7 +379,13 @@ impl Fit {
 
     /// What the model says of a row against another.
     #[must_use]
-    pub fn difference(&self, design: &Design, terms: &[Term], row: &[usize], base: &[usize]) -> Estimate {
+    pub fn difference(
+        &self,
+        design: &Design,
+        terms: &[Term],
+        row: &[usize],
+        base: &[usize],
+    ) -> Estimate {
         let mut contrast = DVector::zeros(self.coefficients.len());
         for (term, begin) in terms.iter().zip(&self.begins) {
             let [own, of_base] = [row, base].map(|row| term.columns(&design.levels, row));
@@ -361,7 +415,13 @@ impl Fit {
 
     /// How many times what the model says of a row is what it says of another, with its interval (Fieller 1954): both have a spread.
     #[must_use]
-    pub fn ratio(&self, design: &Design, terms: &[Term], row: &[usize], base: &[usize]) -> (f64, Option<(f64, f64)>) {
+    pub fn ratio(
+        &self,
+        design: &Design,
+        terms: &[Term],
+        row: &[usize],
+        base: &[usize],
+    ) -> (f64, Option<(f64, f64)>) {
         let [over, under] = [row, base].map(|row| self.row_contrast(design, terms, row));
         self.fieller(&over, &under)
     }
@@ -399,7 +459,11 @@ impl Fit {
             }
             for _ in 0..60 {
                 let middle = f64::midpoint(inside, outside);
-                if is_apart(middle) { outside = middle } else { inside = middle }
+                if is_apart(middle) {
+                    outside = middle
+                } else {
+                    inside = middle
+                }
             }
             outside
         };
@@ -416,7 +480,11 @@ impl Fit {
     #[must_use]
     pub fn pure_error(&self) -> (f64, f64) {
         let squares = self.cells.values().map(|(_, squares)| squares).sum();
-        let freedom = self.cells.values().map(|(count, _)| (count - 1) as f64).sum();
+        let freedom = self
+            .cells
+            .values()
+            .map(|(count, _)| (count - 1) as f64)
+            .sum();
         (squares, freedom)
     }
 
@@ -463,18 +531,33 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
 #[must_use]
 pub fn ratio(now: &[f64], then: &[f64]) -> Option<Estimate> {
     let of = |values: &[f64]| {
-        let logs: Vec<f64> = values.iter().map(|value| value.ln()).filter(|log| log.is_finite()).collect();
+        let logs: Vec<f64> = values
+            .iter()
+            .map(|value| value.ln())
+            .filter(|log| log.is_finite())
+            .collect();
         let n = logs.len() as f64;
         let mean = logs.iter().sum::<f64>() / n;
-        let squares = logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>();
+        let squares = logs
+            .iter()
+            .map(|log| (log - mean) * (log - mean))
+            .sum::<f64>();
         (logs.len() == values.len() && n > 1.0).then(|| (mean, squares / (n - 1.0) / n, n - 1.0))
     };
     let ((before, first, of_first), (after, second, of_second)) = (of(now)?, of(then)?);
     let variance = first + second;
     let value = after - before;
     if variance <= 1e-24 * (before * before + after * after) {
-        return Some(Estimate { value, half: Some(0.0), freedom: f64::INFINITY });
+        return Some(Estimate {
+            value,
+            half: Some(0.0),
+            freedom: f64::INFINITY,
+        });
     }
     let freedom = variance * variance / (first * first / of_first + second * second / of_second);
-    Some(Estimate { value, half: Some(quantile(freedom) * variance.sqrt()), freedom })
+    Some(Estimate {
+        value,
+        half: Some(quantile(freedom) * variance.sqrt()),
+        freedom,
+    })
 }

@@ -34,11 +34,17 @@ pub(crate) const FRACTIONS: &[Fraction] = &[
 ];
 
 /// The first rows of the screening designs; the others are its rotations, the last is all low.
-pub(crate) const SCREENING: [&str; 3] = ["++-+++---+-", "++--++++-+-+----++-", "+++++-+-++--++--+-+----"];
+pub(crate) const SCREENING: [&str; 3] = [
+    "++-+++---+-",
+    "++--++++-+-+----++-",
+    "+++++-+-++--++--+-+----",
+];
 
 /// The factors of a word as bits.
 pub(crate) fn bits(word: &str) -> u32 {
-    word.bytes().map(|letter| 1 << letter_number(letter)).fold(0, |all, bit| all | bit)
+    word.bytes()
+        .map(|letter| 1 << letter_number(letter))
+        .fold(0, |all, bit| all | bit)
 }
 
 /// A is 0; there is no I, as that is the mean.

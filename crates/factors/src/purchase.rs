@@ -30,8 +30,11 @@ pub fn front(
     costs: &[Vec<Option<f64>>],
     more_is_better: bool,
 ) -> Result<Vec<Offer>, String> {
-    let count =
-        costs.iter().map(Vec::len).try_fold(1_usize, |all, levels| all.checked_mul(levels)).unwrap_or(usize::MAX);
+    let count = costs
+        .iter()
+        .map(Vec::len)
+        .try_fold(1_usize, |all, levels| all.checked_mul(levels))
+        .unwrap_or(usize::MAX);
     if count > MOST {
         return Err(format!("{count} combinations are too many to compare"));
     }
@@ -43,13 +46,21 @@ pub fn front(
             levels.push(number % prices.len());
             number /= prices.len();
         }
-        let price = levels.iter().zip(costs).map(|(level, prices)| prices[*level]).sum::<Option<f64>>();
+        let price = levels
+            .iter()
+            .zip(costs)
+            .map(|(level, prices)| prices[*level])
+            .sum::<Option<f64>>();
         let Some(cost) = price else { continue };
         let mut gain = answer.difference(design, &levels, &base);
         gain.value *= if more_is_better { 1.0 } else { -1.0 };
         offers.push(Offer { levels, cost, gain });
     }
-    offers.sort_by(|a, b| a.cost.total_cmp(&b.cost).then(b.gain.value.total_cmp(&a.gain.value)));
+    offers.sort_by(|a, b| {
+        a.cost
+            .total_cmp(&b.cost)
+            .then(b.gain.value.total_cmp(&a.gain.value))
+    });
     let mut best = f64::NEG_INFINITY;
     offers.retain(|offer| {
         let is_better = offer.gain.value > best + 1e-12;

@@ -17,7 +17,10 @@ pub struct Term {
 
 impl Term {
     const fn of(factors: Vec<usize>) -> Self {
-        Self { factors, aliases: Vec::new() }
+        Self {
+            factors,
+            aliases: Vec::new(),
+        }
     }
 
     /// Whether it is the effect of one factor.
@@ -29,7 +32,10 @@ impl Term {
     /// Columns that it takes.
     #[must_use]
     pub fn width(&self, levels: &[usize]) -> usize {
-        self.factors.iter().map(|factor| levels[*factor] - 1).product()
+        self.factors
+            .iter()
+            .map(|factor| levels[*factor] - 1)
+            .product()
     }
 
     /// Its columns of a row: products of each factor's, which sum to zero over its levels (-1 and 1 for two).
@@ -37,7 +43,10 @@ impl Term {
         let mut columns = vec![1.0];
         for factor in &self.factors {
             let own = coded(levels[*factor], row[*factor]);
-            columns = columns.iter().flat_map(|column| own.iter().map(move |code| column * code)).collect();
+            columns = columns
+                .iter()
+                .flat_map(|column| own.iter().map(move |code| column * code))
+                .collect();
         }
         columns
     }
@@ -63,20 +72,36 @@ pub fn terms(design: &Design) -> Vec<Term> {
         Kind::OneAtATime | Kind::Screening | Kind::Given => mains.collect(),
         Kind::Full => {
             let most = if factors > MOST_FACTORS { 2 } else { factors };
-            subsets(factors, most).into_iter().map(|bits| Term::of(listed(bits))).collect()
+            subsets(factors, most)
+                .into_iter()
+                .map(|bits| Term::of(listed(bits)))
+                .collect()
         }
         Kind::Fraction(words) => {
             let mut terms: Vec<(u32, Term)> = Vec::new();
             for bits in subsets(factors, factors.min(3)) {
                 let class: Vec<u32> = words.iter().map(|word| word ^ bits).collect();
                 let is_mean = class.contains(&0);
-                if is_mean || terms.iter().any(|(known, _)| *known == bits || class.contains(known)) {
+                if is_mean
+                    || terms
+                        .iter()
+                        .any(|(known, _)| *known == bits || class.contains(known))
+                {
                     continue;
                 }
-                let mut aliases: Vec<u32> = class.into_iter().filter(|alias| alias.count_ones() <= 2).collect();
+                let mut aliases: Vec<u32> = class
+                    .into_iter()
+                    .filter(|alias| alias.count_ones() <= 2)
+                    .collect();
                 aliases.sort_unstable_by_key(|alias| (alias.count_ones(), *alias));
                 let aliases = aliases.into_iter().map(listed).collect();
-                terms.push((bits, Term { factors: listed(bits), aliases }));
+                terms.push((
+                    bits,
+                    Term {
+                        factors: listed(bits),
+                        aliases,
+                    },
+                ));
             }
             terms.truncate(design.rows.len() - 1);
             terms.into_iter().map(|(_, term)| term).collect()
@@ -86,7 +111,9 @@ pub fn terms(design: &Design) -> Vec<Term> {
 
 /// Sets of one to so many factors, the small ones first.
 fn subsets(factors: usize, most: usize) -> Vec<u32> {
-    let mut all: Vec<u32> = (1_u32..1 << factors).filter(|bits| bits.count_ones() as usize <= most).collect();
+    let mut all: Vec<u32> = (1_u32..1 << factors)
+        .filter(|bits| bits.count_ones() as usize <= most)
+        .collect();
     all.sort_by_cached_key(|bits| (bits.count_ones(), listed(*bits)));
     all
 }
@@ -106,11 +133,22 @@ mod tests {
         let design = Design::new(&[2; 4], Wish::Fraction(8)).unwrap();
         let terms = terms(&design);
         assert_eq!(terms.len(), 7);
-        assert!(terms[..4].iter().all(|term| term.is_main() && term.aliases.is_empty()));
-        let pairs: Vec<_> = terms[4..].iter().map(|term| (term.factors.clone(), term.aliases.clone())).collect();
+        assert!(
+            terms[..4]
+                .iter()
+                .all(|term| term.is_main() && term.aliases.is_empty())
+        );
+        let pairs: Vec<_> = terms[4..]
+            .iter()
+            .map(|term| (term.factors.clone(), term.aliases.clone()))
+            .collect();
         assert_eq!(
             pairs,
-            [(vec![0, 1], vec![vec![2, 3]]), (vec![0, 2], vec![vec![1, 3]]), (vec![0, 3], vec![vec![1, 2]])]
+            [
+                (vec![0, 1], vec![vec![2, 3]]),
+                (vec![0, 2], vec![vec![1, 3]]),
+                (vec![0, 3], vec![vec![1, 2]])
+            ]
         );
     }
 
@@ -121,11 +159,20 @@ mod tests {
         let width: usize = terms.iter().map(|term| term.width(&design.levels)).sum();
         assert_eq!(width + 1, design.rows.len());
         for term in &terms {
-            let rows = design.rows.iter().map(|row| term.columns(&design.levels, row));
+            let rows = design
+                .rows
+                .iter()
+                .map(|row| term.columns(&design.levels, row));
             let sums = rows.fold(vec![0.0; term.width(&design.levels)], |sums, row| {
-                sums.iter().zip(row).map(|(sum, value)| sum + value).collect()
+                sums.iter()
+                    .zip(row)
+                    .map(|(sum, value)| sum + value)
+                    .collect()
             });
-            assert!(sums.iter().all(|sum| f64::abs(*sum) < 1e-12), "{term:?}: {sums:?}");
+            assert!(
+                sums.iter().all(|sum| f64::abs(*sum) < 1e-12),
+                "{term:?}: {sums:?}"
+            );
         }
     }
 }

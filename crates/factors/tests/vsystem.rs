@@ -1,7 +1,10 @@
 //! The figures of Lantz, Nowicki and Theimer 1985 as designs: what each of their factors does, with the intervals that they did not
 //! print. `cargo test -p stackline-factors --test vsystem -- --nocapture` prints the table.
 
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use stackline_factors::{Design, Estimate, Kind, Observation, Scale, analyse};
 
@@ -18,21 +21,39 @@ struct Table {
 /// A table of which each row has the level of the factor and of a workload, and each column a configuration.
 fn table(factor: &'static str, change: Option<f64>, rows: &[(usize, usize, &[f64])]) -> Table {
     let cells = rows.iter().flat_map(|(level, work, printed)| {
-        printed.iter().enumerate().map(move |(column, value)| (vec![*level, *work, column], *value))
+        printed
+            .iter()
+            .enumerate()
+            .map(move |(column, value)| (vec![*level, *work, column], *value))
     });
     let most = |at: usize| move |row: &(usize, usize, &[f64])| if at == 0 { row.0 } else { row.1 };
     let count = |at: usize| rows.iter().map(most(at)).max().unwrap_or(0) + 1;
     let columns = rows.first().map_or(0, |row| row.2.len());
-    Table { factor, change, levels: vec![count(0), count(1), columns], cells: cells.collect() }
+    Table {
+        factor,
+        change,
+        levels: vec![count(0), count(1), columns],
+        cells: cells.collect(),
+    }
 }
 
 /// What the first factor does from its first to its last level, as the logarithm of a ratio.
 fn effect(table: &Table) -> Estimate {
     // A factor with one level is none.
-    let kept: Vec<usize> = (0..table.levels.len()).filter(|at| table.levels[*at] > 1).collect();
+    let kept: Vec<usize> = (0..table.levels.len())
+        .filter(|at| table.levels[*at] > 1)
+        .collect();
     let levels = kept.iter().map(|at| table.levels[*at]).collect();
-    let rows = table.cells.iter().map(|(row, _)| kept.iter().map(|at| row[*at]).collect()).collect();
-    let design = Design { kind: Kind::Given, levels, rows };
+    let rows = table
+        .cells
+        .iter()
+        .map(|(row, _)| kept.iter().map(|at| row[*at]).collect())
+        .collect();
+    let design = Design {
+        kind: Kind::Given,
+        levels,
+        rows,
+    };
     let of = |(row, (_, value)): (usize, &(Vec<usize>, f64))| Observation {
         row,
         block: 0,
@@ -41,7 +62,14 @@ fn effect(table: &Table) -> Estimate {
     };
     let observed: Vec<Observation> = table.cells.iter().enumerate().map(of).collect();
     let answer = analyse(&design, &observed, Some(Scale::Multiplicative)).unwrap();
-    *answer.effects.iter().find(|effect| effect.factor == 0).unwrap().levels.last().unwrap()
+    *answer
+        .effects
+        .iter()
+        .find(|effect| effect.factor == 0)
+        .unwrap()
+        .levels
+        .last()
+        .unwrap()
 }
 
 /// Tables 4-1, 4-2, 5-1, 3-1 with 3-2, 8-1.
@@ -82,7 +110,10 @@ fn tables() -> Vec<Table> {
         table(
             "transport, PUP to IKP",
             None,
-            &[(0, 0, &[200.0, 200.0, 58.0, 1600.0]), (1, 0, &[380.0, 350.0, 81.0, 4300.0])],
+            &[
+                (0, 0, &[200.0, 200.0, 58.0, 1600.0]),
+                (1, 0, &[380.0, 350.0, 81.0, 4300.0]),
+            ],
         ),
         table(
             "network, 56 kbit/s to 10 Mbit/s",
@@ -112,10 +143,17 @@ fn the_ranking_of_the_paper_comes_out_where_its_factors_are_numbers() {
         sensitivities.extend(sensitivity);
     }
     // Workstation, remote host, bandwidth: the order of section 10 for what has a percentage of change.
-    assert!(sensitivities.is_sorted_by(|a, b| a > b), "{sensitivities:?}");
+    assert!(
+        sensitivities.is_sorted_by(|a, b| a > b),
+        "{sensitivities:?}"
+    );
     let of = |at: usize| percent(effect(&tables[at]).value);
     // Section 4: up to 22 % (no cell has it; the mean is 16), up to 50 %; section 8: less than 50 % (the cells say 77 to 83).
-    assert!((14.0..19.0).contains(&of(0)) && (35.0..55.0).contains(&of(1)) && (75.0..85.0).contains(&of(4)));
+    assert!(
+        (14.0..19.0).contains(&of(0))
+            && (35.0..55.0).contains(&of(1))
+            && (75.0..85.0).contains(&of(4))
+    );
     // The level brings most of all: sections 5.1 to 5.3 multiply to that.
     assert!((0..5).all(|at| of(at) <= of(2)), "the level");
     // What the paper put third and fourth has no percentage of change; by improvement it is first and third.

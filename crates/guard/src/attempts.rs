@@ -26,7 +26,9 @@ impl Attempts {
     pub fn failed(&self, now: Instant) -> Duration {
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         let delay = match *failed {
-            Some((last, delay)) if now.saturating_duration_since(last) < FORGOTTEN => (delay * 2).min(LONGEST),
+            Some((last, delay)) if now.saturating_duration_since(last) < FORGOTTEN => {
+                (delay * 2).min(LONGEST)
+            }
             _ => FIRST,
         };
         *failed = Some((now, delay));

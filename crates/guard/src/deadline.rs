@@ -12,13 +12,17 @@ impl Deadline {
     /// So long from now.
     #[must_use]
     pub fn within(time: Duration) -> Self {
-        Self { ends: Instant::now() + time }
+        Self {
+            ends: Instant::now() + time,
+        }
     }
 
     /// What is left of it, as a timeout for the next read; `None` once it has passed.
     #[must_use]
     pub fn rest(&self) -> Option<Duration> {
-        self.ends.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero())
+        self.ends
+            .checked_duration_since(Instant::now())
+            .filter(|rest| !rest.is_zero())
     }
 
     /// What is left of it, as a timeout for the next read.
@@ -26,6 +30,7 @@ impl Deadline {
     /// # Errors
     /// `TimedOut` once it has passed.
     pub fn timeout(&self) -> std::io::Result<Duration> {
-        self.rest().ok_or_else(|| std::io::ErrorKind::TimedOut.into())
+        self.rest()
+            .ok_or_else(|| std::io::ErrorKind::TimedOut.into())
     }
 }

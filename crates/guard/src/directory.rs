@@ -13,11 +13,20 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path};
 
-const STEP: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-const READ: OFlags =
-    OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
-const CREATE: OFlags =
-    OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const STEP: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::CLOEXEC);
+const CREATE: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// An open directory.
 #[derive(Debug)]
@@ -32,7 +41,9 @@ impl Directory {
     /// The kernel's.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self { descriptor: rustix::fs::open(path, flags, Mode::empty())? })
+        Ok(Self {
+            descriptor: rustix::fs::open(path, flags, Mode::empty())?,
+        })
     }
 
     /// Opens a regular file in it, or below it.
@@ -41,7 +52,12 @@ impl Directory {
     /// The kernel's; `InvalidInput` with the reason where it is no regular file, or its name leads elsewhere.
     pub fn open_file(&self, name: &Path) -> io::Result<File> {
         let (below, last) = self.parent_of(name)?;
-        let opened = rustix::fs::openat(below.as_ref().unwrap_or(&self.descriptor), &last, READ, Mode::empty());
+        let opened = rustix::fs::openat(
+            below.as_ref().unwrap_or(&self.descriptor),
+            &last,
+            READ,
+            Mode::empty(),
+        );
         let file = File::from(opened.map_err(explained)?);
         match kind_of(&file)? {
             FileType::RegularFile => Ok(file),
@@ -74,10 +90,17 @@ impl Directory {
     /// As for [`Self::open_file`].
     pub fn append(&self, name: &Path) -> io::Result<File> {
         let (below, last) = self.parent_of(name)?;
-        let flags =
-            OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let flags = OFlags::WRONLY
+            | OFlags::APPEND
+            | OFlags::CREATE
+            | OFlags::NOFOLLOW
+            | OFlags::NONBLOCK
+            | OFlags::CLOEXEC;
         let directory = below.as_ref().unwrap_or(&self.descriptor);
-        let file = File::from(rustix::fs::openat(directory, &last, flags, Mode::RUSR | Mode::WUSR).map_err(explained)?);
+        let file = File::from(
+            rustix::fs::openat(directory, &last, flags, Mode::RUSR | Mode::WUSR)
+                .map_err(explained)?,
+        );
         match kind_of(&file)? {
             FileType::RegularFile => Ok(file),
             other => Err(refused(other)),
@@ -100,7 +123,10 @@ impl Directory {
                 continue;
             }
             if names.len() == most {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it holds more than {most} files")));
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!("it holds more than {most} files"),
+                ));
             }
             names.push(OsString::from_vec(name));
         }
@@ -117,7 +143,12 @@ impl Directory {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
         let fresh = format!(".new-{:016x}", u64::from_ne_bytes(random));
-        let mut file = File::from(rustix::fs::openat(directory, &fresh, CREATE, Mode::RUSR | Mode::WUSR)?);
+        let mut file = File::from(rustix::fs::openat(
+            directory,
+            &fresh,
+            CREATE,
+            Mode::RUSR | Mode::WUSR,
+        )?);
         let written = file
             .write_all(content)
             .and_then(|()| file.sync_all())
@@ -134,13 +165,16 @@ impl Directory {
     /// Whether it belongs to this user.
     #[must_use]
     pub fn is_own(&self) -> bool {
-        rustix::fs::fstat(&self.descriptor).is_ok_and(|about| about.st_uid == rustix::process::geteuid().as_raw())
+        rustix::fs::fstat(&self.descriptor)
+            .is_ok_and(|about| about.st_uid == rustix::process::geteuid().as_raw())
     }
 
     /// The directory of a name, where that is another, and the last part of the name.
     fn parent_of(&self, name: &Path) -> io::Result<(Option<OwnedFd>, OsString)> {
         let last = name.file_name().ok_or_else(outside)?.to_owned();
-        let parent = name.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let parent = name
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty());
         Ok((parent.map(|parent| self.step(parent)).transpose()?, last))
     }
 
@@ -148,14 +182,22 @@ impl Directory {
     fn step(&self, path: &Path) -> io::Result<OwnedFd> {
         let mut at = None::<OwnedFd>;
         for component in path.components() {
-            let Component::Normal(name) = component else { return Err(outside()) };
-            let from = at.as_ref().map_or_else(|| self.descriptor.as_fd(), AsFd::as_fd);
-            let opened = rustix::fs::openat(from, name, STEP, Mode::empty()).map_err(|error| match error {
-                // So the kernel answers at a link, too.
-                Errno::NOTDIR => rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)
-                    .map_or_else(|_| error.into(), |about| not_a_directory(FileType::from_raw_mode(about.st_mode))),
-                other => explained(other),
-            });
+            let Component::Normal(name) = component else {
+                return Err(outside());
+            };
+            let from = at
+                .as_ref()
+                .map_or_else(|| self.descriptor.as_fd(), AsFd::as_fd);
+            let opened =
+                rustix::fs::openat(from, name, STEP, Mode::empty()).map_err(|error| match error {
+                    // So the kernel answers at a link, too.
+                    Errno::NOTDIR => rustix::fs::statat(from, name, AtFlags::SYMLINK_NOFOLLOW)
+                        .map_or_else(
+                            |_| error.into(),
+                            |about| not_a_directory(FileType::from_raw_mode(about.st_mode)),
+                        ),
+                    other => explained(other),
+                });
             at = Some(opened?);
         }
         at.ok_or_else(outside)
@@ -164,12 +206,22 @@ impl Directory {
 
 /// Why something that is no directory is not entered.
 fn not_a_directory(kind: FileType) -> io::Error {
-    let what = if kind == FileType::Symlink { "a link" } else { "not a directory" };
-    io::Error::new(io::ErrorKind::NotADirectory, format!("it is {what}, where a directory is expected"))
+    let what = if kind == FileType::Symlink {
+        "a link"
+    } else {
+        "not a directory"
+    };
+    io::Error::new(
+        io::ErrorKind::NotADirectory,
+        format!("it is {what}, where a directory is expected"),
+    )
 }
 
 fn outside() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "its name leads out of the directory")
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "its name leads out of the directory",
+    )
 }
 
 /// What the kernel answers to `O_NOFOLLOW` at a link, and to opening a socket, in words.
@@ -197,16 +249,34 @@ mod tests {
         symlink(place.path(), run.join("up")).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, run.join("fifo"), 0o600.into()).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(run.join("socket")).unwrap();
-        File::create(run.join("sparse")).unwrap().set_len(1 << 40).unwrap();
+        File::create(run.join("sparse"))
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
         let directory = Directory::open(&run).unwrap();
-        assert_eq!(directory.read_text(Path::new("events/host"), 100).unwrap(), "ours");
-        let refused = ["link", "up/secret", "../secret", "fifo", "socket", "events", "/etc/hostname"];
+        assert_eq!(
+            directory.read_text(Path::new("events/host"), 100).unwrap(),
+            "ours"
+        );
+        let refused = [
+            "link",
+            "up/secret",
+            "../secret",
+            "fifo",
+            "socket",
+            "events",
+            "/etc/hostname",
+        ];
         for name in refused {
             let error = directory.read(Path::new(name), 100).unwrap_err();
-            let is_refused = [io::ErrorKind::InvalidInput, io::ErrorKind::NotADirectory].contains(&error.kind());
+            let is_refused =
+                [io::ErrorKind::InvalidInput, io::ErrorKind::NotADirectory].contains(&error.kind());
             assert!(is_refused, "{name}: {error:?}");
         }
-        assert_eq!(directory.read(Path::new("sparse"), 100).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(
+            directory.read(Path::new("sparse"), 100).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
         let mut names = directory.names(Path::new(""), 10).unwrap();
         names.sort();
         assert_eq!(names, ["events", "fifo", "link", "socket", "sparse", "up"]);
@@ -221,7 +291,9 @@ mod tests {
         std::fs::create_dir(&run).unwrap();
         symlink(&secret, run.join("findings.json")).unwrap();
         let directory = Directory::open(&run).unwrap();
-        directory.replace(Path::new("findings.json"), b"found").unwrap();
+        directory
+            .replace(Path::new("findings.json"), b"found")
+            .unwrap();
         assert_eq!(std::fs::read_to_string(&secret).unwrap(), "precious");
         let about = std::fs::symlink_metadata(run.join("findings.json")).unwrap();
         assert!(about.is_file());

@@ -33,17 +33,31 @@ pub fn open(path: &Path) -> io::Result<File> {
         }
         _ => {}
     }
-    readable(File::options().read(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(path)?)
+    readable(
+        File::options()
+            .read(true)
+            .custom_flags(OFlags::NOCTTY.bits() as i32)
+            .open(path)?,
+    )
 }
 
 /// Opens a pipe once somebody writes to it.
 fn open_pipe(path: &Path, patience: Duration) -> io::Result<File> {
     let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
-    let pipe = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let pipe = File::options()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path)?;
     let mut waiting = [PollFd::new(&pipe, PollFlags::IN)];
-    let patience = Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
+    let patience = Timespec {
+        tv_sec: patience.as_secs().cast_signed(),
+        tv_nsec: patience.subsec_nanos().into(),
+    };
     if retry_on_intr(|| poll(&mut waiting, Some(&patience)))? == 0 {
-        return Err(io::Error::new(io::ErrorKind::TimedOut, "it is a pipe, and nobody writes to it"));
+        return Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "it is a pipe, and nobody writes to it",
+        ));
     }
     rustix::fs::fcntl_setfl(&pipe, rustix::fs::fcntl_getfl(&pipe)? - OFlags::NONBLOCK)?;
     readable(pipe)
@@ -60,7 +74,9 @@ fn readable(file: File) -> io::Result<File> {
 
 /// Whether that is the terminal that standard input is, by one of its names.
 fn is_terminal(path: &Path) -> bool {
-    ["/dev/stdin", "/dev/tty", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name))
+    ["/dev/stdin", "/dev/tty", "/dev/fd/0", "/proc/self/fd/0"]
+        .iter()
+        .any(|name| path == Path::new(name))
         && io::stdin().is_terminal()
 }
 
@@ -75,7 +91,10 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     }
     // It may have become something else meanwhile.
     let flags = OFlags::NOCTTY | OFlags::NONBLOCK;
-    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let file = File::options()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path)?;
     match kind_of(&file)? {
         FileType::RegularFile => Ok(file),
         other => Err(refused(other)),
@@ -115,7 +134,10 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
 /// # Errors
 /// The kernel's.
 pub fn sync_name(path: &Path) -> io::Result<()> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     File::open(directory)?.sync_all()
 }
 
@@ -129,13 +151,17 @@ pub(crate) fn bytes(file: impl Read, most: u64) -> io::Result<Vec<u8>> {
 
 pub(crate) fn too_large(size: u64, most: u64) -> io::Result<()> {
     match size > most {
-        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"))),
+        true => Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("it is larger than {most} bytes"),
+        )),
         false => Ok(()),
     }
 }
 
 pub(crate) fn text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
+    String::from_utf8(bytes)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8 text"))
 }
 
 /// What an open file is.
@@ -157,7 +183,10 @@ pub(crate) fn refused(kind: FileType) -> io::Error {
         FileType::Symlink => "a link",
         _ => "not a regular file",
     };
-    io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, where a regular file is expected"))
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("it is {what}, where a regular file is expected"),
+    )
 }
 
 #[cfg(test)]
@@ -168,15 +197,25 @@ mod tests {
     fn devices_and_directories_are_refused_and_files_are_bounded() {
         let place = tempfile::tempdir().unwrap();
         for device in [Path::new("/dev/zero"), Path::new("/dev/null"), place.path()] {
-            assert_eq!(open(device).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{device:?}");
+            assert_eq!(
+                open(device).unwrap_err().kind(),
+                io::ErrorKind::InvalidInput,
+                "{device:?}"
+            );
         }
         let file = place.path().join("file");
         std::fs::write(&file, "12345").unwrap();
         assert_eq!(read_text(&file, 5).unwrap(), "12345");
-        assert_eq!(read(&file, 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(
+            read(&file, 4).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
         let sparse = place.path().join("sparse");
         File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
-        assert_eq!(read(&sparse, 1 << 20).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(
+            read(&sparse, 1 << 20).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
     }
 
     #[test]

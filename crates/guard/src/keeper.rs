@@ -109,7 +109,12 @@ impl Keeper {
             let _ = set_name(NAME);
             let _ = setpgid(Pid::from_raw(0), Pid::from_raw(0));
         }
-        let ended = Waiting { child, above, signals }.end();
+        let ended = Waiting {
+            child,
+            above,
+            signals,
+        }
+        .end();
         let patience = match ended {
             Ok(Some(WaitStatus::Exited(..))) => PATIENCE,
             _ => PATIENCE_AFTER_A_KILL,
@@ -151,7 +156,9 @@ impl Waiting {
             if let Some(ended) = self.reap()? {
                 return Ok(Some(ended));
             }
-            let Some(sent) = self.signals.read_signal()? else { continue };
+            let Some(sent) = self.signals.read_signal()? else {
+                continue;
+            };
             let signal = Signal::try_from(sent.ssi_signo.cast_signed())?;
             if self.above.is_some_and(|above| getppid() != above) {
                 return Ok(None);
@@ -167,7 +174,9 @@ impl Waiting {
     fn reap(&self) -> nix::Result<Option<WaitStatus>> {
         loop {
             match waitpid(None, Some(WaitPidFlag::WNOHANG | WaitPidFlag::WUNTRACED)) {
-                Ok(ended @ (WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..))) if pid == self.child => {
+                Ok(ended @ (WaitStatus::Exited(pid, _) | WaitStatus::Signaled(pid, ..)))
+                    if pid == self.child =>
+                {
                     return Ok(Some(ended));
                 }
                 Ok(WaitStatus::Stopped(pid, _)) if pid == self.child => {
@@ -220,10 +229,17 @@ fn children(keeping: &Keeping) -> Vec<Pid> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let goes = |number: &u32| {
-        let Some((parent, its)) = stat_of(*number) else { return false };
-        parent == own && (keeping.goes == Goes::Everything || Some(its) == session) && !(keeping.stays)(*number)
+        let Some((parent, its)) = stat_of(*number) else {
+            return false;
+        };
+        parent == own
+            && (keeping.goes == Goes::Everything || Some(its) == session)
+            && !(keeping.stays)(*number)
     };
-    numbers.filter(goes).map(|number| Pid::from_raw(number.cast_signed())).collect()
+    numbers
+        .filter(goes)
+        .map(|number| Pid::from_raw(number.cast_signed()))
+        .collect()
 }
 
 /// Parent and session of a process (proc_pid_stat(5): the name may hold anything, brackets too).

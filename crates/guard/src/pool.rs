@@ -26,14 +26,20 @@ struct Places {
 
 impl fmt::Debug for Places {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Places").field("taken", &self.taken.len()).finish_non_exhaustive()
+        f.debug_struct("Places")
+            .field("taken", &self.taken.len())
+            .finish_non_exhaustive()
     }
 }
 
 impl Places {
     /// Takes the idlest place away that may be ended: how.
     fn idlest(&mut self) -> Option<End> {
-        let turn = self.taken.iter().find(|(_, end)| end.is_some()).map(|(turn, _)| *turn)?;
+        let turn = self
+            .taken
+            .iter()
+            .find(|(_, end)| end.is_some())
+            .map(|(turn, _)| *turn)?;
         self.taken.remove(&turn).flatten()
     }
 
@@ -49,14 +55,21 @@ impl Pool {
     /// With so many places.
     #[must_use]
     pub fn new(most: usize) -> Arc<Self> {
-        Arc::new(Self { most: most.max(1), places: Mutex::default() })
+        Arc::new(Self {
+            most: most.max(1),
+            places: Mutex::default(),
+        })
     }
 
     /// A place; `None` where all are taken.
     #[must_use]
     pub fn enter(self: &Arc<Self>) -> Option<Place> {
         let mut places = self.places();
-        (places.taken.len() < self.most).then(|| Place { pool: Arc::clone(self), turn: places.take(None), end: None })
+        (places.taken.len() < self.most).then(|| Place {
+            pool: Arc::clone(self),
+            turn: places.take(None),
+            end: None,
+        })
     }
 
     /// A place in any case: where all are taken, the idlest that may be ended is ended and gives way. `end` ends the connection of this one,
@@ -64,26 +77,46 @@ impl Pool {
     #[must_use]
     pub fn enter_or_replace(self: &Arc<Self>, end: impl FnOnce() + Send + 'static) -> Place {
         let mut places = self.places();
-        let ended = if places.taken.len() >= self.most { places.idlest() } else { None };
+        let ended = if places.taken.len() >= self.most {
+            places.idlest()
+        } else {
+            None
+        };
         self.entered(places, Box::new(end), ended)
     }
 
     /// The same, but `None` where all places are taken by connections that are busy ([`Place::busy`]).
     #[must_use]
-    pub fn enter_or_replace_idle(self: &Arc<Self>, end: impl FnOnce() + Send + 'static) -> Option<Place> {
+    pub fn enter_or_replace_idle(
+        self: &Arc<Self>,
+        end: impl FnOnce() + Send + 'static,
+    ) -> Option<Place> {
         let mut places = self.places();
-        let ended = if places.taken.len() >= self.most { Some(places.idlest()?) } else { None };
+        let ended = if places.taken.len() >= self.most {
+            Some(places.idlest()?)
+        } else {
+            None
+        };
         Some(self.entered(places, Box::new(end), ended))
     }
 
-    fn entered(self: &Arc<Self>, mut places: MutexGuard<'_, Places>, end: End, ended: Option<End>) -> Place {
+    fn entered(
+        self: &Arc<Self>,
+        mut places: MutexGuard<'_, Places>,
+        end: End,
+        ended: Option<End>,
+    ) -> Place {
         let turn = places.take(Some(end));
         drop(places);
         // Not under the lock: what ends a connection may take a while.
         if let Some(end) = ended {
             end();
         }
-        Place { pool: Arc::clone(self), turn, end: None }
+        Place {
+            pool: Arc::clone(self),
+            turn,
+            end: None,
+        }
     }
 
     /// How many places are taken.
@@ -107,7 +140,9 @@ pub struct Place {
 
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").field("turn", &self.turn).finish_non_exhaustive()
+        f.debug_struct("Place")
+            .field("turn", &self.turn)
+            .finish_non_exhaustive()
     }
 }
 
@@ -169,7 +204,11 @@ mod tests {
         assert_eq!(hears.try_iter().collect::<Vec<_>>(), ["second"]);
         assert!(second.is_lost() && !first.is_lost());
         drop(second);
-        assert_eq!(pool.taken(), 2, "a place that was lost is not given back twice");
+        assert_eq!(
+            pool.taken(),
+            2,
+            "a place that was lost is not given back twice"
+        );
         drop((first, third));
         assert_eq!(pool.taken(), 0);
     }
@@ -186,7 +225,10 @@ mod tests {
         first.busy();
         let mut second = enter("second").unwrap();
         let _third = enter("third").unwrap();
-        assert!(second.is_lost() && !first.is_lost(), "the idle one gave way, not the older one");
+        assert!(
+            second.is_lost() && !first.is_lost(),
+            "the idle one gave way, not the older one"
+        );
         second.busy();
         first.idle();
         let mut fourth = enter("fourth").unwrap();

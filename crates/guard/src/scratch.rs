@@ -63,10 +63,15 @@ pub fn directory(purpose: &str) -> io::Result<Scratch> {
         match lock(directory.path()) {
             Ok(lock) if is_at(&lock, directory.path()) => {
                 File::create_new(directory.path().join(MARK))?;
-                return Ok(Scratch { directory, _lock: lock });
+                return Ok(Scratch {
+                    directory,
+                    _lock: lock,
+                });
             }
             Ok(_) => {}
-            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::WouldBlock].contains(&error.kind()) => {}
+            Err(error)
+                if [io::ErrorKind::NotFound, io::ErrorKind::WouldBlock].contains(&error.kind()) => {
+            }
             Err(error) => return Err(error),
         }
     }
@@ -86,18 +91,30 @@ pub fn file() -> io::Result<File> {
 /// The kernel's.
 pub fn log() -> io::Result<File> {
     let file = file()?;
-    rustix::fs::fcntl_setfl(&file, rustix::fs::fcntl_getfl(&file)? | rustix::fs::OFlags::APPEND)?;
+    rustix::fs::fcntl_setfl(
+        &file,
+        rustix::fs::fcntl_getfl(&file)? | rustix::fs::OFlags::APPEND,
+    )?;
     Ok(file)
 }
 
 /// Removes the directories of this user that killed processes left: how many.
 pub fn sweep() -> usize {
-    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    let entries = fs::read_dir(std::env::temp_dir())
+        .into_iter()
+        .flatten()
+        .flatten();
     let own = rustix::process::geteuid().as_raw();
     let left = entries.filter(|entry| {
-        let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let is_ours = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(PREFIX));
         // Not through links: what others leave there is not touched.
-        is_ours && entry.metadata().is_ok_and(|about| about.is_dir() && about.uid() == own && about.mode() & 0o077 == 0)
+        is_ours
+            && entry.metadata().is_ok_and(|about| {
+                about.is_dir() && about.uid() == own && about.mode() & 0o077 == 0
+            })
     });
     left.filter(|entry| {
         let path = entry.path();
@@ -110,9 +127,16 @@ pub fn sweep() -> usize {
 /// killed is finished by another.
 fn remove(directory: &Path) -> io::Result<()> {
     if fs::symlink_metadata(directory.join(MARK)).is_ok_and(|mark| mark.is_file()) {
-        for entry in fs::read_dir(directory)?.flatten().filter(|entry| entry.file_name() != MARK) {
+        for entry in fs::read_dir(directory)?
+            .flatten()
+            .filter(|entry| entry.file_name() != MARK)
+        {
             let path = entry.path();
-            if entry.file_type()?.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+            if entry.file_type()?.is_dir() {
+                fs::remove_dir_all(path)?
+            } else {
+                fs::remove_file(path)?
+            }
         }
         fs::remove_file(directory.join(MARK))?;
     }
@@ -121,7 +145,10 @@ fn remove(directory: &Path) -> io::Result<()> {
 
 fn lock(directory: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::NOFOLLOW;
-    let opened = File::options().read(true).custom_flags(flags.bits() as i32).open(directory)?;
+    let opened = File::options()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(directory)?;
     flock(&opened, FlockOperation::NonBlockingLockExclusive)?;
     Ok(opened)
 }
@@ -129,7 +156,8 @@ fn lock(directory: &Path) -> io::Result<File> {
 /// Whether the locked directory is the one at this path.
 fn is_at(lock: &File, directory: &Path) -> bool {
     let there = fs::symlink_metadata(directory).map(|there| (there.dev(), there.ino()));
-    lock.metadata().is_ok_and(|locked| there.is_ok_and(|there| there == (locked.dev(), locked.ino())))
+    lock.metadata()
+        .is_ok_and(|locked| there.is_ok_and(|there| there == (locked.dev(), locked.ino())))
 }
 
 #[cfg(test)]

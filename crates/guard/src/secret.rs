@@ -46,7 +46,9 @@ impl Secret {
             length if length > LONGEST => Err(wrong("is too long")),
             _ => match std::str::from_utf8(&bytes) {
                 Err(_) => Err(wrong("is not text in UTF-8")),
-                Ok(text) if text.chars().any(char::is_control) => Err(wrong("holds a control character")),
+                Ok(text) if text.chars().any(char::is_control) => {
+                    Err(wrong("holds a control character"))
+                }
                 Ok(_) => Ok(Self(bytes)),
             },
         }
@@ -59,7 +61,9 @@ impl Secret {
     pub fn random() -> io::Result<Self> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
-        Ok(Self(Zeroizing::new(format!("{:032x}", u128::from_be_bytes(random)).into_bytes())))
+        Ok(Self(Zeroizing::new(
+            format!("{:032x}", u128::from_be_bytes(random)).into_bytes(),
+        )))
     }
 
     /// The secret of a file: its first line. A pipe or descriptor will do.
@@ -67,11 +71,20 @@ impl Secret {
     /// # Errors
     /// Where it cannot be read, or holds none.
     pub fn of_file(path: &Path) -> Result<Self> {
-        let bytes = files::read(path, 2 * LONGEST as u64)
-            .map_err(|cause| Error::input(format!("the secret in {} cannot be read: {cause}", path.display())))?;
-        let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        Self::new(line.strip_suffix(b"\r").unwrap_or(line).to_vec())
-            .map_err(|error| Error { message: format!("{}: {}", path.display(), error.message), ..error })
+        let bytes = files::read(path, 2 * LONGEST as u64).map_err(|cause| {
+            Error::input(format!(
+                "the secret in {} cannot be read: {cause}",
+                path.display()
+            ))
+        })?;
+        let line = bytes
+            .split(|byte| *byte == b'\n')
+            .next()
+            .unwrap_or_default();
+        Self::new(line.strip_suffix(b"\r").unwrap_or(line).to_vec()).map_err(|error| Error {
+            message: format!("{}: {}", path.display(), error.message),
+            ..error
+        })
     }
 
     /// Its bytes, for sending it or for a proof made with it.
@@ -114,19 +127,34 @@ impl Source<'_> {
     /// Where a file or a variable is there that holds none.
     pub fn find(&self) -> Result<Option<Found>> {
         if let Some(file) = self.file {
-            return Secret::of_file(file).map(|secret| Some(Found { secret, note: readable_by_others(file) }));
+            return Secret::of_file(file).map(|secret| {
+                Some(Found {
+                    secret,
+                    note: readable_by_others(file),
+                })
+            });
         }
         if let Some(value) = std::env::var_os(self.variable).filter(|value| !value.is_empty()) {
-            let secret = Secret::new(value.into_encoded_bytes())
-                .map_err(|error| Error { message: format!("{}: {}", self.variable, error.message), ..error })?;
+            let secret = Secret::new(value.into_encoded_bytes()).map_err(|error| Error {
+                message: format!("{}: {}", self.variable, error.message),
+                ..error
+            })?;
             let note = format!(
                 "the secret comes from {}: programs that are started from here inherit it; a file (--secret-file) is safer",
                 self.variable
             );
-            return Ok(Some(Found { secret, note: Some(note) }));
+            return Ok(Some(Found {
+                secret,
+                note: Some(note),
+            }));
         }
         match self.usual_place().filter(|path| path.exists()) {
-            Some(path) => Secret::of_file(&path).map(|secret| Some(Found { secret, note: readable_by_others(&path) })),
+            Some(path) => Secret::of_file(&path).map(|secret| {
+                Some(Found {
+                    secret,
+                    note: readable_by_others(&path),
+                })
+            }),
             None => Ok(None),
         }
     }
@@ -140,33 +168,43 @@ impl Source<'_> {
             return Ok(found);
         }
         let path = self.usual_place().ok_or_else(|| {
-            Error::input("there is no secret, and no home directory for a new one")
-                .hint(format!("name a file with --secret-file, or set {}", self.variable))
+            Error::input("there is no secret, and no home directory for a new one").hint(format!(
+                "name a file with --secret-file, or set {}",
+                self.variable
+            ))
         })?;
         let failed = |cause: io::Error| {
-            Error::environment(format!("no secret can be written to {}: {cause}", path.display()))
-                .hint("name another file with --secret-file")
+            Error::environment(format!(
+                "no secret can be written to {}: {cause}",
+                path.display()
+            ))
+            .hint("name another file with --secret-file")
         };
         let secret = Secret::random().map_err(failed)?;
         match write(&path, &secret) {
             // Another program was faster: its secret is the one.
-            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-                self.find()?.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
-            }
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => self
+                .find()?
+                .ok_or_else(|| failed(io::ErrorKind::NotFound.into())),
             Err(cause) => Err(failed(cause)),
             Ok(()) => {
                 let note = format!(
                     "a new secret was made: {}; programs of this user find it there, other machines need a copy",
                     path.display()
                 );
-                Ok(Found { secret, note: Some(note) })
+                Ok(Found {
+                    secret,
+                    note: Some(note),
+                })
             }
         }
     }
 
     fn usual_place(&self) -> Option<PathBuf> {
         let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".config"));
-        let configuration = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home)?;
+        let configuration = std::env::var_os("XDG_CONFIG_HOME")
+            .map(PathBuf::from)
+            .or_else(home)?;
         Some(configuration.join("stackline").join(self.usual))
     }
 }
@@ -182,22 +220,42 @@ fn write(path: &Path, secret: &Secret) -> io::Result<()> {
 /// The kernel's; `AlreadyExists` where something is at the path.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let mut file = tempfile::Builder::new().prefix(".secret-").tempfile_in(directory)?;
+    let directory = if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let mut file = tempfile::Builder::new()
+        .prefix(".secret-")
+        .tempfile_in(directory)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    file.persist_noclobber(path).map(drop).map_err(|error| error.error)?;
+    file.persist_noclobber(path)
+        .map(drop)
+        .map_err(|error| error.error)?;
     files::sync_name(path)
 }
 
 /// A sentence where other users may read a file of secrets.
 #[must_use]
 pub fn readable_by_others(path: &Path) -> Option<String> {
-    let file = File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(path).ok()?;
+    let file = File::options()
+        .read(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
+        .open(path)
+        .ok()?;
     let about = file.metadata().ok()?;
     let is_open = about.is_file() && about.mode() & 0o044 != 0 && about.uid() == geteuid().as_raw();
-    is_open.then(|| format!("other users may read the secret in {0}: `chmod 600 {0}` keeps it", path.display()))
+    is_open.then(|| {
+        format!(
+            "other users may read the secret in {0}: `chmod 600 {0}` keeps it",
+            path.display()
+        )
+    })
 }
 
 #[cfg(test)]
@@ -208,7 +266,12 @@ mod tests {
     fn a_secret_is_compared_whole_and_printed_never() {
         let secret = Secret::new(b"correct horse".to_vec()).unwrap();
         assert!(secret.is(b"correct horse"));
-        for other in [&b"correct hors"[..], b"correct horse ", b"", b"Correct horse"] {
+        for other in [
+            &b"correct hors"[..],
+            b"correct horse ",
+            b"",
+            b"Correct horse",
+        ] {
             assert!(!secret.is(other));
         }
         assert_eq!(format!("{secret:?}"), "Secret");
@@ -216,10 +279,19 @@ mod tests {
 
     #[test]
     fn a_secret_has_a_least_length_and_no_control_characters() {
-        for wrong in [&b""[..], b"short", b"with\0zero bytes", b"\xff\xfe\xfd not text", &[b'x'; LONGEST + 1]] {
+        for wrong in [
+            &b""[..],
+            b"short",
+            b"with\0zero bytes",
+            b"\xff\xfe\xfd not text",
+            &[b'x'; LONGEST + 1],
+        ] {
             assert!(Secret::new(wrong.to_vec()).unwrap_err().hint.is_some());
         }
-        assert_ne!(Secret::random().unwrap().bytes(), Secret::random().unwrap().bytes());
+        assert_ne!(
+            Secret::random().unwrap().bytes(),
+            Secret::random().unwrap().bytes()
+        );
     }
 
     #[test]
@@ -231,7 +303,10 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert!(Secret::of_file(&path).unwrap().is(secret.bytes()));
         assert!(readable_by_others(&path).is_none());
-        assert_eq!(write(&path, &secret).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            write(&path, &secret).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
         let open = place.path().join("open");
         std::fs::write(&open, "first line\r\nsecond\n").unwrap();
         assert!(Secret::of_file(&open).unwrap().is(b"first line"));

@@ -17,7 +17,10 @@ use std::path::Path;
 pub fn listen(path: &Path) -> io::Result<UnixListener> {
     // It is made under a shorter name, at which nobody could connect to it later.
     SocketAddr::from_pathname(path)?;
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let private = tempfile::Builder::new()
         .prefix(".s")
         .rand_bytes(8)
@@ -59,8 +62,19 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("socket");
         let listener = listen(&path).unwrap();
-        assert_eq!(std::fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 1, "the private directory is gone");
+        assert_eq!(
+            std::fs::symlink_metadata(&path)
+                .unwrap()
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
+        assert_eq!(
+            std::fs::read_dir(place.path()).unwrap().count(),
+            1,
+            "the private directory is gone"
+        );
         let ours = UnixStream::connect(&path).unwrap();
         let (theirs, _) = listener.accept().unwrap();
         assert!(is_same_user(&ours) && is_same_user(&theirs));

@@ -40,7 +40,9 @@ pub fn serve(
     directory: Option<&Path>,
     share: Option<ProcessorShare>,
 ) -> Result<()> {
-    let group = share.map(|share| Group::make(&std::process::id().to_string(), share)).transpose()?;
+    let group = share
+        .map(|share| Group::make(&std::process::id().to_string(), share))
+        .transpose()?;
     group.as_ref().map_or(Ok(()), Group::enter)?;
     let served = serve_in_group(input, output, directory, share.map(held));
     group.iter().for_each(Group::leave);
@@ -51,7 +53,11 @@ pub fn serve(
 fn held(given: ProcessorShare) -> HeldShare {
     let measured = (given.0 < 1000).then(stackline_shares::measured).flatten();
     let (quota, period) = stackline_shares::quota_us(given);
-    HeldShare { given, measured: measured.map(|share| (share * 1000.0) as u32), waits_us: period.saturating_sub(quota) }
+    HeldShare {
+        given,
+        measured: measured.map(|share| (share * 1000.0) as u32),
+        waits_us: period.saturating_sub(quota),
+    }
 }
 
 fn serve_in_group(
@@ -61,7 +67,8 @@ fn serve_in_group(
     share: Option<HeldShare>,
 ) -> Result<()> {
     shift_clock();
-    system::make_interruptible().map_err(|e| Error::environment(format!("signals cannot be handled: {e}")))?;
+    system::make_interruptible()
+        .map_err(|e| Error::environment(format!("signals cannot be handled: {e}")))?;
     memory::keep_large_blocks_apart();
     placement::raise_file_limit();
     let (events, mailbox) = channel();
@@ -100,15 +107,25 @@ fn read_messages(input: impl Read, events: &Sender<Event>) {
 
 /// For tests of hosts whose clocks differ: the variable says by how many ns this agent's is ahead.
 fn shift_clock() {
-    if let Some(ahead_ns) = std::env::var(clock::SHIFT).ok().and_then(|text| text.parse::<i64>().ok()) {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    if let Some(ahead_ns) = std::env::var(clock::SHIFT)
+        .ok()
+        .and_then(|text| text.parse::<i64>().ok())
+    {
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let wall_ns = u64::try_from(wall.as_nanos()).unwrap_or(0);
         events::begin(Instant::now(), wall_ns.saturating_add_signed(ahead_ns));
     }
 }
 
 fn hello() -> Hello {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_string();
+    let read = |path: &str| {
+        std::fs::read_to_string(path)
+            .unwrap_or_default()
+            .trim()
+            .to_string()
+    };
     let client = std::env::var("SSH_CONNECTION").ok();
     let machine = read("/proc/sys/kernel/random/boot_id");
     Hello {
@@ -163,7 +180,10 @@ impl<W: Write> Agent<W> {
     }
 
     fn tick(&self) -> Option<Duration> {
-        self.jobs.values().filter_map(|running| running.job.tick(running.reliable)).min()
+        self.jobs
+            .values()
+            .filter_map(|running| running.job.tick(running.reliable))
+            .min()
     }
 
     fn interrupt(&self) {
@@ -175,15 +195,21 @@ impl<W: Write> Agent<W> {
     }
 
     fn send(&mut self, message: &FromAgent) -> Result<()> {
-        control::write(&mut self.output, message).map_err(|e| error::io("writing to the coordinator", &e))
+        control::write(&mut self.output, message)
+            .map_err(|e| error::io("writing to the coordinator", &e))
     }
 
     fn handle(&mut self, message: ToAgent, came: Instant) -> Result<()> {
         match message {
-            ToAgent::Environment => self.send(&FromAgent::Environment(environment::static_environment())),
+            ToAgent::Environment => {
+                self.send(&FromAgent::Environment(environment::static_environment()))
+            }
             ToAgent::Sample => {
                 let sample = self.sampler.sample();
-                let since = self.last.as_ref().map(|last| environment::difference(last, &sample));
+                let since = self
+                    .last
+                    .as_ref()
+                    .map(|last| environment::difference(last, &sample));
                 let answer = serde_json::json!({"state": sample.to_json(), "since": since});
                 self.last = Some(sample);
                 self.send(&FromAgent::Sample(answer))
@@ -198,7 +224,11 @@ impl<W: Write> Agent<W> {
                 let started = Job::listen(*task, &self.files, self.notify(job));
                 self.started(job, reliable, started)
             }
-            ToAgent::Connect { job, task, addresses } => {
+            ToAgent::Connect {
+                job,
+                task,
+                addresses,
+            } => {
                 let reliable = task.work.reliable;
                 if let Some(recording) = &self.recording {
                     recording.follow(&[], &addresses);
@@ -223,7 +253,11 @@ impl<W: Write> Agent<W> {
             }
             ToAgent::Clock => {
                 let heard_ns = events::at_ns(came);
-                self.send(&FromAgent::Clock { heard_ns, answered_ns: events::now_ns(), returned_ns: 0 })
+                self.send(&FromAgent::Clock {
+                    heard_ns,
+                    answered_ns: events::now_ns(),
+                    returned_ns: 0,
+                })
             }
             ToAgent::SameClock { ahead_ns } => {
                 let (moment, monotonic_ns, error_ns) = clock::both();
@@ -232,12 +266,18 @@ impl<W: Write> Agent<W> {
                 Ok(())
             }
             ToAgent::Record { host, monitors } => {
-                let refused = self.record(&host, monitors).err().map(|error| error.to_string());
+                let refused = self
+                    .record(&host, monitors)
+                    .err()
+                    .map(|error| error.to_string());
                 self.send(&FromAgent::Recording { refused })
             }
             ToAgent::StopRecording => {
                 let emission_ns = self.emission_ns.unwrap_or(0.0);
-                let stopped = self.recording.take().map(|recording| recording.stop(emission_ns));
+                let stopped = self
+                    .recording
+                    .take()
+                    .map(|recording| recording.stop(emission_ns));
                 let (mut recorded, pieces) = stopped.unwrap_or_default();
                 recorded.stamp_error_ns += self.clock_error_ns;
                 recorded.notes.extend(clock::shifted());
@@ -245,11 +285,15 @@ impl<W: Write> Agent<W> {
                 self.send(&FromAgent::Recorded(Box::new(recorded)))
             }
             ToAgent::Tape => {
-                let piece = self.pieces.next().map_err(|e| error::io("reading back what was recorded", &e))?;
+                let piece = self
+                    .pieces
+                    .next()
+                    .map_err(|e| error::io("reading back what was recorded", &e))?;
                 if piece.is_empty() {
                     self.pieces = Pieces::default();
                 }
-                control::write_tape(&mut self.output, &piece).map_err(|e| error::io("writing to the coordinator", &e))
+                control::write_tape(&mut self.output, &piece)
+                    .map_err(|e| error::io("writing to the coordinator", &e))
             }
             ToAgent::Quit => Ok(()),
         }
@@ -269,7 +313,13 @@ impl<W: Write> Agent<W> {
     fn started(&mut self, job: u64, reliable: bool, started: Result<Job>) -> Result<()> {
         match started {
             Ok(running) => {
-                self.jobs.insert(job, Running { job: running, reliable });
+                self.jobs.insert(
+                    job,
+                    Running {
+                        job: running,
+                        reliable,
+                    },
+                );
                 Ok(())
             }
             Err(error) => self.send(&FromAgent::Failed { job, error }),
@@ -279,37 +329,48 @@ impl<W: Write> Agent<W> {
     fn notify(&self, job: u64) -> Arc<dyn Fn(JobEvent) + Send + Sync> {
         let events = std::sync::Mutex::new(self.events.clone());
         Arc::new(move |event| {
-            let events = events.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let events = events
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             // The loop is gone only when the process is about to be.
             let _ = events.send(Event::Job(job, event));
         })
     }
 
     fn job_event(&mut self, job: u64, event: JobEvent) -> Result<()> {
-        let Some(running) = self.jobs.get_mut(&job) else { return Ok(()) };
+        let Some(running) = self.jobs.get_mut(&job) else {
+            return Ok(());
+        };
         match event {
-            JobEvent::Listening(replica, address) => match running.job.listening(replica, address) {
-                Some(addresses) => {
-                    if let Some(recording) = &self.recording {
-                        recording.follow(&addresses, &[]);
+            JobEvent::Listening(replica, address) => {
+                match running.job.listening(replica, address) {
+                    Some(addresses) => {
+                        if let Some(recording) = &self.recording {
+                            recording.follow(&addresses, &[]);
+                        }
+                        self.send(&FromAgent::Listening { job, addresses })
                     }
-                    self.send(&FromAgent::Listening { job, addresses })
+                    None => Ok(()),
                 }
-                None => Ok(()),
-            },
+            }
             JobEvent::Ready => self.send(&FromAgent::Ready { job }),
-            JobEvent::Observed(observed) => match (*observed).map(|observed| running.job.observed(observed)) {
-                Ok(None) => Ok(()),
-                Ok(Some(observed)) => {
-                    self.jobs.remove(&job);
-                    self.send(&FromAgent::Done { job, observed: Box::new(observed) })
+            JobEvent::Observed(observed) => {
+                match (*observed).map(|observed| running.job.observed(observed)) {
+                    Ok(None) => Ok(()),
+                    Ok(Some(observed)) => {
+                        self.jobs.remove(&job);
+                        self.send(&FromAgent::Done {
+                            job,
+                            observed: Box::new(observed),
+                        })
+                    }
+                    Err(error) => {
+                        // Its other threads are ended with it.
+                        self.jobs.remove(&job);
+                        self.send(&FromAgent::Failed { job, error })
+                    }
                 }
-                Err(error) => {
-                    // Its other threads are ended with it.
-                    self.jobs.remove(&job);
-                    self.send(&FromAgent::Failed { job, error })
-                }
-            },
+            }
         }
     }
 }

@@ -31,14 +31,20 @@ impl Barrier {
 
     /// One more waits, without blocking.
     pub fn arrive(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).waiting += 1;
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .waiting += 1;
         self.changed.notify_all();
     }
 
     /// Whether it was opened.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).open
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .open
     }
 
     /// Blocks until it is opened, for all that have arrived.
@@ -49,14 +55,20 @@ impl Barrier {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while !state.open {
             flags.interrupted()?;
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         flags.interrupted()
     }
 
     /// Lets everybody through, now and later.
     pub fn open(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).open = true;
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .open = true;
         self.changed.notify_all();
     }
 
@@ -64,7 +76,10 @@ impl Barrier {
     pub fn until_waiting(&self, n: u32) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.waiting < n && !state.open {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

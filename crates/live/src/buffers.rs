@@ -26,8 +26,16 @@ const LARGEST_UNIT: usize = 1 << 30;
 #[derive(Debug)]
 pub(crate) enum Place {
     Memory(Vec<u8>),
-    Region { bytes: Vec<u8>, at: usize },
-    File { file: File, length: u64, at: u64, bytes: Vec<u8> },
+    Region {
+        bytes: Vec<u8>,
+        at: usize,
+    },
+    File {
+        file: File,
+        length: u64,
+        at: u64,
+        bytes: Vec<u8>,
+    },
 }
 
 impl Place {
@@ -60,16 +68,28 @@ impl Place {
                 *at += bytes;
                 Ok(&mut buffer[from..from + bytes])
             }
-            Self::File { file, length, at, bytes: buffer } => {
+            Self::File {
+                file,
+                length,
+                at,
+                bytes: buffer,
+            } => {
                 Self::grow(buffer, bytes);
                 let mut done = 0;
                 while done < bytes {
                     let got = file.read_at(&mut buffer[done..bytes], *at)?;
                     if got == 0 && *at == 0 {
-                        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the source file became empty"));
+                        return Err(io::Error::new(
+                            io::ErrorKind::UnexpectedEof,
+                            "the source file became empty",
+                        ));
                     }
                     done += got;
-                    *at = if got == 0 || *at + got as u64 >= *length { 0 } else { *at + got as u64 };
+                    *at = if got == 0 || *at + got as u64 >= *length {
+                        0
+                    } else {
+                        *at + got as u64
+                    };
                 }
                 Ok(&mut buffer[..bytes])
             }
@@ -80,7 +100,9 @@ impl Place {
     #[inline]
     pub(crate) fn file(&mut self) -> Option<(BorrowedFd<'_>, u64, &mut u64)> {
         match self {
-            Self::File { file, length, at, .. } => Some((File::as_fd(file), *length, at)),
+            Self::File {
+                file, length, at, ..
+            } => Some((File::as_fd(file), *length, at)),
             _ => None,
         }
     }
@@ -126,7 +148,8 @@ impl Place {
 #[cold]
 fn too_large(bytes: usize) -> io::Error {
     let drawn = stackline_core::units::size(bytes as u64);
-    let message = format!("a data unit of {drawn} was drawn, and 1 GiB is the most there is memory for");
+    let message =
+        format!("a data unit of {drawn} was drawn, and 1 GiB is the most there is memory for");
     io::Error::new(io::ErrorKind::OutOfMemory, message)
 }
 
@@ -144,24 +167,48 @@ impl Buffers {
     ///
     /// # Errors
     /// An [`Error`] when a file cannot be had.
-    pub fn new(flags: Arc<Flags>, files: &Files, source: &Access, destination: &Access, unit: usize) -> Result<Self> {
+    pub fn new(
+        flags: Arc<Flags>,
+        files: &Files,
+        source: &Access,
+        destination: &Access,
+        unit: usize,
+    ) -> Result<Self> {
         let source = match source {
             Access::Memory => Place::Memory(filled(unit)),
-            Access::VirtualMemory => Place::Region { bytes: filled(REGION_BYTES.max(unit)), at: 0 },
+            Access::VirtualMemory => Place::Region {
+                bytes: filled(REGION_BYTES.max(unit)),
+                at: 0,
+            },
             Access::File(name) => {
                 let (file, length) = files.source(name)?;
-                Place::File { file, length, at: 0, bytes: vec![0; unit] }
+                Place::File {
+                    file,
+                    length,
+                    at: 0,
+                    bytes: vec![0; unit],
+                }
             }
         };
         let room = unit.clamp(READ_BYTES, READ_BYTES_MOST);
         let destination = match destination {
             Access::Memory => Place::Memory(vec![0; room]),
-            Access::VirtualMemory => Place::Region { bytes: vec![0; REGION_BYTES.max(room)], at: 0 },
-            Access::File(name) => {
-                Place::File { file: files.destination(name)?, length: 0, at: 0, bytes: vec![0; room] }
-            }
+            Access::VirtualMemory => Place::Region {
+                bytes: vec![0; REGION_BYTES.max(room)],
+                at: 0,
+            },
+            Access::File(name) => Place::File {
+                file: files.destination(name)?,
+                length: 0,
+                at: 0,
+                bytes: vec![0; room],
+            },
         };
-        Ok(Self { flags, source, destination })
+        Ok(Self {
+            flags,
+            source,
+            destination,
+        })
     }
 
     /// Whether arriving bytes have to be kept apart (they go to a file).
@@ -189,7 +236,9 @@ impl Buffers {
                 *at += n;
                 Ok(())
             }
-            Place::File { file, at, bytes, .. } => {
+            Place::File {
+                file, at, bytes, ..
+            } => {
                 file.write_all_at(&bytes[..n], *at)?;
                 *at += n as u64;
                 Ok(())

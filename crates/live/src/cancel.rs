@@ -49,7 +49,11 @@ impl Flags {
     /// # Errors
     /// [`Error::interrupted`] when the job was ended.
     pub fn interrupted(&self) -> Result<()> {
-        if self.ended() { Err(Error::interrupted()) } else { Ok(()) }
+        if self.ended() {
+            Err(Error::interrupted())
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -69,19 +73,25 @@ impl LimitTimer {
     /// # Errors
     /// When there is no thread to be had.
     pub fn new(limit: Duration, flags: Arc<Flags>) -> io::Result<Arc<Self>> {
-        let limit_timer = Arc::new(Self { started: AtomicBool::new(false), dismissed: AtomicBool::new(false) });
+        let limit_timer = Arc::new(Self {
+            started: AtomicBool::new(false),
+            dismissed: AtomicBool::new(false),
+        });
         let waiting = Arc::clone(&limit_timer);
-        std::thread::Builder::new().name("limit".into()).stack_size(64 << 10).spawn(move || {
-            let gone = || waiting.dismissed.load(Ordering::Relaxed);
-            while !waiting.started.load(Ordering::Relaxed) && !gone() {
-                std::thread::sleep(NOTICE);
-            }
-            let end = clock::now() + limit;
-            while clock::now() < end && !gone() {
-                clock::sleep_until(end.min(clock::now() + LONGEST_SLEEP));
-            }
-            flags.reach_limit();
-        })?;
+        std::thread::Builder::new()
+            .name("limit".into())
+            .stack_size(64 << 10)
+            .spawn(move || {
+                let gone = || waiting.dismissed.load(Ordering::Relaxed);
+                while !waiting.started.load(Ordering::Relaxed) && !gone() {
+                    std::thread::sleep(NOTICE);
+                }
+                let end = clock::now() + limit;
+                while clock::now() < end && !gone() {
+                    clock::sleep_until(end.min(clock::now() + LONGEST_SLEEP));
+                }
+                flags.reach_limit();
+            })?;
         Ok(limit_timer)
     }
 

@@ -20,7 +20,11 @@ pub(crate) fn both() -> (std::time::Instant, u64, u64) {
         let before = std::time::Instant::now();
         let middle = now().0;
         let after = std::time::Instant::now();
-        (before + (after - before) / 2, middle, (after - before).as_nanos() as u64)
+        (
+            before + (after - before) / 2,
+            middle,
+            (after - before).as_nanos() as u64,
+        )
     };
     let best = (0..100).map(|_| read()).min_by_key(|(.., width)| *width);
     let (moment, monotonic_ns, width) = best.unwrap_or_else(read);
@@ -40,7 +44,10 @@ pub(crate) const SHIFT: &str = "STACKLINE_CLOCK_AHEAD_NS";
 /// Says so where it is set.
 pub(crate) fn shifted() -> Option<String> {
     let ahead = std::env::var_os(SHIFT)?;
-    Some(format!("{SHIFT}={} is set for this agent: its clock is not the machine's", ahead.to_string_lossy()))
+    Some(format!(
+        "{SHIFT}={} is set for this agent: its clock is not the machine's",
+        ahead.to_string_lossy()
+    ))
 }
 
 /// Names the monotonic clock: the machine since its boot, and the time namespace. Who has the same name has the same clock.
@@ -65,9 +72,19 @@ fn boot() -> Option<String> {
 }
 
 /// Waits until `moment`; returns early when a signal comes, so the caller checks its flags and calls again.
-#[expect(clippy::cast_possible_wrap, reason = "nanoseconds since boot fit for 292 years")]
+#[expect(
+    clippy::cast_possible_wrap,
+    reason = "nanoseconds since boot fit for 292 years"
+)]
 pub fn sleep_until(moment: Instant) {
-    let spec = TimeSpec::new((moment.0 / NANOS_PER_SECOND) as i64, (moment.0 % NANOS_PER_SECOND) as i64);
+    let spec = TimeSpec::new(
+        (moment.0 / NANOS_PER_SECOND) as i64,
+        (moment.0 % NANOS_PER_SECOND) as i64,
+    );
     // An interrupted sleep is the caller's business; there is no other error with a valid clock and time.
-    let _ = clock_nanosleep(ClockId::CLOCK_MONOTONIC, ClockNanosleepFlags::TIMER_ABSTIME, &spec);
+    let _ = clock_nanosleep(
+        ClockId::CLOCK_MONOTONIC,
+        ClockNanosleepFlags::TIMER_ABSTIME,
+        &spec,
+    );
 }

@@ -65,15 +65,18 @@ impl Task {
         if !(1..=MOST_REPLICAS).contains(&self.work.replicas) {
             return refuse(format!("{} pairs at once", self.work.replicas));
         }
-        if self.flow.is_some_and(|first| u64::from(first) + u64::from(self.work.replicas) > u64::from(unit::LAST_FLOW))
-        {
+        if self.flow.is_some_and(|first| {
+            u64::from(first) + u64::from(self.work.replicas) > u64::from(unit::LAST_FLOW)
+        }) {
             return refuse("more flows than have an id".into());
         }
         table.accepts(&self.stack)?;
-        let fixed = [&self.work.data.unit, &self.work.data.reply].into_iter().filter_map(|size| match size {
-            Size::Bytes(bytes) => Some(*bytes),
-            Size::Drawn(_) => None,
-        });
+        let fixed = [&self.work.data.unit, &self.work.data.reply]
+            .into_iter()
+            .filter_map(|size| match size {
+                Size::Bytes(bytes) => Some(*bytes),
+                Size::Drawn(_) => None,
+            });
         for bytes in fixed.chain(written_sizes(&self.work.steps)) {
             if bytes > table.largest_unit {
                 return refuse(format!("data units of {bytes} B over {}", table.name));
@@ -88,10 +91,18 @@ impl Task {
 
 /// The sizes of data units that stand in the procedure itself.
 fn written_sizes(steps: &[Step]) -> Vec<u64> {
-    let of = |size: &SizeArgument| if let SizeArgument::Bytes(bytes) = size { Some(*bytes) } else { None };
+    let of = |size: &SizeArgument| {
+        if let SizeArgument::Bytes(bytes) = size {
+            Some(*bytes)
+        } else {
+            None
+        }
+    };
     let within = |step: &Step| match step {
         Step::Repeat(_, body) => written_sizes(body),
-        Step::Call(Call::RpcCall(request, reply)) => of(request).into_iter().chain(of(reply)).collect(),
+        Step::Call(Call::RpcCall(request, reply)) => {
+            of(request).into_iter().chain(of(reply)).collect()
+        }
         Step::Call(
             Call::DataRequest(size)
             | Call::AwaitDataIndication(size)
@@ -304,12 +315,17 @@ pub fn write<M: Serialize>(to: &mut impl Write, message: &M) -> std::io::Result<
 /// An [`Error`] for a line that is too long or no message.
 pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
     let mut line = Vec::new();
-    let got = from.take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|e| error::io("reading a message", &e))?;
+    let got = from
+        .take(LONGEST_LINE)
+        .read_until(b'\n', &mut line)
+        .map_err(|e| error::io("reading a message", &e))?;
     if got == 0 {
         return Ok(None);
     }
     if line.last() != Some(&b'\n') {
-        return Err(Error::measurement("a control message was cut off or longer than 64 MiB"));
+        return Err(Error::measurement(
+            "a control message was cut off or longer than 64 MiB",
+        ));
     }
     serde_json::from_slice(&line).map(Some).map_err(|e| {
         let shown: String = String::from_utf8_lossy(&line).chars().take(60).collect();
@@ -323,7 +339,13 @@ pub fn read<M: DeserializeOwned>(from: &mut impl BufRead) -> Result<Option<M>> {
 /// # Errors
 /// When the pipe is closed.
 pub fn write_tape(to: &mut impl Write, bytes: &[u8]) -> std::io::Result<()> {
-    write(to, &FromAgent::Tape { length: bytes.len() as u64, bytes: Vec::new() })?;
+    write(
+        to,
+        &FromAgent::Tape {
+            length: bytes.len() as u64,
+            bytes: Vec::new(),
+        },
+    )?;
     to.write_all(bytes)?;
     to.flush()
 }
@@ -338,12 +360,19 @@ pub fn read_from_agent(from: &mut impl BufRead) -> Result<Option<FromAgent>> {
         Some(FromAgent::Clock { returned_ns, .. }) => *returned_ns = clock::now_ns(),
         Some(FromAgent::Tape { length, bytes }) => {
             if *length > LONGEST_TAPE {
-                return Err(Error::measurement("an agent sent a piece of more than 256 MiB of events"));
+                return Err(Error::measurement(
+                    "an agent sent a piece of more than 256 MiB of events",
+                ));
             }
             // What is not there takes no memory.
-            let got = from.take(*length).read_to_end(bytes).map_err(|e| error::io("reading events", &e))?;
+            let got = from
+                .take(*length)
+                .read_to_end(bytes)
+                .map_err(|e| error::io("reading events", &e))?;
             if got as u64 != *length {
-                return Err(Error::measurement("events that an agent hands over were cut off"));
+                return Err(Error::measurement(
+                    "events that an agent hands over were cut off",
+                ));
             }
         }
         _ => {}
@@ -366,7 +395,10 @@ mod tests {
         let mut pipe = Vec::new();
         write(&mut pipe, &ToAgent::End { job: 7, now: true }).unwrap();
         let mut reader = pipe.as_slice();
-        assert_eq!(read(&mut reader).unwrap(), Some(ToAgent::End { job: 7, now: true }));
+        assert_eq!(
+            read(&mut reader).unwrap(),
+            Some(ToAgent::End { job: 7, now: true })
+        );
         assert_eq!(read::<ToAgent>(&mut reader).unwrap(), None);
     }
 
@@ -377,12 +409,28 @@ mod tests {
         write(&mut pipe, &FromAgent::Recording { refused: None }).unwrap();
         let mut reader = pipe.as_slice();
         let tape = read_from_agent(&mut reader).unwrap();
-        assert_eq!(tape, Some(FromAgent::Tape { length: 4, bytes: vec![1, 2, 3, b'\n'] }));
-        assert_eq!(read_from_agent(&mut reader).unwrap(), Some(FromAgent::Recording { refused: None }));
+        assert_eq!(
+            tape,
+            Some(FromAgent::Tape {
+                length: 4,
+                bytes: vec![1, 2, 3, b'\n']
+            })
+        );
+        assert_eq!(
+            read_from_agent(&mut reader).unwrap(),
+            Some(FromAgent::Recording { refused: None })
+        );
         let cut = &pipe[..pipe.iter().position(|byte| *byte == b'\n').unwrap() + 3];
         assert!(read_from_agent(&mut &cut[..]).is_err());
         let mut greedy = Vec::new();
-        write(&mut greedy, &FromAgent::Tape { length: u64::MAX, bytes: Vec::new() }).unwrap();
+        write(
+            &mut greedy,
+            &FromAgent::Tape {
+                length: u64::MAX,
+                bytes: Vec::new(),
+            },
+        )
+        .unwrap();
         assert!(read_from_agent(&mut greedy.as_slice()).is_err());
     }
 
@@ -426,18 +474,55 @@ mod tests {
         assert_eq!(task().check(), Ok(()));
         let with = |work| Task { work, ..task() };
         let option = |name: &str, value: OptionValue| BTreeMap::from([(name.to_string(), value)]);
-        let over = |options| Stack { name: "udp".into(), options, ..Stack::default() };
+        let over = |options| Stack {
+            name: "udp".into(),
+            options,
+            ..Stack::default()
+        };
         for wrong in [
-            with(endpoint::Task { replicas: 0, ..work() }),
-            with(endpoint::Task { replicas: u32::MAX, ..work() }),
-            Task { flow: Some(unit::LAST_FLOW), ..task() },
-            Task { stack: Stack::plain("tpc"), ..task() },
-            Task { stack: over(option("batch", OptionValue::Number(1 << 40))), ..task() },
-            Task { stack: over(option("receive_buffer", OptionValue::Number(1 << 40))), ..task() },
-            Task { stack: over(option("timeout", OptionValue::Seconds(-1.0))), ..task() },
-            Task { stack: over(option("nodelay", OptionValue::Set)), ..task() },
-            with(endpoint::Task { data: Data { unit: Size::Bytes(1 << 20), ..work().data }, ..work() }),
-            with(endpoint::Task { steps: vec![Step::Call(Call::DataRequest(SizeArgument::Bytes(0)))], ..work() }),
+            with(endpoint::Task {
+                replicas: 0,
+                ..work()
+            }),
+            with(endpoint::Task {
+                replicas: u32::MAX,
+                ..work()
+            }),
+            Task {
+                flow: Some(unit::LAST_FLOW),
+                ..task()
+            },
+            Task {
+                stack: Stack::plain("tpc"),
+                ..task()
+            },
+            Task {
+                stack: over(option("batch", OptionValue::Number(1 << 40))),
+                ..task()
+            },
+            Task {
+                stack: over(option("receive_buffer", OptionValue::Number(1 << 40))),
+                ..task()
+            },
+            Task {
+                stack: over(option("timeout", OptionValue::Seconds(-1.0))),
+                ..task()
+            },
+            Task {
+                stack: over(option("nodelay", OptionValue::Set)),
+                ..task()
+            },
+            with(endpoint::Task {
+                data: Data {
+                    unit: Size::Bytes(1 << 20),
+                    ..work().data
+                },
+                ..work()
+            }),
+            with(endpoint::Task {
+                steps: vec![Step::Call(Call::DataRequest(SizeArgument::Bytes(0)))],
+                ..work()
+            }),
         ] {
             assert!(wrong.check().is_err(), "{wrong:?}");
         }

@@ -104,7 +104,9 @@ impl<'p> Coordinator<'p> {
                     self.hellos.extend(hello.map(|hello| (host, hello)));
                 }
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
-                Ok((host, Mail::Unreadable(error))) => return Err(error.within(&format!("agent of host {host}"))),
+                Ok((host, Mail::Unreadable(error))) => {
+                    return Err(error.within(&format!("agent of host {host}")));
+                }
                 Ok((_, Mail::Message(_))) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(silent()),
             }
@@ -114,27 +116,48 @@ impl<'p> Coordinator<'p> {
 
     fn no_login(&self) -> Error {
         let missing = self.missing();
-        Error::environment(format!("no agent answers on {} within {} s", missing.join(", "), LOGIN.as_secs()))
-            .hint("`ssh DESTINATION stackline agent` has to start at once and without a prompt")
+        Error::environment(format!(
+            "no agent answers on {} within {} s",
+            missing.join(", "),
+            LOGIN.as_secs()
+        ))
+        .hint("`ssh DESTINATION stackline agent` has to start at once and without a prompt")
     }
 
     /// Whose agents have not greeted.
     fn missing(&self) -> Vec<&str> {
-        self.agents.keys().map(String::as_str).filter(|name| !self.hellos.contains_key(*name)).collect()
+        self.agents
+            .keys()
+            .map(String::as_str)
+            .filter(|name| !self.hellos.contains_key(*name))
+            .collect()
     }
 
     /// What every host is and does. A machine is queried once, however many of its agents there are, one after the other.
     fn ask(&mut self) -> Result<AgentsReport> {
-        let mut report = AgentsReport { before: self.samples()?, ..AgentsReport::default() };
-        let environments = self
-            .ask_machines(&ToAgent::Environment, |m| if let FromAgent::Environment(v) = m { Some(v) } else { None })?;
+        let mut report = AgentsReport {
+            before: self.samples()?,
+            ..AgentsReport::default()
+        };
+        let environments = self.ask_machines(&ToAgent::Environment, |m| {
+            if let FromAgent::Environment(v) = m {
+                Some(v)
+            } else {
+                None
+            }
+        })?;
         for (name, environment) in environments {
             if let Some(hello) = self.hellos.get(&name) {
                 report.hosts.insert(name, (hello.clone(), environment));
             }
         }
-        report.wake_up =
-            self.ask_machines(&ToAgent::Calibrate, |m| if let FromAgent::Calibrated(v) = m { Some(v) } else { None })?;
+        report.wake_up = self.ask_machines(&ToAgent::Calibrate, |m| {
+            if let FromAgent::Calibrated(v) = m {
+                Some(v)
+            } else {
+                None
+            }
+        })?;
         Ok(report)
     }
 
@@ -146,7 +169,13 @@ impl<'p> Coordinator<'p> {
         if self.bereft {
             return Err(silent());
         }
-        self.ask_machines(&ToAgent::Sample, |m| if let FromAgent::Sample(v) = m { Some(v) } else { None })
+        self.ask_machines(&ToAgent::Sample, |m| {
+            if let FromAgent::Sample(v) = m {
+                Some(v)
+            } else {
+                None
+            }
+        })
     }
 
     /// One answer a machine, given to each of its hosts.
@@ -155,14 +184,20 @@ impl<'p> Coordinator<'p> {
         question: &ToAgent,
         answer: impl Fn(FromAgent) -> Option<T>,
     ) -> Result<BTreeMap<String, T>> {
-        let hosts: Vec<(String, String)> =
-            self.hellos.iter().map(|(name, hello)| (name.clone(), hello.machine.clone())).collect();
+        let hosts: Vec<(String, String)> = self
+            .hellos
+            .iter()
+            .map(|(name, hello)| (name.clone(), hello.machine.clone()))
+            .collect();
         let mut machines: BTreeMap<String, T> = BTreeMap::new();
         for (name, machine) in &hosts {
             if !machines.contains_key(machine) {
                 machines.insert(machine.clone(), self.ask_one(name, question, &answer)?);
             }
         }
-        Ok(hosts.into_iter().filter_map(|(name, machine)| Some((name, machines.get(&machine)?.clone()))).collect())
+        Ok(hosts
+            .into_iter()
+            .filter_map(|(name, machine)| Some((name, machines.get(&machine)?.clone())))
+            .collect())
     }
 }

@@ -8,5 +8,9 @@ pub use stackline_core::error::{Blame, Error, Result};
 #[must_use]
 pub fn io(what: &str, error: &io::Error) -> Error {
     let message = format!("{what} failed: {error}");
-    if error.kind() == io::ErrorKind::OutOfMemory { Error::environment(message) } else { Error::measurement(message) }
+    if error.kind() == io::ErrorKind::OutOfMemory {
+        Error::environment(message)
+    } else {
+        Error::measurement(message)
+    }
 }

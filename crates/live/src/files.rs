@@ -17,7 +17,9 @@ impl Files {
     /// Only what lies under `directory`.
     #[must_use]
     pub fn under(directory: Option<&Path>) -> Self {
-        Self { directory: directory.map(Path::to_path_buf) }
+        Self {
+            directory: directory.map(Path::to_path_buf),
+        }
     }
 
     /// Opens a file to read data units from.
@@ -28,7 +30,9 @@ impl Files {
         let file = self.open(name, OFlag::O_RDONLY)?;
         let length = plain(&file, name)?;
         if length == 0 {
-            return Err(Error::environment(format!("FILE {name} is empty: there is nothing to send")));
+            return Err(Error::environment(format!(
+                "FILE {name} is empty: there is nothing to send"
+            )));
         }
         Ok((file, length))
     }
@@ -50,21 +54,28 @@ impl Files {
         };
         let root = opened(directory)?;
         // A path may be written in full as long as it lies under the directory.
-        let relative = Path::new(name).strip_prefix(directory).unwrap_or(Path::new(name));
+        let relative = Path::new(name)
+            .strip_prefix(directory)
+            .unwrap_or(Path::new(name));
         // Without O_NONBLOCK a named pipe would keep the agent waiting for its other end.
-        let mut how =
-            OpenHow::new().flags(flags | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).resolve(ResolveFlag::RESOLVE_BENEATH);
+        let mut how = OpenHow::new()
+            .flags(flags | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)
+            .resolve(ResolveFlag::RESOLVE_BENEATH);
         if flags.contains(OFlag::O_CREAT) {
             how = how.mode(Mode::from_bits_truncate(0o644));
         }
         openat2(&root, relative, how).map(File::from).map_err(|e| {
-            let failure =
-                Error::environment(format!("FILE {name} cannot be opened under {}: {e}", directory.display()));
+            let failure = Error::environment(format!(
+                "FILE {name} cannot be opened under {}: {e}",
+                directory.display()
+            ));
             match e {
                 nix::errno::Errno::EXDEV => {
                     failure.hint("agents only touch paths under the directory given with --files")
                 }
-                nix::errno::Errno::ENOENT => failure.hint("names are relative to the directory given with --files"),
+                nix::errno::Errno::ENOENT => {
+                    failure.hint("names are relative to the directory given with --files")
+                }
                 _ => failure,
             }
         })
@@ -73,17 +84,28 @@ impl Files {
 
 /// The directory. Whatever else has its name, a pipe that nobody writes to for one, is not waited for.
 fn opened(directory: &Path) -> Result<File> {
-    File::options().read(true).custom_flags(OFlag::O_DIRECTORY.bits()).open(directory).map_err(|e| {
-        Error::environment(format!("the directory {} cannot be opened: {e}", directory.display()))
+    File::options()
+        .read(true)
+        .custom_flags(OFlag::O_DIRECTORY.bits())
+        .open(directory)
+        .map_err(|e| {
+            Error::environment(format!(
+                "the directory {} cannot be opened: {e}",
+                directory.display()
+            ))
             .hint("--files takes a directory that is there, on the host of the agent")
-    })
+        })
 }
 
 /// The length of a plain file; anything else is refused.
 fn plain(file: &File, name: &str) -> Result<u64> {
-    let about = file.metadata().map_err(|e| Error::environment(format!("FILE {name} cannot be read: {e}")))?;
+    let about = file
+        .metadata()
+        .map_err(|e| Error::environment(format!("FILE {name} cannot be read: {e}")))?;
     if !about.is_file() {
-        return Err(Error::environment(format!("FILE {name} is not a plain file")));
+        return Err(Error::environment(format!(
+            "FILE {name} is not a plain file"
+        )));
     }
     Ok(about.len())
 }
@@ -105,7 +127,13 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", root.path().join("link")).unwrap();
         let files = Files::under(Some(root.path()));
         assert_eq!(files.source("in").unwrap().1, 4);
-        assert_eq!(files.source(root.path().join("in").to_str().unwrap()).unwrap().1, 4);
+        assert_eq!(
+            files
+                .source(root.path().join("in").to_str().unwrap())
+                .unwrap()
+                .1,
+            4
+        );
         for name in ["../x", "/etc/passwd", "link", "missing", "."] {
             assert!(files.source(name).is_err(), "{name}");
         }

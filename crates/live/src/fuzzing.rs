@@ -25,7 +25,10 @@ pub fn control_datagram(bytes: &[u8], token: &Token) -> Option<(u8, u64)> {
 #[must_use]
 pub fn arrivals(numbers: &[u64], sent: u64) -> (Vec<bool>, Losses) {
     let mut sequence = stackline_proto::datagram::sequence::Sequence::new();
-    let new = numbers.iter().map(|number| sequence.arrived(*number)).collect();
+    let new = numbers
+        .iter()
+        .map(|number| sequence.arrived(*number))
+        .collect();
     (new, sequence.losses(sent))
 }
 
@@ -37,13 +40,24 @@ pub fn arrivals(numbers: &[u64], sent: u64) -> (Vec<bool>, Losses) {
 pub fn stream(bytes: &[u8], unit: usize) -> Result<u64> {
     let io = |error| crate::error::io("a socket pair", &error);
     let (near, mut far) = Socket::pair(Domain::UNIX, Type::STREAM, None).map_err(io)?;
-    far.write_all(&bytes[..bytes.len().min(1 << 16)]).and_then(|()| far.shutdown(Shutdown::Write)).map_err(io)?;
+    far.write_all(&bytes[..bytes.len().min(1 << 16)])
+        .and_then(|()| far.shutdown(Shutdown::Write))
+        .map_err(io)?;
     let memory = Access::Memory;
-    let mut buffers = Buffers::new(Arc::new(Flags::default()), &Files::default(), &memory, &memory, unit)?;
+    let mut buffers = Buffers::new(
+        Arc::new(Flags::default()),
+        &Files::default(),
+        &memory,
+        &memory,
+        unit,
+    )?;
     let mut stream = stacks::stream_over(near)?;
     let called = u64::from(stream.await_call(unit, &mut buffers)?);
-    let units =
-        if stream.await_start_bulk(Bulk::Put, &mut buffers)? { stream.receive(unit, 1000, &mut buffers)? } else { 0 };
+    let units = if stream.await_start_bulk(Bulk::Put, &mut buffers)? {
+        stream.receive(unit, 1000, &mut buffers)?
+    } else {
+        0
+    };
     stream.await_stop_bulk(Bulk::Put, &mut buffers)?;
     stream.await_disconnect(&mut buffers)?;
     Ok(called + units)
@@ -57,7 +71,11 @@ mod tests {
     fn a_stream_is_what_its_bytes_say() {
         assert_eq!(stream(b"", 4).ok(), Some(0));
         assert_eq!(stream(b"call", 4).ok(), Some(1));
-        assert_eq!(stream(b"callSunit", 4).ok(), Some(2), "a control byte may be taken with the units before it");
+        assert_eq!(
+            stream(b"callSunit", 4).ok(),
+            Some(2),
+            "a control byte may be taken with the units before it"
+        );
         assert!(stream(b"callSunit!", 4).is_err(), "more than whole units");
         assert!(stream(b"cal", 4).is_err(), "a torn data unit");
     }

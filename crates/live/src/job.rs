@@ -71,9 +71,16 @@ impl Job {
     ///
     /// # Errors
     /// As for `listen`; a refused connection is reported later.
-    pub fn connect(task: Task, addresses: &[String], files: &Files, notify: Notify) -> Result<Self> {
+    pub fn connect(
+        task: Task,
+        addresses: &[String],
+        files: &Files,
+        notify: Notify,
+    ) -> Result<Self> {
         if addresses.len() != task.work.replicas as usize {
-            return Err(Error::measurement("the number of addresses differs from the number of replicas"));
+            return Err(Error::measurement(
+                "the number of addresses differs from the number of replicas",
+            ));
         }
         Self::start(task, addresses, files, notify)
     }
@@ -84,11 +91,14 @@ impl Job {
         let unit = unit_bytes(&task)?;
         let flags = Arc::new(Flags::default());
         let limit = task.work.own_time_limit();
-        let limit_timer = limit.map(|limit| LimitTimer::new(limit, Arc::clone(&flags))).transpose();
+        let limit_timer = limit
+            .map(|limit| LimitTimer::new(limit, Arc::clone(&flags)))
+            .transpose();
         let mut job = Self {
             flags,
             barrier: Arc::new(Barrier::default()),
-            limit_timer: limit_timer.map_err(|e| Error::environment(format!("no timer is to be had: {e}")))?,
+            limit_timer: limit_timer
+                .map_err(|e| Error::environment(format!("no timer is to be had: {e}")))?,
             threads: Vec::with_capacity(task.work.replicas as usize),
             host_before: HostSample::now(),
             observed: Vec::new(),
@@ -113,7 +123,10 @@ impl Job {
         };
         let threads = threads(&task);
         for first in 0..threads {
-            let benches = (first..task.work.replicas).step_by(threads as usize).map(bench).collect();
+            let benches = (first..task.work.replicas)
+                .step_by(threads as usize)
+                .map(bench)
+                .collect();
             // On a failure the job is dropped, which ends and joins those that were started.
             job.threads.push(spawn(benches)?);
         }
@@ -134,12 +147,18 @@ impl Job {
         if task.work.side == Side::Responder {
             return;
         }
-        let (barrier, notify, replicas) = (Arc::clone(&self.barrier), Arc::clone(notify), task.work.replicas);
+        let (barrier, notify, replicas) = (
+            Arc::clone(&self.barrier),
+            Arc::clone(notify),
+            task.work.replicas,
+        );
         // It waits asleep and is gone before the clock starts.
-        let _ = std::thread::Builder::new().stack_size(64 << 10).spawn(move || {
-            barrier.until_waiting(replicas);
-            notify(JobEvent::Ready);
-        });
+        let _ = std::thread::Builder::new()
+            .stack_size(64 << 10)
+            .spawn(move || {
+                barrier.until_waiting(replicas);
+                notify(JobEvent::Ready);
+            });
     }
 
     /// Opens the barrier: the measured period begins.
@@ -213,13 +232,21 @@ impl Drop for Job {
 
 /// How often a waiting datagram call reads the clock: ten times within its timeout.
 fn tick(task: &Task) -> Duration {
-    let timeout = Duration::from_secs_f64(task.stack.seconds("timeout").unwrap_or(1.0).clamp(0.0, 60.0));
+    let timeout = Duration::from_secs_f64(
+        task.stack
+            .seconds("timeout")
+            .unwrap_or(1.0)
+            .clamp(0.0, 60.0),
+    );
     (timeout / 10).clamp(Duration::from_millis(1), TICK)
 }
 
 /// How many threads drive the endpoints of a side: one each, unless the stack says otherwise.
 fn threads(task: &Task) -> u32 {
-    let written = task.stack.number("threads").and_then(|threads| u32::try_from(threads).ok());
+    let written = task
+        .stack
+        .number("threads")
+        .and_then(|threads| u32::try_from(threads).ok());
     written.unwrap_or(u32::MAX).clamp(1, task.work.replicas)
 }
 
@@ -227,28 +254,46 @@ fn threads(task: &Task) -> u32 {
 fn spawn(benches: Vec<Bench>) -> Result<JoinHandle<()>> {
     let replica = benches.first().map_or(0, |bench| bench.replica);
     let work = move || match benches.first().map(|bench| settle(&bench.task)) {
-        Some(Err(error)) => benches.iter().for_each(|bench| bench.report(Err(error.clone()))),
-        _ if benches.iter().any(|bench| bench.task.stack.number("threads").is_some()) => drive(benches),
+        Some(Err(error)) => benches
+            .iter()
+            .for_each(|bench| bench.report(Err(error.clone()))),
+        _ if benches
+            .iter()
+            .any(|bench| bench.task.stack.number("threads").is_some()) =>
+        {
+            drive(benches)
+        }
         _ => benches.into_iter().for_each(|bench| bench.work(None)),
     };
-    std::thread::Builder::new().name("endpoint".into()).stack_size(THREAD_STACK).spawn(work).map_err(|e| {
-        Error::environment(format!("thread {replica} of the part cannot be started: {e}"))
+    std::thread::Builder::new()
+        .name("endpoint".into())
+        .stack_size(THREAD_STACK)
+        .spawn(work)
+        .map_err(|e| {
+            Error::environment(format!(
+                "thread {replica} of the part cannot be started: {e}"
+            ))
             .hint("fewer replicas, or a higher limit of processes (ulimit -u)")
-    })
+        })
 }
 
 /// Drives several endpoints by the calling thread.
 fn drive(benches: Vec<Bench>) {
-    let Some((notify, barrier, flags)) =
-        benches.first().map(|bench| (Arc::clone(&bench.notify), Arc::clone(&bench.barrier), Arc::clone(&bench.flags)))
-    else {
+    let Some((notify, barrier, flags)) = benches.first().map(|bench| {
+        (
+            Arc::clone(&bench.notify),
+            Arc::clone(&bench.barrier),
+            Arc::clone(&bench.flags),
+        )
+    }) else {
         return;
     };
     let meter = Rc::new(Meter::default());
     let coroutine = |bench: Bench| {
         let meter = Rc::clone(&meter);
         Coroutine::new(THREAD_STACK, move || bench.work(Some(meter))).map_err(|e| {
-            Error::environment(format!("no stack for an endpoint is to be had: {e}")).hint("fewer replicas")
+            Error::environment(format!("no stack for an endpoint is to be had: {e}"))
+                .hint("fewer replicas")
         })
     };
     let coroutines: Result<Vec<_>> = benches.into_iter().map(coroutine).collect();
@@ -281,18 +326,39 @@ impl Bench {
     /// Walks its program and reports.
     fn work(self, meter: Option<Rc<Meter>>) {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.observe(meter)));
-        let bug = |_| Err(Error::measurement("a benchmark thread failed: this is a bug in stackline"));
+        let bug = |_| {
+            Err(Error::measurement(
+                "a benchmark thread failed: this is a bug in stackline",
+            ))
+        };
         self.report(result.unwrap_or_else(bug));
     }
 
     fn observe(&self, meter: Option<Rc<Meter>>) -> Result<Observation> {
         let task = &self.task;
         // The files first: who listens is connected to at once.
-        let buffers = Buffers::new(Arc::clone(&self.flags), &self.files, &task.source, &task.destination, self.unit)?;
+        let buffers = Buffers::new(
+            Arc::clone(&self.flags),
+            &self.files,
+            &task.source,
+            &task.destination,
+            self.unit,
+        )?;
         let role = self.role()?;
         let (barrier, limit_timer) = (Arc::clone(&self.barrier), self.limit_timer.clone());
-        let shared = Shared { barrier, limit_timer, meter };
-        world::run(task, Arc::clone(&self.work), self.replica, role, buffers, shared)
+        let shared = Shared {
+            barrier,
+            limit_timer,
+            meter,
+        };
+        world::run(
+            task,
+            Arc::clone(&self.work),
+            self.replica,
+            role,
+            buffers,
+            shared,
+        )
     }
 
     fn role(&self) -> Result<Role> {
@@ -319,7 +385,11 @@ impl Bench {
     /// What events of its operations carry, when the run is traced.
     fn flow_trace(&self) -> Option<FlowTrace> {
         let flow = self.task.flow? + self.replica;
-        Some(FlowTrace::new(flow, self.task.work.side, program::both_ways(&self.task.work.steps)))
+        Some(FlowTrace::new(
+            flow,
+            self.task.work.side,
+            program::both_ways(&self.task.work.steps),
+        ))
     }
 }
 
@@ -339,8 +409,9 @@ fn settle(task: &Task) -> Result<()> {
         placement::pin(cpu)?;
     }
     if task.nice != 0 {
-        usage::set_nice(task.nice)
-            .map_err(|e| Error::environment(format!("the priority {} is not permitted: {e}", task.nice)))?;
+        usage::set_nice(task.nice).map_err(|e| {
+            Error::environment(format!("the priority {} is not permitted: {e}", task.nice))
+        })?;
     }
     // Without it the kernel may wake a paced sender 50 us late on purpose; lateness is recorded anyway.
     let _ = nix::sys::prctl::set_timerslack(1);
@@ -356,8 +427,13 @@ fn unit_bytes(task: &Task) -> Result<usize> {
         Size::Drawn(_) => 1 << 16,
     };
     let unit = largest(&task.work.data.unit).max(largest(&task.work.data.reply));
-    let regions = [&task.source, &task.destination].into_iter().filter(|end| **end == Access::VirtualMemory).count();
-    let each = unit.saturating_mul(2).saturating_add(regions as u64 * REGION_BYTES as u64);
+    let regions = [&task.source, &task.destination]
+        .into_iter()
+        .filter(|end| **end == Access::VirtualMemory)
+        .count();
+    let each = unit
+        .saturating_mul(2)
+        .saturating_add(regions as u64 * REGION_BYTES as u64);
     let wanted = each.saturating_mul(u64::from(task.work.replicas));
     let available = available_memory().unwrap_or(u64::MAX);
     if wanted > available / 2 {
@@ -374,6 +450,12 @@ fn unit_bytes(task: &Task) -> Result<usize> {
 
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.split_ascii_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.split_ascii_whitespace()
+        .next()?
+        .parse::<u64>()
+        .ok()
+        .map(|kib| kib * 1024)
 }

@@ -36,9 +36,20 @@ impl Launcher {
     /// From the environment.
     #[must_use]
     pub fn new(program: PathBuf, files: Option<PathBuf>) -> Self {
-        let or = |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_string());
-        let (ssh, remote) = (or("STACKLINE_SSH", "ssh"), or("STACKLINE_REMOTE", "stackline"));
-        Self { program, files, ssh, remote, within: BTreeMap::new(), say: |_| {} }
+        let or =
+            |name: &str, default: &str| std::env::var(name).unwrap_or_else(|_| default.to_string());
+        let (ssh, remote) = (
+            or("STACKLINE_SSH", "ssh"),
+            or("STACKLINE_REMOTE", "stackline"),
+        );
+        Self {
+            program,
+            files,
+            ssh,
+            remote,
+            within: BTreeMap::new(),
+            say: |_| {},
+        }
     }
 
     fn command(&self, name: &str, host: &HostPlan) -> Command {
@@ -46,7 +57,12 @@ impl Launcher {
             Via::Local => {
                 let mut command = Command::new(&self.program);
                 command.arg("agent");
-                if let Some(directory) = host.files.as_ref().map(PathBuf::from).or_else(|| self.files.clone()) {
+                if let Some(directory) = host
+                    .files
+                    .as_ref()
+                    .map(PathBuf::from)
+                    .or_else(|| self.files.clone())
+                {
                     command.arg("--files").arg(directory);
                 }
                 host.share.iter().for_each(|share| {
@@ -63,8 +79,19 @@ impl Launcher {
             Via::Ssh(destination) => {
                 let mut command = Command::new(&self.ssh);
                 // Asking for a password would wait for ever on a terminal that is not there.
-                command.args(["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=15", "--"]);
-                command.arg(for_ssh(destination).as_ref()).arg(&self.remote).arg("agent");
+                command.args([
+                    "-o",
+                    "BatchMode=yes",
+                    "-o",
+                    "ConnectTimeout=10",
+                    "-o",
+                    "ServerAliveInterval=15",
+                    "--",
+                ]);
+                command
+                    .arg(for_ssh(destination).as_ref())
+                    .arg(&self.remote)
+                    .arg("agent");
                 if let Some(directory) = &host.files {
                     command.arg("--files").arg(quoted(directory));
                 }
@@ -82,14 +109,23 @@ impl Launcher {
     /// An [`Error`] when the program cannot be started.
     pub fn start(&self, name: &str, host: &HostPlan) -> Result<Agent> {
         let mut command = self.command(name, host);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
         let mut child = command.spawn().map_err(|e| {
             let program = command.get_program().to_string_lossy().into_owned();
-            Error::environment(format!("the agent of host {name} cannot be started: {program}: {e}"))
+            Error::environment(format!(
+                "the agent of host {name} cannot be started: {program}: {e}"
+            ))
         })?;
-        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (input, output, errors) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(input), Some(output), Some(errors)) = (input, output, errors) else {
-            return Err(Error::environment(format!("the agent of host {name} has no pipe")));
+            return Err(Error::environment(format!(
+                "the agent of host {name} has no pipe"
+            )));
         };
         Ok(Agent {
             name: name.to_string(),
@@ -106,7 +142,12 @@ impl Launcher {
 /// The host in `user@host`, `ssh://user@host:port`, with an IPv6 address bare or in brackets.
 fn host_of(destination: &str) -> &str {
     let url = destination.strip_prefix("ssh://");
-    let place = url.unwrap_or(destination).rsplit('@').next().unwrap_or_default().trim_end_matches('/');
+    let place = url
+        .unwrap_or(destination)
+        .rsplit('@')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches('/');
     if let Some(inside) = place.strip_prefix('[') {
         return inside.split(']').next().unwrap_or(inside);
     }
@@ -119,7 +160,10 @@ fn host_of(destination: &str) -> &str {
 
 /// The destination as ssh takes it, which knows a port in a URL only: `user@host:22` becomes `ssh://user@host:22`.
 fn for_ssh(destination: &str) -> Cow<'_, str> {
-    let port = destination.rsplit_once(':').filter(|(before, _)| !before.contains(':')).map(|(_, port)| port);
+    let port = destination
+        .rsplit_once(':')
+        .filter(|(before, _)| !before.contains(':'))
+        .map(|(_, port)| port);
     if port.is_some_and(|port| port.parse::<u16>().is_ok()) {
         format!("ssh://{destination}").into()
     } else {
@@ -143,7 +187,9 @@ impl Said {
     /// All of it, if it ends soon; a child that outlives the process may hold stderr open.
     fn words(&self) -> String {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.ended.wait_timeout_while(state, Duration::from_secs(1), |(_, ended)| !*ended);
+        let waited = self
+            .ended
+            .wait_timeout_while(state, Duration::from_secs(1), |(_, ended)| !*ended);
         waited.unwrap_or_else(PoisonError::into_inner).0.0.clone()
     }
 }
@@ -154,7 +200,11 @@ fn listen(errors: ChildStderr) -> Arc<Said> {
     let keep = Arc::clone(&said);
     std::thread::spawn(move || {
         let lock = || keep.state.lock().unwrap_or_else(PoisonError::into_inner);
-        for line in BufReader::new(errors).take(1 << 20).lines().map_while(std::result::Result::ok) {
+        for line in BufReader::new(errors)
+            .take(1 << 20)
+            .lines()
+            .map_while(std::result::Result::ok)
+        {
             let text = &mut lock().0;
             if text.len() + line.len() < 4096 {
                 text.push_str(&line);
@@ -240,10 +290,15 @@ impl Agent {
         let status = self.wait(Duration::from_secs(2));
         let said = self.last_words();
         match &self.via {
-            Via::Local => Error::environment(format!("the agent of host {} ended at once{status}{said}", self.name)),
+            Via::Local => Error::environment(format!(
+                "the agent of host {} ended at once{status}{said}",
+                self.name
+            )),
             Via::Ssh(destination) => {
-                let failure =
-                    Error::environment(format!("no agent on {destination} (host {}){status}{said}", self.name));
+                let failure = Error::environment(format!(
+                    "no agent on {destination} (host {}){status}{said}",
+                    self.name
+                ));
                 match said {
                     s if s.contains("Permission denied") || s.contains("password") => {
                         failure.hint("ssh must log in without a prompt: give this user a key there (ssh-copy-id), or an agent that holds it")
@@ -272,9 +327,17 @@ impl Agent {
 
     fn last_words(&self) -> String {
         let said = self.said.words();
-        let words: Vec<&str> = said.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+        let words: Vec<&str> = said
+            .lines()
+            .map(str::trim)
+            .filter(|l| !l.is_empty())
+            .collect();
         let last = words[words.len().saturating_sub(2)..].join("; ");
-        if last.is_empty() { String::new() } else { format!(": {last}") }
+        if last.is_empty() {
+            String::new()
+        } else {
+            format!(": {last}")
+        }
     }
 
     fn wait(&mut self, patience: Duration) -> String {
@@ -299,8 +362,15 @@ impl Agent {
     /// # Errors
     /// An [`Error`] that says what became of the agent.
     pub fn send(&mut self, message: &ToAgent) -> Result<()> {
-        let written = self.input.as_mut().map(|input| control::write(input, message));
-        if matches!(written, Some(Ok(()))) { Ok(()) } else { Err(self.died()) }
+        let written = self
+            .input
+            .as_mut()
+            .map(|input| control::write(input, message));
+        if matches!(written, Some(Ok(()))) {
+            Ok(())
+        } else {
+            Err(self.died())
+        }
     }
 
     /// Whether its agent runs on this machine as our child.
@@ -347,14 +417,34 @@ mod tests {
 
     #[test]
     fn a_port_reaches_ssh_in_a_url() {
-        let given = ["u@a.b:2222", "a.b:22", "a.b", "ssh://u@a.b:22", "u@::1", "a.b:x"];
-        let right = ["ssh://u@a.b:2222", "ssh://a.b:22", "a.b", "ssh://u@a.b:22", "u@::1", "a.b:x"];
+        let given = [
+            "u@a.b:2222",
+            "a.b:22",
+            "a.b",
+            "ssh://u@a.b:22",
+            "u@::1",
+            "a.b:x",
+        ];
+        let right = [
+            "ssh://u@a.b:2222",
+            "ssh://a.b:22",
+            "a.b",
+            "ssh://u@a.b:22",
+            "u@::1",
+            "a.b:x",
+        ];
         assert_eq!(given.map(for_ssh), right);
     }
 
     #[test]
     fn a_host_is_found_in_every_form_of_destination() {
-        let forms = ["a.b", "u@a.b", "ssh://a.b", "ssh://u@a.b:22", "ssh://a.b:22/"];
+        let forms = [
+            "a.b",
+            "u@a.b",
+            "ssh://a.b",
+            "ssh://u@a.b:22",
+            "ssh://a.b:22/",
+        ];
         for form in forms {
             assert_eq!(host_of(form), "a.b", "{form}");
         }

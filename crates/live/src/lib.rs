@@ -50,7 +50,11 @@ use stackline_core::catalogue::Capabilities;
 use stackline_core::plan::World;
 
 /// What the live world can do: everything a machine can, on whatever network it has.
-pub const CAPABILITIES: Capabilities = Capabilities { world: World::Live, networks: false, ..Capabilities::EVERYTHING };
+pub const CAPABILITIES: Capabilities = Capabilities {
+    world: World::Live,
+    networks: false,
+    ..Capabilities::EVERYTHING
+};
 
 /// The cores of this machine that this process may use.
 #[must_use]

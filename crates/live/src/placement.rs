@@ -15,7 +15,8 @@ use stackline_core::record::WakeUp;
 pub fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     let refused = |why: String| {
-        Error::environment(format!("core {cpu} cannot be used: {why}")).hint(format!("this host has cores {}", shown()))
+        Error::environment(format!("core {cpu} cannot be used: {why}"))
+            .hint(format!("this host has cores {}", shown()))
     };
     set.set(cpu).map_err(|e| refused(e.to_string()))?;
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|e| refused(e.to_string()))
@@ -30,12 +31,20 @@ pub fn here() -> (usize, bool) {
 /// The cores the calling thread may use.
 #[must_use]
 pub fn allowed() -> Vec<usize> {
-    let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else { return Vec::new() };
-    (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false)).collect()
+    let Ok(set) = sched_getaffinity(Pid::from_raw(0)) else {
+        return Vec::new();
+    };
+    (0..CpuSet::count())
+        .filter(|cpu| set.is_set(*cpu).unwrap_or(false))
+        .collect()
 }
 
 fn shown() -> String {
-    allowed().iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+    allowed()
+        .iter()
+        .map(usize::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// Lets this process open as many files as its hard limit permits; a thousand pairs need two thousand sockets.
@@ -53,7 +62,10 @@ const ROUND_TRIPS: usize = 40;
 pub fn wake_up() -> WakeUp {
     let cpus = allowed();
     let pair = |a: Option<&usize>, b: Option<&usize>| Some(half_round_trip(*a?, *b?)).flatten();
-    WakeUp { same_core_s: pair(cpus.first(), cpus.first()), other_core_s: pair(cpus.first(), cpus.get(1)) }
+    WakeUp {
+        same_core_s: pair(cpus.first(), cpus.first()),
+        other_core_s: pair(cpus.first(), cpus.get(1)),
+    }
 }
 
 fn half_round_trip(first: usize, second: usize) -> Option<f64> {

@@ -47,12 +47,26 @@ impl<'a, T: 'static> Reactor<'a, T> {
     ///
     /// # Errors
     /// When the system gives no epoll.
-    pub(crate) fn new(works: Vec<Coroutine<T>>, barrier: &'a Barrier, flags: &'a Flags) -> Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(|e| error::io("epoll_create", &e.into()))?;
+    pub(crate) fn new(
+        works: Vec<Coroutine<T>>,
+        barrier: &'a Barrier,
+        flags: &'a Flags,
+    ) -> Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|e| error::io("epoll_create", &e.into()))?;
         readiness::begin(epoll);
-        let seat = |work| Some(Seat { work, waits: Wait::Turn, missed: None, scope: scope::Kept::default() });
+        let seat = |work| {
+            Some(Seat {
+                work,
+                waits: Wait::Turn,
+                missed: None,
+                scope: scope::Kept::default(),
+            })
+        };
         Ok(Self {
-            ready: (0..works.len()).map(|index| (index, Wake::default())).collect(),
+            ready: (0..works.len())
+                .map(|index| (index, Wake::default()))
+                .collect(),
             running: works.len(),
             seats: works.into_iter().map(seat).collect(),
             later: Vec::new(),
@@ -106,7 +120,9 @@ impl<'a, T: 'static> Reactor<'a, T> {
     }
 
     fn set_aside(&mut self, index: usize, wait: Wait) {
-        let Some(seat) = &mut self.seats[index] else { return };
+        let Some(seat) = &mut self.seats[index] else {
+            return;
+        };
         seat.waits = wait;
         match wait {
             Wait::Socket(until) => {
@@ -126,7 +142,9 @@ impl<'a, T: 'static> Reactor<'a, T> {
     fn poll(&mut self, events: &mut Vec<epoll::Event>) -> Result<()> {
         events.clear();
         let timeout = self.timeout();
-        let polled = readiness::of_thread(|epoll| epoll::wait(epoll, spare_capacity(events), timeout.as_ref()));
+        let polled = readiness::of_thread(|epoll| {
+            epoll::wait(epoll, spare_capacity(events), timeout.as_ref())
+        });
         match polled {
             None | Some(Ok(_)) => {}
             // Everybody looks at the flags.
@@ -136,10 +154,16 @@ impl<'a, T: 'static> Reactor<'a, T> {
         for event in &*events {
             let (flags, data) = (event.flags, event.data);
             let ends = epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-            self.happened(data.u64() as usize, Wake { hangup: flags.intersects(ends) });
+            self.happened(
+                data.u64() as usize,
+                Wake {
+                    hangup: flags.intersects(ends),
+                },
+            );
         }
         self.pass_moments();
-        self.ready.extend(self.later.drain(..).map(|index| (index, Wake::default())));
+        self.ready
+            .extend(self.later.drain(..).map(|index| (index, Wake::default())));
         Ok(())
     }
 
@@ -150,11 +174,16 @@ impl<'a, T: 'static> Reactor<'a, T> {
             None => return None,
         };
         let (seconds, nanos) = (wait.0 / NANOS_PER_SECOND, wait.0 % NANOS_PER_SECOND);
-        Some(Timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanos.cast_signed() })
+        Some(Timespec {
+            tv_sec: seconds.cast_signed(),
+            tv_nsec: nanos.cast_signed(),
+        })
     }
 
     fn happened(&mut self, index: usize, wake: Wake) {
-        let Some(Some(seat)) = self.seats.get_mut(index) else { return };
+        let Some(Some(seat)) = self.seats.get_mut(index) else {
+            return;
+        };
         match seat.waits {
             Wait::Socket(until) => {
                 if let Some(moment) = until {
@@ -231,7 +260,10 @@ mod tests {
         };
         let (barrier, flags) = (Barrier::default(), Flags::default());
         barrier.open();
-        Reactor::new(works.into_iter().map(coroutine).collect(), &barrier, &flags).unwrap().run(drop).unwrap();
+        Reactor::new(works.into_iter().map(coroutine).collect(), &barrier, &flags)
+            .unwrap()
+            .run(drop)
+            .unwrap();
         assert!(!is_here(), "the thread is free again");
         log.take()
     }
@@ -249,7 +281,10 @@ mod tests {
                 note(log, name);
             })
         };
-        assert_eq!(driven(vec![at(9, "third"), at(3, "first"), at(6, "second")]), ["first", "second", "third"]);
+        assert_eq!(
+            driven(vec![at(9, "third"), at(3, "first"), at(6, "second")]),
+            ["first", "second", "third"]
+        );
         assert!(!sleep_until(base), "a thread of its own sleeps by itself");
     }
 
@@ -259,7 +294,10 @@ mod tests {
             (0..10 * AT_ONCE).for_each(|_| take_turns());
             note(log, "long");
         });
-        assert_eq!(driven(vec![long, Box::new(|log| note(log, "short"))]), ["short", "long"]);
+        assert_eq!(
+            driven(vec![long, Box::new(|log| note(log, "short"))]),
+            ["short", "long"]
+        );
     }
 
     #[test]
@@ -272,7 +310,10 @@ mod tests {
                 note(log, name);
             })
         };
-        assert_eq!(driven(vec![waits("a", 3_000_000), waits("b", 0)]), ["waits", "waits", "a", "b"]);
+        assert_eq!(
+            driven(vec![waits("a", 3_000_000), waits("b", 0)]),
+            ["waits", "waits", "a", "b"]
+        );
     }
 
     #[test]

@@ -40,7 +40,9 @@ fn register(socket: BorrowedFd<'_>, more: epoll::EventFlags) -> Result<()> {
         Err(Errno::EXIST) => epoll::modify(epoll, socket, data, flags),
         result => result,
     });
-    registered.unwrap_or(Ok(())).map_err(|e| error::io("epoll_ctl", &e.into()))
+    registered
+        .unwrap_or(Ok(()))
+        .map_err(|e| error::io("epoll_ctl", &e.into()))
 }
 
 /// Waits until something happened to a socket, until that moment at most. Whether a peer has closed or half closed.

@@ -36,14 +36,21 @@ impl Recording {
         let store = Store::default();
         let recorder = Recorder::start(host, store.clone())?;
         let watch = monitors.then(|| Watch::start_into(Config::of(host), Watched(store.clone())));
-        Ok(Self { recorder, watch, store })
+        Ok(Self {
+            recorder,
+            watch,
+            store,
+        })
     }
 
     /// These addresses of data connections are ours: listened on here, or connected to. A run may be over before monitors
     /// look a second time, so that they would not learn of it by themselves.
     pub(crate) fn follow(&self, listening: &[String], connecting: &[String]) {
         if let Some(watch) = &self.watch {
-            watch.follow(&Ports { local: ports(listening), remote: ports(connecting) });
+            watch.follow(&Ports {
+                local: ports(listening),
+                remote: ports(connecting),
+            });
         }
     }
 
@@ -51,13 +58,27 @@ impl Recording {
     pub(crate) fn stop(self, emission_ns: f64) -> (Recorded, Pieces) {
         let observed = self.watch.map(Watch::stop).unwrap_or_default();
         let totals = self.recorder.stop();
-        let Observed { tape, handed_over, lost, sink_error, mut cost_s, absent, mut notes } = observed;
+        let Observed {
+            tape,
+            handed_over,
+            lost,
+            sink_error,
+            mut cost_s,
+            absent,
+            mut notes,
+        } = observed;
         let mut kept = std::mem::take(&mut *self.store.lock());
         let watched = kept.add(&tape).map(|()| tape.records().count() as u64);
         cost_s.insert("drain".into(), kept.drain_s);
         #[expect(clippy::cast_precision_loss, reason = "events of one run")]
-        cost_s.insert("endpoints".into(), totals.recorded as f64 * emission_ns / 1e9);
-        let failure = totals.fault.or(sink_error).or_else(|| watched.as_ref().err().map(ToString::to_string));
+        cost_s.insert(
+            "endpoints".into(),
+            totals.recorded as f64 * emission_ns / 1e9,
+        );
+        let failure = totals
+            .fault
+            .or(sink_error)
+            .or_else(|| watched.as_ref().err().map(ToString::to_string));
         if let Some(failure) = failure {
             notes.push(format!("events were not kept: {failure}"));
         }
@@ -70,13 +91,22 @@ impl Recording {
             notes,
             kernel: synchronisation().ok(),
         };
-        (recorded, Pieces { kept, names: Names::default() })
+        (
+            recorded,
+            Pieces {
+                kept,
+                names: Names::default(),
+            },
+        )
     }
 }
 
 /// The ports of addresses; names of Unix sockets have none.
 fn ports(addresses: &[String]) -> BTreeSet<u16> {
-    addresses.iter().filter_map(|address| address.rsplit(':').next()?.parse().ok()).collect()
+    addresses
+        .iter()
+        .filter_map(|address| address.rsplit(':').next()?.parse().ok())
+        .collect()
 }
 
 /// What is kept, shared with the thread that drains.
@@ -125,7 +155,15 @@ impl Sink for Watched {
 impl Default for Kept {
     fn default() -> Self {
         let (memory, tapes) = (Vec::new(), VecDeque::new());
-        Self { in_memory: IN_MEMORY, memory, file: None, tapes, bytes: 0, at: 0, drain_s: 0.0 }
+        Self {
+            in_memory: IN_MEMORY,
+            memory,
+            file: None,
+            tapes,
+            bytes: 0,
+            at: 0,
+            drain_s: 0.0,
+        }
     }
 }
 
@@ -137,7 +175,10 @@ impl Kept {
             return Ok(());
         }
         if self.bytes + length > MOST_TAPES {
-            return Err(io::Error::new(io::ErrorKind::StorageFull, "a run has more than 32 GiB of them"));
+            return Err(io::Error::new(
+                io::ErrorKind::StorageFull,
+                "a run has more than 32 GiB of them",
+            ));
         }
         if self.file.is_none() && self.bytes + length <= self.in_memory {
             self.memory.extend_from_slice(bytes);
@@ -149,7 +190,8 @@ impl Kept {
             append(file, self.bytes - self.memory.len() as u64, bytes)?;
         }
         // A long one is handed over in pieces of whole records.
-        self.tapes.extend(tape.pieces(PIECE as usize).map(|piece| piece.len() as u64));
+        self.tapes
+            .extend(tape.pieces(PIECE as usize).map(|piece| piece.len() as u64));
         self.bytes += length;
         Ok(())
     }
@@ -178,7 +220,8 @@ impl Pieces {
             kept.tapes.pop_front();
         }
         let mut piece = vec![0; usize::try_from(length).map_err(io::Error::other)?];
-        let from = usize::try_from(kept.at.min(kept.memory.len() as u64)).map_err(io::Error::other)?;
+        let from =
+            usize::try_from(kept.at.min(kept.memory.len() as u64)).map_err(io::Error::other)?;
         let in_memory = piece.len().min(kept.memory.len() - from);
         piece[..in_memory].copy_from_slice(&kept.memory[from..from + in_memory]);
         if let (Some(file), true) = (&mut kept.file, in_memory < piece.len()) {
@@ -206,7 +249,12 @@ pub(crate) fn emission_ns() -> io::Result<f64> {
     static TRIED: Keyword = Keyword::new("EVENTS_TRIED");
     let recorder = Recorder::start("tried", Memory::default())?;
     let emit = || {
-        let values = [Value::Number(1), Value::Number(2), Value::Number(3), Value::Number(4)];
+        let values = [
+            Value::Number(1),
+            Value::Number(2),
+            Value::Number(3),
+            Value::Number(4),
+        ];
         (0..EVENTS).for_each(|_| recorder::emit(&TRIED, &values));
     };
     emit();
@@ -234,7 +282,11 @@ mod tests {
 
     #[test]
     fn addresses_have_ports_unless_they_are_names() {
-        let addresses = ["5001".to_owned(), "10.0.0.1:7".to_owned(), "stackline-unix-name".to_owned()];
+        let addresses = [
+            "5001".to_owned(),
+            "10.0.0.1:7".to_owned(),
+            "stackline-unix-name".to_owned(),
+        ];
         assert_eq!(ports(&addresses), BTreeSet::from([7, 5_001]));
     }
 
@@ -242,20 +294,31 @@ mod tests {
     fn a_process_that_records_already_says_so_and_what_it_recorded_is_taken() {
         let recording = Recording::start("khons", false).unwrap();
         let refused = Recording::start("udjat", false).err().unwrap();
-        assert!(refused.to_string().contains("records events already"), "{refused}");
+        assert!(
+            refused.to_string().contains("records events already"),
+            "{refused}"
+        );
         recorder::emit(&TESTED, &[Value::Number(7)]);
         let (recorded, mut pieces) = recording.stop(30.0);
         assert_eq!((recorded.recorded, recorded.lost), (1, 0));
-        assert!((recorded.cost_s["endpoints"] - 30e-9).abs() < 1e-12 && recorded.cost_s["drain"] > 0.0);
+        assert!(
+            (recorded.cost_s["endpoints"] - 30e-9).abs() < 1e-12 && recorded.cost_s["drain"] > 0.0
+        );
         let tape = EventLog::from_bytes(pieces.next().unwrap());
-        let recorded: Vec<_> = tape.records().map(|record| (record.host, record.keyword)).collect();
+        let recorded: Vec<_> = tape
+            .records()
+            .map(|record| (record.host, record.keyword))
+            .collect();
         assert_eq!(recorded, [("khons", "RECORDING_TEST")]);
         assert!(pieces.next().unwrap().is_empty());
     }
 
     #[test]
     fn what_was_kept_is_taken_whole_from_memory_and_from_the_file() {
-        let mut kept = Kept { in_memory: 1 << 20, ..Kept::default() };
+        let mut kept = Kept {
+            in_memory: 1 << 20,
+            ..Kept::default()
+        };
         let mut all = Vec::new();
         for round in 0..20 {
             // One of them is longer than a piece.
@@ -264,10 +327,19 @@ mod tests {
             kept.add(&tape).unwrap();
         }
         assert!(kept.file.is_some() && kept.memory.len() <= 1 << 20);
-        let (mut pieces, mut taken) = (Pieces { kept, names: Names::default() }, Vec::new());
+        let (mut pieces, mut taken) = (
+            Pieces {
+                kept,
+                names: Names::default(),
+            },
+            Vec::new(),
+        );
         let times = |bytes: Vec<u8>| -> Vec<u64> {
             let tape = EventLog::from_bytes(bytes);
-            tape.records().filter(|record| record.keyword == TESTED.name()).map(|record| record.at_ns).collect()
+            tape.records()
+                .filter(|record| record.keyword == TESTED.name())
+                .map(|record| record.at_ns)
+                .collect()
         };
         loop {
             let piece = pieces.next().unwrap();

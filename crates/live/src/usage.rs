@@ -9,7 +9,11 @@ use std::cell::Cell;
 
 /// What the calling thread has used so far.
 #[must_use]
-#[expect(clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "counters of one thread, never negative")]
+#[expect(
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "counters of one thread, never negative"
+)]
 pub fn of_thread() -> Usage {
     // The kernel adds up a running thread's time at ticks and when it sleeps, and getrusage returns what was added up then:
     // nothing at all of a thread that spins between two ticks. Reading the thread's clock adds up first.
@@ -43,7 +47,8 @@ impl Meter {
             self.round.set(round);
             self.begun.set(of_thread());
         }
-        self.running.update(|running| running + u32::from(round == 1));
+        self.running
+            .update(|running| running + u32::from(round == 1));
     }
 
     /// An endpoint stops: what it has to report.
@@ -103,7 +108,10 @@ mod tests {
         assert_eq!(meter.stop(), Usage::default());
         spin();
         let (used, all) = (meter.stop().cpu_s(), of_thread().since(&before).cpu_s());
-        assert!(used >= 0.004 && used <= all - waited + 1e-4, "{used} of {all}");
+        assert!(
+            used >= 0.004 && used <= all - waited + 1e-4,
+            "{used} of {all}"
+        );
     }
 
     #[test]

@@ -75,7 +75,11 @@ pub fn run(
     buffers: Buffers,
     shared: Shared,
 ) -> Result<Observation> {
-    let way = if work.side == Side::Initiator { Direction::There } else { Direction::Back };
+    let way = if work.side == Side::Initiator {
+        Direction::There
+    } else {
+        Direction::Back
+    };
     let cancel = Arc::clone(&buffers.flags);
     let buffers = Rc::new(RefCell::new(buffers));
     let world = Live {
@@ -89,14 +93,14 @@ pub fn run(
     };
     let mut observation = ready(Endpoint::new(work, world).run(replica))?;
     let sent = observation.record.sent_bytes;
-    if let (Access::File(name), Some((_, length, _))) = (&task.source, buffers.borrow_mut().source.file())
+    if let (Access::File(name), Some((_, length, _))) =
+        (&task.source, buffers.borrow_mut().source.file())
         && sent > length
     {
         let (whole, sent) = (units::size(length), units::size(sent));
-        observation
-            .record
-            .notes
-            .push(format!("FILE {name} holds {whole} and was sent again from its beginning: {sent} in all"));
+        observation.record.notes.push(format!(
+            "FILE {name} holds {whole} and was sent again from its beginning: {sent} in all"
+        ));
     }
     Ok(observation)
 }
@@ -105,7 +109,9 @@ pub fn run(
 fn ready<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
-        Poll::Pending => Err(Error::measurement("an operation of the live world waited: this is a bug in stackline")),
+        Poll::Pending => Err(Error::measurement(
+            "an operation of the live world waited: this is a bug in stackline",
+        )),
     }
 }
 
@@ -118,15 +124,25 @@ impl World for Live {
     }
 
     async fn connect(&mut self) -> Result<Open> {
-        let Role::Connect(connector) = &mut self.role else { return Err(Error::input("a responder cannot connect")) };
+        let Role::Connect(connector) = &mut self.role else {
+            return Err(Error::input("a responder cannot connect"));
+        };
         let connection = connector.connect(&mut self.buffers.borrow_mut())?;
-        Ok(Open { connection, buffers: Rc::clone(&self.buffers) })
+        Ok(Open {
+            connection,
+            buffers: Rc::clone(&self.buffers),
+        })
     }
 
     async fn accept(&mut self) -> Result<Open> {
-        let Role::Accept(listener) = &mut self.role else { return Err(Error::input("an initiator cannot accept")) };
+        let Role::Accept(listener) = &mut self.role else {
+            return Err(Error::input("an initiator cannot accept"));
+        };
         let connection = listener.accept(&mut self.buffers.borrow_mut())?;
-        Ok(Open { connection, buffers: Rc::clone(&self.buffers) })
+        Ok(Open {
+            connection,
+            buffers: Rc::clone(&self.buffers),
+        })
     }
 
     async fn sleep_until(&mut self, moment: Instant) -> Result<bool> {
@@ -150,11 +166,17 @@ impl World for Live {
     }
 
     async fn read_file(&mut self, bytes: u64) -> Result<()> {
-        self.buffers.borrow_mut().read_file(bytes as usize).map_err(|e| error::io("reading the source", &e))
+        self.buffers
+            .borrow_mut()
+            .read_file(bytes as usize)
+            .map_err(|e| error::io("reading the source", &e))
     }
 
     async fn write_file(&mut self, bytes: u64) -> Result<()> {
-        self.buffers.borrow_mut().write_file(bytes as usize).map_err(|e| error::io("writing the destination", &e))
+        self.buffers
+            .borrow_mut()
+            .write_file(bytes as usize)
+            .map_err(|e| error::io("writing the destination", &e))
     }
 
     #[inline]
@@ -179,7 +201,11 @@ impl World for Live {
             }
         };
         let (core, pinned) = placement::here();
-        Some(Processor { usage, core, pinned })
+        Some(Processor {
+            usage,
+            core,
+            pinned,
+        })
     }
 
     /// Connections and data units are recorded where they are, by `stacks::trace`.
@@ -205,43 +231,56 @@ pub struct Open {
 impl Service for Open {
     #[inline]
     async fn send(&mut self, bytes: u64, times: u64) -> Result<u64> {
-        self.connection.send(bytes as usize, times, &mut self.buffers.borrow_mut())
+        self.connection
+            .send(bytes as usize, times, &mut self.buffers.borrow_mut())
     }
 
     #[inline]
     async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
-        self.connection.receive(bytes as usize, times, &mut self.buffers.borrow_mut())
+        self.connection
+            .receive(bytes as usize, times, &mut self.buffers.borrow_mut())
     }
 
     #[inline]
     async fn call(&mut self, request: u64, response: u64, since: Instant) -> Result<bool> {
-        self.connection.call(request as usize, response as usize, since, &mut self.buffers.borrow_mut())
+        self.connection.call(
+            request as usize,
+            response as usize,
+            since,
+            &mut self.buffers.borrow_mut(),
+        )
     }
 
     #[inline]
     async fn await_call(&mut self, bytes: u64) -> Result<bool> {
-        self.connection.await_call(bytes as usize, &mut self.buffers.borrow_mut())
+        self.connection
+            .await_call(bytes as usize, &mut self.buffers.borrow_mut())
     }
 
     #[inline]
     async fn reply(&mut self, bytes: u64) -> Result<()> {
-        self.connection.reply(bytes as usize, &mut self.buffers.borrow_mut())
+        self.connection
+            .reply(bytes as usize, &mut self.buffers.borrow_mut())
     }
 
     async fn start_bulk(&mut self, way: Bulk) -> Result<()> {
-        self.connection.start_bulk(way, &mut self.buffers.borrow_mut())
+        self.connection
+            .start_bulk(way, &mut self.buffers.borrow_mut())
     }
 
     async fn await_start_bulk(&mut self, way: Bulk) -> Result<bool> {
-        self.connection.await_start_bulk(way, &mut self.buffers.borrow_mut())
+        self.connection
+            .await_start_bulk(way, &mut self.buffers.borrow_mut())
     }
 
     async fn stop_bulk(&mut self, way: Bulk) -> Result<()> {
-        self.connection.stop_bulk(way, &mut self.buffers.borrow_mut())
+        self.connection
+            .stop_bulk(way, &mut self.buffers.borrow_mut())
     }
 
     async fn await_stop_bulk(&mut self, way: Bulk) -> Result<()> {
-        self.connection.await_stop_bulk(way, &mut self.buffers.borrow_mut())
+        self.connection
+            .await_stop_bulk(way, &mut self.buffers.borrow_mut())
     }
 
     async fn end_stream(&mut self) -> Result<()> {
@@ -253,7 +292,8 @@ impl Service for Open {
     }
 
     async fn await_disconnect(&mut self) -> Result<()> {
-        self.connection.await_disconnect(&mut self.buffers.borrow_mut())
+        self.connection
+            .await_disconnect(&mut self.buffers.borrow_mut())
     }
 
     async fn settle(&mut self) -> Result<()> {

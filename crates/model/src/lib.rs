@@ -41,7 +41,10 @@ pub use predict::predict;
 pub use prediction::{Answer, Outcome, Prediction, Quantity, Unit, Value};
 
 /// A count as a number to compute with.
-#[expect(clippy::cast_precision_loss, reason = "2^53 bytes are beyond what anybody sends")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "2^53 bytes are beyond what anybody sends"
+)]
 pub(crate) const fn real(count: u64) -> f64 {
     count as f64
 }

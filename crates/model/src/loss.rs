@@ -32,7 +32,11 @@ pub fn to_bit_errors(p: f64, bytes: u64) -> Option<f64> {
     if bytes == 0 || !(0.0..=1.0).contains(&p) {
         return None;
     }
-    Some(if p == 1.0 { 1.0 } else { -libm::expm1(libm::log1p(-p) / (8.0 * real(bytes))) })
+    Some(if p == 1.0 {
+        1.0
+    } else {
+        -libm::expm1(libm::log1p(-p) / (8.0 * real(bytes)))
+    })
 }
 
 /// Reno's average window under loss, in segments: `C / sqrt(p)` with `C = sqrt(3 / (2 b))`, b the packets that one
@@ -95,9 +99,12 @@ pub fn pftk_bit_s(reno: &Reno, p: f64) -> Option<f64> {
     }
     let b = f64::from(reno.packets_per_ack.max(1));
     let halving = reno.rtt_s * libm::sqrt(2.0 * b * p / 3.0);
-    let waiting = reno.timeout_s * (3.0 * libm::sqrt(3.0 * b * p / 8.0)).min(1.0) * p * (1.0 + 32.0 * p * p);
+    let waiting =
+        reno.timeout_s * (3.0 * libm::sqrt(3.0 * b * p / 8.0)).min(1.0) * p * (1.0 + 32.0 * p * p);
     let rate = 8.0 * real(reno.segment_bytes) / (halving + waiting);
-    let most = reno.window_bytes.map_or(f64::INFINITY, |window| 8.0 * window / reno.rtt_s);
+    let most = reno
+        .window_bytes
+        .map_or(f64::INFINITY, |window| 8.0 * window / reno.rtt_s);
     Some(rate.min(most))
 }
 
@@ -113,7 +120,11 @@ mod tests {
     #[test]
     fn mathis() {
         // 1460 bytes, 100 ms, 1 %: 116.8 kbit/s * 12.247.
-        assert!(close(mathis_bit_s(1460, 0.1, 0.01, 1).unwrap(), 1_430_502.0, 1e-5));
+        assert!(close(
+            mathis_bit_s(1460, 0.1, 0.01, 1).unwrap(),
+            1_430_502.0,
+            1e-5
+        ));
         // Delayed acknowledgements cost a factor of sqrt(2).
         let both = [1, 2].map(|b| mathis_bit_s(1460, 0.1, 0.01, b).unwrap());
         assert!(close(both[0] / both[1], core::f64::consts::SQRT_2, 1e-12));
@@ -130,15 +141,32 @@ mod tests {
         // Table 2 (RTT 0.01 s): at 1e-5 Reno's 387, at 1e-8 33.3 k.
         assert!(close(cubic_window(0.01, 1e-5).unwrap(), 387.3, 1e-3));
         assert!(close(cubic_window(0.01, 1e-8).unwrap(), 33_325.0, 1e-3));
-        assert!(close(cubic_bit_s(1460, 0.1, 1e-4).unwrap(), 8.0 * 1460.0 * 187.4 / 0.1, 1e-3));
+        assert!(close(
+            cubic_bit_s(1460, 0.1, 1e-4).unwrap(),
+            8.0 * 1460.0 * 187.4 / 0.1,
+            1e-3
+        ));
     }
 
     #[test]
     fn timeouts_cost() {
-        let reno = Reno { segment_bytes: 1460, rtt_s: 0.1, timeout_s: 1.0, packets_per_ack: 2, window_bytes: None };
+        let reno = Reno {
+            segment_bytes: 1460,
+            rtt_s: 0.1,
+            timeout_s: 1.0,
+            packets_per_ack: 2,
+            window_bytes: None,
+        };
         // By hand at 1 %, b = 2: 0.1 * 0.11547 = 0.011547; 1 * 0.259808 * 0.01 * 1.0032 = 0.0026064; 70.655 segments/s.
-        assert!(close(pftk_bit_s(&reno, 0.01).unwrap(), 70.655 * 11_680.0, 1e-4));
-        let narrow = Reno { window_bytes: Some(2920.0), ..reno };
+        assert!(close(
+            pftk_bit_s(&reno, 0.01).unwrap(),
+            70.655 * 11_680.0,
+            1e-4
+        ));
+        let narrow = Reno {
+            window_bytes: Some(2920.0),
+            ..reno
+        };
         assert!(close(pftk_bit_s(&narrow, 0.01).unwrap(), 233_600.0, 1e-9));
         // Hardly any loss: it comes to Mathis with delayed acknowledgements.
         let mathis = mathis_bit_s(1460, 0.1, 1e-8, 2).unwrap();

@@ -13,13 +13,24 @@ pub fn loss(loss: &Loss, bytes: u64, packets: Option<u64>) -> f64 {
         Loss::None => 0.0,
         Loss::Independent(p) => *p,
         Loss::BitErrors(rate) => crate::loss::of_bit_errors(*rate, bytes),
-        Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => {
+        Loss::GilbertElliott {
+            to_bad,
+            to_good,
+            loss_good,
+            loss_bad,
+        } => {
             // It begins in the good state and stays there when nothing leads out of it.
-            let bad = if *to_bad > 0.0 { to_bad / (to_bad + to_good) } else { 0.0 };
+            let bad = if *to_bad > 0.0 {
+                to_bad / (to_bad + to_good)
+            } else {
+                0.0
+            };
             (1.0 - bad) * loss_good + bad * loss_bad
         }
         Loss::List(numbers) => match packets {
-            Some(packets @ 1..) => real(numbers.iter().filter(|n| **n <= packets).count() as u64) / real(packets),
+            Some(packets @ 1..) => {
+                real(numbers.iter().filter(|n| **n <= packets).count() as u64) / real(packets)
+            }
             _ => 0.0,
         },
         Loss::Every(n) => 1.0 / real((*n).max(1)),
@@ -32,7 +43,9 @@ pub fn loss(loss: &Loss, bytes: u64, packets: Option<u64>) -> f64 {
 pub(crate) const fn in_bursts(loss: &Loss) -> bool {
     match loss {
         Loss::GilbertElliott { .. } | Loss::Schedule(_) => true,
-        Loss::None | Loss::Independent(_) | Loss::BitErrors(_) | Loss::List(_) | Loss::Every(_) => false,
+        Loss::None | Loss::Independent(_) | Loss::BitErrors(_) | Loss::List(_) | Loss::Every(_) => {
+            false
+        }
     }
 }
 
@@ -54,9 +67,19 @@ mod tests {
         assert_eq!(p(Loss::Independent(0.01)), 0.01);
         // 12000 bits at 1e-6: 1 - (1 - 1e-6)^12000.
         assert!((p(Loss::BitErrors(1e-6)) - 0.011_928_3).abs() < 1e-6);
-        let states = Loss::GilbertElliott { to_bad: 0.01, to_good: 0.09, loss_good: 0.0, loss_bad: 0.5 };
+        let states = Loss::GilbertElliott {
+            to_bad: 0.01,
+            to_good: 0.09,
+            loss_good: 0.0,
+            loss_bad: 0.5,
+        };
         assert!(close(p(states), 0.05));
-        let never = Loss::GilbertElliott { to_bad: 0.0, to_good: 0.0, loss_good: 0.1, loss_bad: 0.5 };
+        let never = Loss::GilbertElliott {
+            to_bad: 0.0,
+            to_good: 0.0,
+            loss_good: 0.1,
+            loss_bad: 0.5,
+        };
         assert!(close(p(never), 0.1));
         assert_eq!(p(Loss::Every(4)), 0.25);
         assert_eq!(p(Loss::List(vec![3, 50, 101])), 0.02);

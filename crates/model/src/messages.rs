@@ -36,7 +36,10 @@ pub struct Shape {
 
 impl Shape {
     /// A full message of the ARPANET.
-    pub const FULL: Self = Self { packets: PACKETS, packet_bits: PACKET_BITS };
+    pub const FULL: Self = Self {
+        packets: PACKETS,
+        packet_bits: PACKET_BITS,
+    };
 }
 
 /// Seconds that a line between IMPs is taken by so many packets with so many bytes of data: each has its overhead, and a routing message
@@ -55,9 +58,16 @@ pub fn in_flight(path: &[Hop], shape: Shape) -> f64 {
     let packet = |hop: &Hop| shape.packet_bits / hop.bit_s;
     let slowest = whole.clone().map(packet).fold(0.0, f64::max);
     let trip: f64 = whole.map(|hop| packet(hop) + 2.0 * hop.delay_s).sum();
-    let joined = if slowest > 0.0 { (trip + (shape.packets - 1.0) * slowest) / (shape.packets * slowest) } else { 0.0 };
+    let joined = if slowest > 0.0 {
+        (trip + (shape.packets - 1.0) * slowest) / (shape.packets * slowest)
+    } else {
+        0.0
+    };
     let apart = path.iter().filter(|hop| hop.apart);
-    joined + apart.map(|hop| 1.0 + 2.0 * hop.delay_s / (shape.packets * packet(hop))).sum::<f64>()
+    joined
+        + apart
+            .map(|hop| 1.0 + 2.0 * hop.delay_s / (shape.packets * packet(hop)))
+            .sum::<f64>()
 }
 
 /// What so many messages in flight leave of the most: a share, at most 1 (2.1.3; the rule of 50 % is one message where two are needed).
@@ -116,7 +126,13 @@ impl Acknowledgement {
     /// All of it.
     #[must_use]
     pub fn total(&self) -> f64 {
-        self.propagation + self.transmission + self.processing + self.latency + self.back + self.carrier + self.release
+        self.propagation
+            + self.transmission
+            + self.processing
+            + self.latency
+            + self.back
+            + self.carrier
+            + self.release
     }
 
     /// Packets that must be held for full use of a line whose packets have so many bits on average: linear in its rate and its length
@@ -151,7 +167,11 @@ impl Terminal {
     /// On 50 kbit/s, with a host that takes 100 ms.
     #[must_use]
     pub const fn at(baud: f64) -> Self {
-        Self { baud, line_bit_s: 40_000.0, host_s: 0.1 }
+        Self {
+            baud,
+            line_bit_s: 40_000.0,
+            host_s: 0.1,
+        }
     }
 
     /// Time that it takes to print so many characters, s.
@@ -197,33 +217,65 @@ mod tests {
     use alloc::vec::Vec;
 
     fn land(hops: usize, miles: f64, bit_s: f64) -> Vec<Hop> {
-        vec![Hop { bit_s, delay_s: miles * SECONDS_A_MILE, apart: false }; hops]
+        vec![
+            Hop {
+                bit_s,
+                delay_s: miles * SECONDS_A_MILE,
+                apart: false
+            };
+            hops
+        ]
     }
 
     #[test]
     fn entries_of_table_1() {
         let round = |value: f64| libm::round(value * 10.0) / 10.0;
         assert_eq!(round(in_flight(&land(8, 100.0, 50e3), Shape::FULL)), 1.9);
-        assert_eq!(round(in_flight(&land(32, 3000.0, 1.4e6), Shape::FULL)), 161.3);
+        assert_eq!(
+            round(in_flight(&land(32, 3000.0, 1.4e6), Shape::FULL)),
+            161.3
+        );
         let mut path = land(4, 1000.0, 230.4e3);
-        path.push(Hop { bit_s: 230.4e3, delay_s: SATELLITE_MILES * SECONDS_A_MILE, apart: true });
+        path.push(Hop {
+            bit_s: 230.4e3,
+            delay_s: SATELLITE_MILES * SECONDS_A_MILE,
+            apart: true,
+        });
         assert_eq!(round(in_flight(&path, Shape::FULL)), 15.5);
     }
 
     #[test]
     fn what_is_useful_and_what_is_kept() {
-        assert_eq!((useful(50e3), libm::floor(useful(230.4e3) / 1e3)), (40_000.0, 191.0));
+        assert_eq!(
+            (useful(50e3), libm::floor(useful(230.4e3) / 1e3)),
+            (40_000.0, 191.0)
+        );
         let ack = Acknowledgement::over(50e3, 0.243, PACKET_BITS, 0.001);
         let buffers = ack.buffers(50e3, PACKET_BITS);
-        assert!((22.0..24.0).contains(&buffers), "one satellite link needs {buffers} of its 32");
-        assert_eq!(libm::round(100.0 * split_gain(8.0, PACKET_BITS, 50e3, Duration::from_seconds(2.0 / 3.0))), 28.0);
+        assert!(
+            (22.0..24.0).contains(&buffers),
+            "one satellite link needs {buffers} of its 32"
+        );
+        assert_eq!(
+            libm::round(
+                100.0 * split_gain(8.0, PACKET_BITS, 50e3, Duration::from_seconds(2.0 / 3.0))
+            ),
+            28.0
+        );
         assert_eq!(libm::floor(alone(505.0, 0.2)), 2525.0);
     }
 
     #[test]
     fn a_terminal_of_2400_baud_needs_fifty_characters_on_land() {
         let at = Terminal::at(2400.0);
-        assert!(at.buffer(5.0, 425.0).is_some_and(|characters| characters.abs_diff(56) <= 6));
-        assert_eq!(Terminal::at(19_200.0).buffer(8.0, 48_425.0), None, "no message is long enough");
+        assert!(
+            at.buffer(5.0, 425.0)
+                .is_some_and(|characters| characters.abs_diff(56) <= 6)
+        );
+        assert_eq!(
+            Terminal::at(19_200.0).buffer(8.0, 48_425.0),
+            None,
+            "no message is long enough"
+        );
     }
 }

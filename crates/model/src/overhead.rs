@@ -46,7 +46,11 @@ pub const fn quic_headers() -> u64 {
 #[must_use]
 pub const fn in_cells(frame_bytes: u64, cell_bytes: u64) -> u64 {
     let payload = cell_bytes.saturating_sub(CELL_HEADER);
-    if payload == 0 { frame_bytes } else { (frame_bytes + AAL5_TRAILER).div_ceil(payload) * cell_bytes }
+    if payload == 0 {
+        frame_bytes
+    } else {
+        (frame_bytes + AAL5_TRAILER).div_ceil(payload) * cell_bytes
+    }
 }
 
 /// Bytes a link's rate is spent on for a packet of `packet_bytes`.
@@ -61,9 +65,18 @@ pub const fn charged_bytes(packet_bytes: u64, charge: Charge, cell_bytes: Option
 
 /// The share of a link's rate that is left for data: `payload / charged`, 0 to 1; 0 without payload.
 #[must_use]
-pub fn useful_share(payload_bytes: u64, header_bytes: u64, charge: Charge, cell_bytes: Option<u64>) -> f64 {
+pub fn useful_share(
+    payload_bytes: u64,
+    header_bytes: u64,
+    charge: Charge,
+    cell_bytes: Option<u64>,
+) -> f64 {
     let charged = charged_bytes(payload_bytes + header_bytes, charge, cell_bytes);
-    if charged == 0 { 0.0 } else { real(payload_bytes) / real(charged) }
+    if charged == 0 {
+        0.0
+    } else {
+        real(payload_bytes) / real(charged)
+    }
 }
 
 #[cfg(test)]
@@ -76,7 +89,10 @@ mod tests {
         // The usual figure: 1448 of 1538 bytes, 941 Mbit/s of a gigabit.
         let share = useful_share(1448, tcp_headers(true), Charge::Wire, None);
         assert!((share - 1448.0 / 1538.0).abs() < 1e-12);
-        assert!((useful_share(1460, tcp_headers(false), Charge::Packet, None) - 1460.0 / 1500.0).abs() < 1e-12);
+        assert!(
+            (useful_share(1460, tcp_headers(false), Charge::Packet, None) - 1460.0 / 1500.0).abs()
+                < 1e-12
+        );
     }
 
     #[test]

@@ -49,14 +49,18 @@ impl Hop {
     pub fn serialisation_s(&self, packet_bytes: u64) -> Option<f64> {
         match self.rate_bit_s {
             None => Some(0.0),
-            Some(rate) => positive(rate).then(|| 8.0 * real(self.charged_bytes(packet_bytes)) / rate),
+            Some(rate) => {
+                positive(rate).then(|| 8.0 * real(self.charged_bytes(packet_bytes)) / rate)
+            }
         }
     }
 
     /// Seconds the first cell of a packet takes, or the whole packet where there are no cells.
     #[must_use]
     pub fn cell_s(&self, packet_bytes: u64) -> Option<f64> {
-        let share = self.cell_bytes.map_or(1.0, |cell| real(cell) / real(self.charged_bytes(packet_bytes).max(cell)));
+        let share = self.cell_bytes.map_or(1.0, |cell| {
+            real(cell) / real(self.charged_bytes(packet_bytes).max(cell))
+        });
         Some(self.serialisation_s(packet_bytes)? * share)
     }
 
@@ -69,7 +73,11 @@ impl Hop {
             return mean::loss(&self.losses, charged, packets);
         };
         let cells = (charged / cell).max(1);
-        let p = mean::loss(&self.losses, cell, packets.map(|packets| packets.saturating_mul(cells)));
+        let p = mean::loss(
+            &self.losses,
+            cell,
+            packets.map(|packets| packets.saturating_mul(cells)),
+        );
         1.0 - libm::pow(1.0 - p, real(cells))
     }
 }
@@ -99,14 +107,25 @@ impl Path {
     #[must_use]
     pub fn between(network: &Network, from: &str, to: &str) -> Option<Self> {
         let (sender, receiver) = (network.host(from)?, network.host(to)?);
-        let mut path =
-            Self { sender: sender.interface.clone(), receiver: receiver.interface.clone(), ..Self::default() };
+        let mut path = Self {
+            sender: sender.interface.clone(),
+            receiver: receiver.interface.clone(),
+            ..Self::default()
+        };
         for (link, forward) in routes::shortest(network, from, to)? {
             path.hops.push(hop(network, link, forward));
             path.note(link);
         }
-        let told = |name: &str| network.switches.iter().any(|switch| switch.abr && switch.name == name);
-        if routes::shortest(network, from, to)?.iter().any(|(link, _)| told(&link.ends.0) || told(&link.ends.1)) {
+        let told = |name: &str| {
+            network
+                .switches
+                .iter()
+                .any(|switch| switch.abr && switch.name == name)
+        };
+        if routes::shortest(network, from, to)?
+            .iter()
+            .any(|(link, _)| told(&link.ends.0) || told(&link.ends.1))
+        {
             path.left_out.push(EXPLICIT_RATES);
         }
         if let (Some(first), Some(pace)) = (path.hops.first_mut(), sender.interface.pace_bit_s) {
@@ -116,15 +135,32 @@ impl Path {
     }
 
     fn note(&mut self, link: &Link) {
-        let discipline =
-            link.queue.as_ref().is_some_and(|q| q.discipline != stackline_core::network::Discipline::DropTail);
+        let discipline = link
+            .queue
+            .as_ref()
+            .is_some_and(|q| q.discipline != stackline_core::network::Discipline::DropTail);
         let notes = [
             (link.rate.changes(), CHANGING_RATE),
-            (link.jitter.is_some(), "jitter counts with its mean; what it does to order and to timers does not"),
-            (link.duplicate > 0.0, "packets that arrive twice are not in the forms"),
-            (link.delays.is_some(), "a delay that changes counts with its mean"),
-            (mean::in_bursts(&link.loss), "bursts of loss count as their mean"),
-            (discipline, "the drops of the queue's discipline are not in the forms"),
+            (
+                link.jitter.is_some(),
+                "jitter counts with its mean; what it does to order and to timers does not",
+            ),
+            (
+                link.duplicate > 0.0,
+                "packets that arrive twice are not in the forms",
+            ),
+            (
+                link.delays.is_some(),
+                "a delay that changes counts with its mean",
+            ),
+            (
+                mean::in_bursts(&link.loss),
+                "bursts of loss count as their mean",
+            ),
+            (
+                discipline,
+                "the drops of the queue's discipline are not in the forms",
+            ),
         ];
         for (is, text) in notes {
             if is && !self.left_out.contains(&text) {
@@ -136,7 +172,11 @@ impl Path {
     /// Largest packet that fits all hops, in bytes of the network layer.
     #[must_use]
     pub fn mtu_bytes(&self) -> u64 {
-        self.hops.iter().map(|hop| hop.mtu_bytes).min().unwrap_or(DEFAULT_MTU)
+        self.hops
+            .iter()
+            .map(|hop| hop.mtu_bytes)
+            .min()
+            .unwrap_or(DEFAULT_MTU)
     }
 
     /// The sum of the propagation delays in seconds.
@@ -149,24 +189,41 @@ impl Path {
     #[must_use]
     pub fn bottleneck(&self, packet_bytes: u64) -> Option<&Hop> {
         let time = |hop: &Hop| hop.serialisation_s(packet_bytes).unwrap_or(f64::INFINITY);
-        self.hops.iter().filter(|hop| time(hop) > 0.0).reduce(
-            |slowest, hop| {
-                if time(hop) > time(slowest) { hop } else { slowest }
-            },
-        )
+        self.hops
+            .iter()
+            .filter(|hop| time(hop) > 0.0)
+            .reduce(|slowest, hop| {
+                if time(hop) > time(slowest) {
+                    hop
+                } else {
+                    slowest
+                }
+            })
     }
 
     /// Probability that a packet of that size is lost on one of its hops, lists counted over the first `packets`.
     #[must_use]
     pub fn loss_of(&self, packet_bytes: u64, packets: Option<u64>) -> f64 {
-        1.0 - self.hops.iter().map(|hop| 1.0 - hop.loss_of(packet_bytes, packets)).product::<f64>()
+        1.0 - self
+            .hops
+            .iter()
+            .map(|hop| 1.0 - hop.loss_of(packet_bytes, packets))
+            .product::<f64>()
     }
 }
 
 fn hop(network: &Network, link: &Link, forward: bool) -> Hop {
-    let (from, to) = if forward { (&link.ends.0, &link.ends.1) } else { (&link.ends.1, &link.ends.0) };
+    let (from, to) = if forward {
+        (&link.ends.0, &link.ends.1)
+    } else {
+        (&link.ends.1, &link.ends.0)
+    };
     let switch = |name: &str| network.switches.iter().find(|switch| switch.name == name);
-    let jitter_s = link.jitter.as_ref().and_then(|jitter| jitter.distribution.mean()).unwrap_or(0.0);
+    let jitter_s = link
+        .jitter
+        .as_ref()
+        .and_then(|jitter| jitter.distribution.mean())
+        .unwrap_or(0.0);
     let mut hop = Hop {
         ends: (from.clone(), to.clone()),
         rate_bit_s: link.rate.mean_bit_s(),
@@ -177,9 +234,13 @@ fn hop(network: &Network, link: &Link, forward: bool) -> Hop {
         queue_bytes: queue_bytes(link, switch(from)),
         charge: link.charge,
         // A switch of cells takes cells in and gives cells out.
-        cell_bytes: [from, to].into_iter().find_map(|name| switch(name)?.cell_bytes),
+        cell_bytes: [from, to]
+            .into_iter()
+            .find_map(|name| switch(name)?.cell_bytes),
         cut_through: switch(from).is_some_and(|switch| switch.cell_bytes.is_some()),
-        joins_imps: [from, to].into_iter().all(|name| switch(name).is_some_and(|switch| switch.imp.is_some())),
+        joins_imps: [from, to]
+            .into_iter()
+            .all(|name| switch(name).is_some_and(|switch| switch.imp.is_some())),
     };
     hop.loss = hop.loss_of(hop.mtu_bytes, None);
     hop
@@ -187,13 +248,23 @@ fn hop(network: &Network, link: &Link, forward: bool) -> Hop {
 
 /// The least of what the link's queue (else the switch's) and the switch's buffer hold.
 fn queue_bytes(link: &Link, switch: Option<&Switch>) -> Option<f64> {
-    let queue = link.queue.as_ref().or(switch.and_then(|switch| switch.queue.as_ref()));
+    let queue = link
+        .queue
+        .as_ref()
+        .or(switch.and_then(|switch| switch.queue.as_ref()));
     let of_queue = |queue: &Queue| {
-        let packets = queue.limit_packets.map(|packets| packets.saturating_mul(link.charge.bytes(link.mtu())));
+        let packets = queue
+            .limit_packets
+            .map(|packets| packets.saturating_mul(link.charge.bytes(link.mtu())));
         queue.limit_bytes.into_iter().chain(packets).min()
     };
     let buffer = switch.and_then(|switch| switch.buffer_bytes);
-    queue.and_then(of_queue).into_iter().chain(buffer).min().map(real)
+    queue
+        .and_then(of_queue)
+        .into_iter()
+        .chain(buffer)
+        .min()
+        .map(real)
 }
 
 #[cfg(test)]
@@ -213,8 +284,14 @@ mod tests {
     }
 
     fn network(switches: &[&str], links: Vec<Link>) -> Network {
-        let host = |name: &str| Host { name: name.into(), ..Host::default() };
-        let switch = |name: &&str| Switch { name: (*name).into(), ..Switch::default() };
+        let host = |name: &str| Host {
+            name: name.into(),
+            ..Host::default()
+        };
+        let switch = |name: &&str| Switch {
+            name: (*name).into(),
+            ..Switch::default()
+        };
         Network {
             name: "wan".into(),
             hosts: vec![host("a"), host("b")],
@@ -224,7 +301,12 @@ mod tests {
     }
 
     fn way(network: &Network, from: &str, to: &str) -> Vec<String> {
-        Path::between(network, from, to).unwrap().hops.into_iter().map(|hop| hop.ends.1).collect()
+        Path::between(network, from, to)
+            .unwrap()
+            .hops
+            .into_iter()
+            .map(|hop| hop.ends.1)
+            .collect()
     }
 
     #[test]
@@ -238,17 +320,25 @@ mod tests {
 
     #[test]
     fn of_equal_ones_the_first_declared() {
-        let links = ["t", "s"].map(|s| [link("a", s, 10.0, 1), link(s, "b", 10.0, 1)]).concat();
+        let links = ["t", "s"]
+            .map(|s| [link("a", s, 10.0, 1), link(s, "b", 10.0, 1)])
+            .concat();
         assert_eq!(way(&network(&["t", "s"], links), "a", "b"), ["t", "b"]);
     }
 
     #[test]
     fn one_way_links_lead_one_way() {
-        let there = Link { one_way: true, ..link("a", "b", 10.0, 1) };
+        let there = Link {
+            one_way: true,
+            ..link("a", "b", 10.0, 1)
+        };
         let mut net = network(&[], vec![there]);
         assert_eq!(way(&net, "a", "b"), ["b"]);
         assert_eq!(Path::between(&net, "b", "a"), None);
-        net.links.push(Link { one_way: true, ..link("b", "a", 1.0, 300) });
+        net.links.push(Link {
+            one_way: true,
+            ..link("b", "a", 1.0, 300)
+        });
         let back = Path::between(&net, "b", "a").unwrap();
         assert!((back.delay_s() - 0.3).abs() < 1e-12);
         assert_eq!(Path::between(&net, "a", "nobody"), None);
@@ -262,16 +352,29 @@ mod tests {
         first.mtu_bytes = Some(9180);
         let mut second = link("s", "b", 1.0, 2);
         second.loss = Loss::Every(2);
-        second.queue = Some(Queue { limit_packets: Some(10), ..Queue::default() });
+        second.queue = Some(Queue {
+            limit_packets: Some(10),
+            ..Queue::default()
+        });
         let mut net = network(&["s"], vec![first, second]);
         net.switches[0].cell_bytes = Some(53);
         net.switches[0].buffer_bytes = Some(64_000);
         net.hosts[0].interface.pace_bit_s = Some(2e6);
         let path = Path::between(&net, "a", "b").unwrap();
-        assert_eq!(path.hops[0].rate_bit_s, Some(2e6), "the interface sends no faster than its pace");
+        assert_eq!(
+            path.hops[0].rate_bit_s,
+            Some(2e6),
+            "the interface sends no faster than its pace"
+        );
         assert_eq!(path.hops[1].queue_bytes, Some(15_000.0));
-        assert_eq!(Path::between(&net, "b", "a").unwrap().hops[1].queue_bytes, Some(64_000.0));
-        assert_eq!((path.mtu_bytes(), path.hops[0].cell_bytes), (1500, Some(53)));
+        assert_eq!(
+            Path::between(&net, "b", "a").unwrap().hops[1].queue_bytes,
+            Some(64_000.0)
+        );
+        assert_eq!(
+            (path.mtu_bytes(), path.hops[0].cell_bytes),
+            (1500, Some(53))
+        );
         // 1500 bytes and the trailer are 32 cells: 13568 bits at 1 Mbit/s.
         assert!((path.hops[1].serialisation_s(1500).unwrap() - 0.013_568).abs() < 1e-12);
         assert_eq!(path.bottleneck(1500).unwrap().ends.0, "s");
@@ -285,7 +388,10 @@ mod tests {
     fn a_rate_of_zero_is_never_over() {
         let hop = hop(&network(&[], vec![]), &link("a", "b", 0.0, 1), true);
         assert_eq!(hop.serialisation_s(1), None);
-        let free = Hop { rate_bit_s: None, ..hop };
+        let free = Hop {
+            rate_bit_s: None,
+            ..hop
+        };
         assert_eq!(free.serialisation_s(1500), Some(0.0));
     }
 }

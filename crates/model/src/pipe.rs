@@ -25,7 +25,10 @@ pub fn rate_limited_bit_s(rate_bit_s: f64, useful_share: f64) -> f64 {
 /// The least of several limits, with its place; the first of equal ones; `None` when there is none.
 #[must_use]
 pub fn least(limits: &[Option<f64>]) -> Option<(usize, f64)> {
-    let there = limits.iter().enumerate().filter_map(|(at, limit)| Some((at, (*limit)?)));
+    let there = limits
+        .iter()
+        .enumerate()
+        .filter_map(|(at, limit)| Some((at, (*limit)?)));
     there.fold(None, |best, (at, limit)| match best {
         Some((_, least)) if least <= limit => best,
         _ => Some((at, limit)),
@@ -100,14 +103,23 @@ mod tests {
     fn a_long_fat_pipe() {
         // 100 Mbit/s and 80 ms hold 1 MB; 64 KiB of window make 6.55 Mbit/s of it.
         assert!(close(bandwidth_delay_bytes(100e6, 0.08), 1e6));
-        assert!(close(window_limited_bit_s(65_536.0, 0.08).unwrap(), 6.553_6e6));
+        assert!(close(
+            window_limited_bit_s(65_536.0, 0.08).unwrap(),
+            6.553_6e6
+        ));
         assert_eq!(window_limited_bit_s(65_536.0, 0.0), None);
-        assert!(close(rate_limited_bit_s(1e9, 1448.0 / 1538.0), 941_482_444.733_42));
+        assert!(close(
+            rate_limited_bit_s(1e9, 1448.0 / 1538.0),
+            941_482_444.733_42
+        ));
     }
 
     #[test]
     fn the_least_limit_binds() {
-        assert_eq!(least(&[None, Some(5.0), Some(3.0), Some(3.0)]), Some((2, 3.0)));
+        assert_eq!(
+            least(&[None, Some(5.0), Some(3.0), Some(3.0)]),
+            Some((2, 3.0))
+        );
         assert_eq!(least(&[None]), None);
     }
 

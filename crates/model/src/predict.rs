@@ -26,13 +26,26 @@ use stackline_core::plan::{Composer, Measurement, Part, Plan};
 /// for `total` only that, as results are summarised.
 #[must_use]
 pub fn predict(plan: &Plan) -> Vec<Prediction> {
-    plan.measurements.iter().enumerate().flat_map(|(index, measurement)| of(plan, index, measurement)).collect()
+    plan.measurements
+        .iter()
+        .enumerate()
+        .flat_map(|(index, measurement)| of(plan, index, measurement))
+        .collect()
 }
 
 fn of(plan: &Plan, index: usize, measurement: &Measurement) -> Vec<Prediction> {
-    let network = measurement.across.as_ref().and_then(|name| plan.networks.iter().find(|n| n.name == *name));
-    let load = network.map(|network| Load::of(network, measurement)).unwrap_or_default();
-    let measured = measurement.parts.iter().enumerate().filter(|(_, part)| !part.background);
+    let network = measurement
+        .across
+        .as_ref()
+        .and_then(|name| plan.networks.iter().find(|n| n.name == *name));
+    let load = network
+        .map(|network| Load::of(network, measurement))
+        .unwrap_or_default();
+    let measured = measurement
+        .parts
+        .iter()
+        .enumerate()
+        .filter(|(_, part)| !part.background);
     let mut all: Vec<Prediction> = measured
         .map(|(at, part)| {
             let outcome = outcome(network, measurement, part, &load);
@@ -45,14 +58,27 @@ fn of(plan: &Plan, index: usize, measurement: &Measurement) -> Vec<Prediction> {
         .collect();
     let total = measurement.composer == Composer::Total;
     if total || (measurement.composer == Composer::Parallel && all.len() > 1) {
-        let parts: Vec<&Part> = measurement.parts.iter().filter(|part| !part.background).collect();
+        let parts: Vec<&Part> = measurement
+            .parts
+            .iter()
+            .filter(|part| !part.background)
+            .collect();
         let together = described(index, measurement, &parts, together(&all));
-        all = if total { vec![together] } else { all.into_iter().chain([together]).collect() };
+        all = if total {
+            vec![together]
+        } else {
+            all.into_iter().chain([together]).collect()
+        };
     }
     all
 }
 
-fn described(index: usize, measurement: &Measurement, parts: &[&Part], outcome: Outcome) -> Prediction {
+fn described(
+    index: usize,
+    measurement: &Measurement,
+    parts: &[&Part],
+    outcome: Outcome,
+) -> Prediction {
     Prediction {
         measurement: index,
         part_index: None,
@@ -88,14 +114,24 @@ fn joined(texts: impl Iterator<Item = String>) -> String {
     distinct.join(" + ")
 }
 
-fn outcome(network: Option<&Network>, measurement: &Measurement, part: &Part, load: &Load) -> Outcome {
+fn outcome(
+    network: Option<&Network>,
+    measurement: &Measurement,
+    part: &Part,
+    load: &Load,
+) -> Outcome {
     match answer(network, measurement, part, load) {
         Ok(answer) => Outcome::Predicted(answer),
         Err(reason) => Outcome::NotCovered(reason),
     }
 }
 
-fn answer(network: Option<&Network>, measurement: &Measurement, part: &Part, load: &Load) -> Result<Answer, String> {
+fn answer(
+    network: Option<&Network>,
+    measurement: &Measurement,
+    part: &Part,
+    load: &Load,
+) -> Result<Answer, String> {
     let network = network.ok_or("it crosses no network: `across NAME` says which")?;
     let (Some(from), Some(to)) = (&part.from, &part.to) else {
         return Err("both ends need a host of the network: `from HOST to HOST`".to_string());
@@ -103,24 +139,53 @@ fn answer(network: Option<&Network>, measurement: &Measurement, part: &Part, loa
     if part.stack.facts.form == ClosedForm::Messages {
         return messages::predict(network, measurement, part, &recognise(&part.procedure)?);
     }
-    if let Some(host) =
-        [from, to].into_iter().find(|name| network.host(name).is_some_and(|host| !host.work.is_nothing()))
-    {
-        return Err(format!("programs of {host} take its processor's time, and no form says who waits for whom"));
+    if let Some(host) = [from, to].into_iter().find(|name| {
+        network
+            .host(name)
+            .is_some_and(|host| !host.work.is_nothing())
+    }) {
+        return Err(format!(
+            "programs of {host} take its processor's time, and no form says who waits for whom"
+        ));
     }
     let way = |a: &str, b: &str| {
         let path = Path::between(network, a, b);
-        path.filter(|p| !p.hops.is_empty()).ok_or_else(|| format!("no path leads from {a} to {b} in {}", network.name))
+        path.filter(|p| !p.hops.is_empty())
+            .ok_or_else(|| format!("no path leads from {a} to {b} in {}", network.name))
     };
     let shape = recognise(&part.procedure)?;
     let situation = Situation::of(measurement, part, way(from, to)?, way(to, from)?, load)?;
     match &shape {
-        Shape::Bulk { get, unit, count, waits, connects } => {
-            bulk::predict(&situation, &bulk::Bulk { get: *get, unit: *unit, count: *count, waits, connects: *connects })
-        }
-        Shape::Calls { calls, arrival, service, fresh } => {
-            turns::calls(&situation, &turns::Calls { calls, arrival: arrival.as_ref(), service, fresh: *fresh })
-        }
+        Shape::Bulk {
+            get,
+            unit,
+            count,
+            waits,
+            connects,
+        } => bulk::predict(
+            &situation,
+            &bulk::Bulk {
+                get: *get,
+                unit: *unit,
+                count: *count,
+                waits,
+                connects: *connects,
+            },
+        ),
+        Shape::Calls {
+            calls,
+            arrival,
+            service,
+            fresh,
+        } => turns::calls(
+            &situation,
+            &turns::Calls {
+                calls,
+                arrival: arrival.as_ref(),
+                service,
+                fresh: *fresh,
+            },
+        ),
         Shape::Exchange { there, back, waits } => turns::exchange(&situation, *there, *back, waits),
         Shape::Connects { arrival } => turns::connects(&situation, arrival.as_ref()),
     }
@@ -135,19 +200,26 @@ fn together(parts: &[Prediction]) -> Outcome {
         );
     };
     let bytes: f64 = moved.iter().map(|(bytes, _)| bytes).sum();
-    let longest = moved.iter().map(|(_, seconds)| *seconds).fold(0.0, f64::max);
+    let longest = moved
+        .iter()
+        .map(|(_, seconds)| *seconds)
+        .fold(0.0, f64::max);
     if longest <= 0.0 {
         return Outcome::NotCovered("nothing on the way takes time".to_string());
     }
     let answers: Vec<&Answer> = parts.iter().filter_map(Prediction::answer).collect();
-    let slowest = answers.iter().reduce(|a, b| if period(b) > period(a) { b } else { a });
+    let slowest = answers
+        .iter()
+        .reduce(|a, b| if period(b) > period(a) { b } else { a });
     let mut assumptions: Vec<String> = Vec::new();
     for assumption in answers.iter().flat_map(|answer| &answer.assumptions) {
         if !assumptions.contains(assumption) {
             assumptions.push(assumption.clone());
         }
     }
-    assumptions.push("all parts together: the sum of their bytes over the longest of their periods".to_string());
+    assumptions.push(
+        "all parts together: the sum of their bytes over the longest of their periods".to_string(),
+    );
     Outcome::Predicted(Answer {
         quantity: Quantity::Throughput,
         value: 8.0 * bytes / longest,
@@ -162,7 +234,9 @@ fn together(parts: &[Prediction]) -> Outcome {
 /// The sum is as unsure as its parts are.
 fn together_within(answers: &[&Answer], longest_s: f64) -> [f64; 2] {
     [0, 1].map(|end| {
-        let of = |answer: &&Answer| answer.moved.map_or(0.0, |(bytes, _)| bytes) * answer.interval[end] / answer.value;
+        let of = |answer: &&Answer| {
+            answer.moved.map_or(0.0, |(bytes, _)| bytes) * answer.interval[end] / answer.value
+        };
         8.0 * answers.iter().map(of).sum::<f64>() / longest_s
     })
 }

@@ -13,7 +13,8 @@ use stackline_core::network::Interface;
 /// `(packet + bytes * per byte) / speed` (Zwaenepoel 1985, section 2).
 #[must_use]
 pub fn copy_s(interface: &Interface, packet_bytes: u64) -> f64 {
-    let s = interface.copy_per_packet.seconds() + interface.copy_ns_per_byte.max(0.0) * 1e-9 * real(packet_bytes);
+    let s = interface.copy_per_packet.seconds()
+        + interface.copy_ns_per_byte.max(0.0) * 1e-9 * real(packet_bytes);
     s / interface.copy_speed()
 }
 
@@ -31,7 +32,12 @@ fn stages(path: &Path, packet_bytes: u64) -> Option<Vec<(f64, f64)>> {
             // Cells go on as they come: the slowest hop sets the time of the frame, the others add that of one cell.
             Some((before, delay)) => {
                 let cell = hop.cell_s(packet_bytes)?;
-                *delay += hop.delay_s + if busy > *before { *before * cell / busy } else { cell };
+                *delay += hop.delay_s
+                    + if busy > *before {
+                        *before * cell / busy
+                    } else {
+                        cell
+                    };
                 *before = before.max(busy);
             }
             None => stages.push((busy, hop.delay_s)),
@@ -44,13 +50,23 @@ fn stages(path: &Path, packet_bytes: u64) -> Option<Vec<(f64, f64)>> {
 /// One packet from memory to memory.
 #[must_use]
 pub fn packet_s(path: &Path, packet_bytes: u64) -> Option<f64> {
-    Some(stages(path, packet_bytes)?.iter().map(|(busy, delay)| busy + delay).sum())
+    Some(
+        stages(path, packet_bytes)?
+            .iter()
+            .map(|(busy, delay)| busy + delay)
+            .sum(),
+    )
 }
 
 /// The time between two packets of that size that follow one another closely: the busiest stage.
 #[must_use]
 pub fn period_s(path: &Path, packet_bytes: u64) -> Option<f64> {
-    Some(stages(path, packet_bytes)?.iter().map(|(busy, _)| *busy).fold(0.0, f64::max))
+    Some(
+        stages(path, packet_bytes)?
+            .iter()
+            .map(|(busy, _)| *busy)
+            .fold(0.0, f64::max),
+    )
 }
 
 /// A message cut into packets: all but the last alike.
@@ -71,7 +87,11 @@ impl Packets {
     pub const fn of(bytes: u64, segment_bytes: u64, header_bytes: u64) -> Self {
         let segment = if segment_bytes == 0 { 1 } else { segment_bytes };
         let full = bytes.saturating_sub(1) / segment;
-        Self { full, full_bytes: segment + header_bytes, last_bytes: bytes - full * segment + header_bytes }
+        Self {
+            full,
+            full_bytes: segment + header_bytes,
+            last_bytes: bytes - full * segment + header_bytes,
+        }
     }
 
     /// How many.
@@ -139,7 +159,10 @@ mod tests {
     }
 
     fn path(hops: Vec<Hop>) -> Path {
-        Path { hops, ..Path::default() }
+        Path {
+            hops,
+            ..Path::default()
+        }
     }
 
     fn close(a: f64, b: f64) -> bool {
@@ -159,42 +182,100 @@ mod tests {
     fn several_packets_follow_one_another() {
         // Five packets of 1000 bytes over 10 and 1 Mbit/s: 0.8 + 5 * 8 ms.
         let two = path(vec![hop(10e6, 0.0), hop(1e6, 0.0)]);
-        assert!(close(message_s(&two, &Packets::of(5000, 1000, 0)).unwrap(), 0.040_8));
+        assert!(close(
+            message_s(&two, &Packets::of(5000, 1000, 0)).unwrap(),
+            0.040_8
+        ));
         // A short last one: 4 * 8 + 0.8 ms at the slow hop, waiting there for those before it.
-        assert!(close(message_s(&two, &Packets::of(4100, 1000, 0)).unwrap(), 0.000_8 + 0.032 + 0.000_8));
+        assert!(close(
+            message_s(&two, &Packets::of(4100, 1000, 0)).unwrap(),
+            0.000_8 + 0.032 + 0.000_8
+        ));
     }
 
     #[test]
     fn cells_go_on_as_they_come() {
         // 1500 bytes are 32 cells of 424 bits: 13568 bits, 1.3568 ms at 10 Mbit/s, 0.0424 ms for one of them.
-        let cells = |rate, cut_through| Hop { cell_bytes: Some(53), cut_through, ..hop(rate, 0.001) };
+        let cells = |rate, cut_through| Hop {
+            cell_bytes: Some(53),
+            cut_through,
+            ..hop(rate, 0.001)
+        };
         let even = path(vec![cells(10e6, false), cells(10e6, true)]);
-        assert!(close(packet_s(&even, 1500).unwrap(), 0.001_356_8 + 0.000_042_4 + 0.002));
+        assert!(close(
+            packet_s(&even, 1500).unwrap(),
+            0.001_356_8 + 0.000_042_4 + 0.002
+        ));
         let slower = path(vec![cells(10e6, false), cells(1e6, true)]);
-        assert!(close(packet_s(&slower, 1500).unwrap(), 0.013_568 + 0.000_042_4 + 0.002));
+        assert!(close(
+            packet_s(&slower, 1500).unwrap(),
+            0.013_568 + 0.000_042_4 + 0.002
+        ));
         assert!(close(period_s(&slower, 1500).unwrap(), 0.013_568));
     }
 
     #[test]
     fn cutting() {
-        assert_eq!(Packets::of(0, 1000, 52), Packets { full: 0, full_bytes: 1052, last_bytes: 52 });
-        assert_eq!(Packets::of(1000, 1000, 52), Packets { full: 0, full_bytes: 1052, last_bytes: 1052 });
-        assert_eq!(Packets::of(1001, 1000, 52), Packets { full: 1, full_bytes: 1052, last_bytes: 53 });
+        assert_eq!(
+            Packets::of(0, 1000, 52),
+            Packets {
+                full: 0,
+                full_bytes: 1052,
+                last_bytes: 52
+            }
+        );
+        assert_eq!(
+            Packets::of(1000, 1000, 52),
+            Packets {
+                full: 0,
+                full_bytes: 1052,
+                last_bytes: 1052
+            }
+        );
+        assert_eq!(
+            Packets::of(1001, 1000, 52),
+            Packets {
+                full: 1,
+                full_bytes: 1052,
+                last_bytes: 53
+            }
+        );
     }
 
     #[test]
     fn copies_as_zwaenepoel_measured_them() {
         // 1985, table 1 in shape: 1.35 ms to copy in, 0.82 ms on the wire, 1.35 ms to copy out.
-        let interface = Interface { copy_per_packet: Duration(1_350_000), ..Interface::default() };
-        let single = Interface { single_buffered: true, ..interface.clone() };
+        let interface = Interface {
+            copy_per_packet: Duration(1_350_000),
+            ..Interface::default()
+        };
+        let single = Interface {
+            single_buffered: true,
+            ..interface.clone()
+        };
         let wire = vec![hop(10e6, 0.0)];
-        let mut path = Path { hops: wire, sender: interface, receiver: single.clone(), ..Path::default() };
+        let mut path = Path {
+            hops: wire,
+            sender: interface,
+            receiver: single.clone(),
+            ..Path::default()
+        };
         assert!(close(packet_s(&path, 1025).unwrap(), 0.003_52));
-        let many = Packets { full: 63, full_bytes: 1025, last_bytes: 1025 };
+        let many = Packets {
+            full: 63,
+            full_bytes: 1025,
+            last_bytes: 1025,
+        };
         // Two buffers: N copies in, then the wire and one copy out; one buffer: N (copy + wire), then a copy out.
-        assert!(close(message_s(&path, &many).unwrap(), 64.0 * 0.001_35 + 0.000_82 + 0.001_35));
+        assert!(close(
+            message_s(&path, &many).unwrap(),
+            64.0 * 0.001_35 + 0.000_82 + 0.001_35
+        ));
         path.sender = single;
-        assert!(close(message_s(&path, &many).unwrap(), 64.0 * 0.002_17 + 0.001_35));
+        assert!(close(
+            message_s(&path, &many).unwrap(),
+            64.0 * 0.002_17 + 0.001_35
+        ));
         path.sender.cpu_speed = Some(2.0);
         assert!(close(period_s(&path, 1025).unwrap(), 0.000_675 + 0.000_82));
     }
@@ -211,7 +292,11 @@ mod tests {
         let mut free = vec![0.0_f64; path.hops.len() + 2];
         let mut done = 0.0;
         for n in 0..packets.count() {
-            let bytes = if n < packets.full { packets.full_bytes } else { packets.last_bytes };
+            let bytes = if n < packets.full {
+                packets.full_bytes
+            } else {
+                packets.last_bytes
+            };
             done = 0.0;
             for (free, (busy, delay)) in free.iter_mut().zip(stages(path, bytes).unwrap()) {
                 *free = free.max(done) + busy;

@@ -60,12 +60,21 @@ pub fn send(transfer: &Transfer) -> Option<Sent> {
         return None;
     }
     let mut left = real(transfer.bytes);
-    let mut sent = Sent { time_s: 0.0, rounds: 0, window_bytes: first.min(most), ended: Ended::SlowStart };
+    let mut sent = Sent {
+        time_s: 0.0,
+        rounds: 0,
+        window_bytes: first.min(most),
+        ended: Ended::SlowStart,
+    };
     let onto = |bytes: f64| 8.0 * bytes / rate;
     loop {
         let window = sent.window_bytes;
         if onto(window) >= transfer.rtt_s {
-            sent.ended = if left > window || sent.rounds == 0 { Ended::Rate } else { Ended::SlowStart };
+            sent.ended = if left > window || sent.rounds == 0 {
+                Ended::Rate
+            } else {
+                Ended::SlowStart
+            };
             sent.time_s += onto(left);
             return Some(sent);
         }
@@ -109,8 +118,14 @@ mod tests {
     const MSS: u64 = 1000;
 
     fn over(bytes: u64, rate_bit_s: Option<f64>, window_bytes: Option<f64>) -> Sent {
-        let transfer =
-            Transfer { bytes, segment_bytes: MSS, initial_segments: 10, rate_bit_s, rtt_s: 0.1, window_bytes };
+        let transfer = Transfer {
+            bytes,
+            segment_bytes: MSS,
+            initial_segments: 10,
+            rate_bit_s,
+            rtt_s: 0.1,
+            window_bytes,
+        };
         send(&transfer).unwrap()
     }
 
@@ -157,8 +172,20 @@ mod tests {
             window_bytes: None,
         };
         assert_eq!(send(&here).unwrap().time_s, 0.0);
-        assert_eq!(send(&Transfer { rate_bit_s: Some(0.0), ..here }), None);
-        assert_eq!(send(&Transfer { segment_bytes: 0, ..here }), None);
+        assert_eq!(
+            send(&Transfer {
+                rate_bit_s: Some(0.0),
+                ..here
+            }),
+            None
+        );
+        assert_eq!(
+            send(&Transfer {
+                segment_bytes: 0,
+                ..here
+            }),
+            None
+        );
     }
 
     #[test]

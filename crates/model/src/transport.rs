@@ -83,19 +83,26 @@ impl Transport {
             ClosedForm::Quic => quic(stack),
             ClosedForm::None | ClosedForm::Messages => {
                 let name = &stack.name;
-                return Err(format!("the forms know nothing of the stack {name}, only of tcp, udp and quic"));
+                return Err(format!(
+                    "the forms know nothing of the stack {name}, only of tcp, udp and quic"
+                ));
             }
         };
         let room = mtu_bytes.saturating_sub(transport.header_bytes);
         if room == 0 {
-            return Err(format!("a packet of {mtu_bytes} bytes has no room behind the headers of {}", stack.name));
+            return Err(format!(
+                "a packet of {mtu_bytes} bytes has no room behind the headers of {}",
+                stack.name
+            ));
         }
         let options = if matches!(form, ClosedForm::Tcp | ClosedForm::SmolTcp) {
             tcp_headers(true) - tcp_headers(false)
         } else {
             0
         };
-        let written = stack.number("mss").map(|mss| mss.saturating_sub(options).max(1));
+        let written = stack
+            .number("mss")
+            .map(|mss| mss.saturating_sub(options).max(1));
         transport.segment_bytes = written.map_or(room, |mss| mss.min(room));
         if form == ClosedForm::Tcp {
             transport.window_bytes = kernel_window(stack, transport.segment_bytes);
@@ -137,7 +144,11 @@ fn smoltcp(stack: &Stack) -> Transport {
         ..tcp(stack)
     };
     let opening = "IPv4, TCP timestamps, no selective acknowledgements, a first window of 2 segments that doubles each round trip (smoltcp)";
-    for (stated, ours) in transport.assumptions.iter_mut().zip([opening.to_string(), windows(stack)]) {
+    for (stated, ours) in transport
+        .assumptions
+        .iter_mut()
+        .zip([opening.to_string(), windows(stack)])
+    {
         *stated = ours;
     }
     transport
@@ -173,7 +184,10 @@ fn udp() -> Transport {
         connect: vec![(UDP_CONTROL_BYTES, UDP_CONTROL_BYTES); 2],
         control_bytes: UDP_CONTROL_BYTES,
         start_is_answered: true,
-        assumptions: vec!["IPv4; the sender hands datagrams over at least as fast as the path takes them".to_string()],
+        assumptions: vec![
+            "IPv4; the sender hands datagrams over at least as fast as the path takes them"
+                .to_string(),
+        ],
     }
 }
 
@@ -188,7 +202,11 @@ fn congestion(stack: &Stack) -> Congestion {
 
 /// The least of the buffers written: what is in flight fits into both.
 fn window(stack: &Stack) -> Option<f64> {
-    ["window", "receive_buffer", "send_buffer"].into_iter().filter_map(|name| stack.number(name)).min().map(real)
+    ["window", "receive_buffer", "send_buffer"]
+        .into_iter()
+        .filter_map(|name| stack.number(name))
+        .min()
+        .map(real)
 }
 
 /// The window of Linux's TCP, where one is written. A send buffer bounds nothing by itself ([`super::predict`] says so).
@@ -219,7 +237,9 @@ pub(crate) mod tests {
     use stackline_core::catalogue::{OptionValue, StackFacts};
 
     pub(crate) fn stack(name: &str, options: &[(&str, OptionValue)]) -> Stack {
-        let options = options.iter().map(|(name, value)| ((*name).to_string(), value.clone()));
+        let options = options
+            .iter()
+            .map(|(name, value)| ((*name).to_string(), value.clone()));
         let form = match name {
             "tcp" => ClosedForm::Tcp,
             "smoltcp" => ClosedForm::SmolTcp,
@@ -227,27 +247,57 @@ pub(crate) mod tests {
             "quic" => ClosedForm::Quic,
             _ => ClosedForm::None,
         };
-        let facts = StackFacts { form, ..StackFacts::default() };
-        Stack { name: name.into(), options: options.collect(), facts }
+        let facts = StackFacts {
+            form,
+            ..StackFacts::default()
+        };
+        Stack {
+            name: name.into(),
+            options: options.collect(),
+            facts,
+        }
     }
 
     #[test]
     fn segments_fill_the_path() {
         let segment = |name, mtu| Transport::of(&stack(name, &[]), mtu).unwrap().segment_bytes;
-        assert_eq!([segment("tcp", 1500), segment("udp", 1500), segment("quic", 1500)], [1448, 1472, 1439]);
+        assert_eq!(
+            [
+                segment("tcp", 1500),
+                segment("udp", 1500),
+                segment("quic", 1500)
+            ],
+            [1448, 1472, 1439]
+        );
         let short = stack("tcp", &[("mss", OptionValue::Number(536))]);
         assert_eq!(Transport::of(&short, 1500).unwrap().segment_bytes, 524);
-        assert!(Transport::of(&stack("tcp", &[]), 52).unwrap_err().contains("no room"));
-        assert!(Transport::of(&stack("unix", &[]), 1500).unwrap_err().contains("unix"));
+        assert!(
+            Transport::of(&stack("tcp", &[]), 52)
+                .unwrap_err()
+                .contains("no room")
+        );
+        assert!(
+            Transport::of(&stack("unix", &[]), 1500)
+                .unwrap_err()
+                .contains("unix")
+        );
     }
 
     #[test]
     fn options_count() {
-        let options =
-            [("receive_buffer", OptionValue::Number(65_536)), ("congestion", OptionValue::Word("reno".into()))];
+        let options = [
+            ("receive_buffer", OptionValue::Number(65_536)),
+            ("congestion", OptionValue::Word("reno".into())),
+        ];
         let tcp = Transport::of(&stack("tcp", &options), 1500).unwrap();
-        assert_eq!((tcp.window_bytes, tcp.congestion), (Some(84_058.0), Congestion::Reno));
+        assert_eq!(
+            (tcp.window_bytes, tcp.congestion),
+            (Some(84_058.0), Congestion::Reno)
+        );
         let bbr = stack("tcp", &[("congestion", OptionValue::Word("bbr".into()))]);
-        assert_eq!(Transport::of(&bbr, 1500).unwrap().congestion, Congestion::Other("bbr".into()));
+        assert_eq!(
+            Transport::of(&bbr, 1500).unwrap().congestion,
+            Congestion::Other("bbr".into())
+        );
     }
 }

@@ -17,15 +17,25 @@ const LASTS: Duration = Duration::from_secs(1);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().collect();
-    let rounds = words.windows(2).find(|pair| pair[0] == "--rounds").and_then(|pair| pair[1].parse().ok()).unwrap_or(5);
+    let rounds = words
+        .windows(2)
+        .find(|pair| pair[0] == "--rounds")
+        .and_then(|pair| pair[1].parse().ok())
+        .unwrap_or(5);
     unshare(CloneFlags::CLONE_NEWNET)?;
-    if !Command::new("ip").args(["link", "set", "lo", "up"]).status()?.success() {
+    if !Command::new("ip")
+        .args(["link", "set", "lo", "up"])
+        .status()?
+        .success()
+    {
         return Err("the loopback interface cannot be brought up".into());
     }
     println!("{rounds} rounds of {LASTS:?}, median (least..largest)");
     for size in [64, 1400, 60_000] {
         for (snaplen, copies) in [(96, false), (65_535, false), (65_535, true)] {
-            let each = (0..rounds).map(|_| round(size, snaplen, copies)).collect::<Result<Vec<Round>, _>>()?;
+            let each = (0..rounds)
+                .map(|_| round(size, snaplen, copies))
+                .collect::<Result<Vec<Round>, _>>()?;
             let kept = if snaplen == 96 { "96 bytes" } else { "whole" };
             let what = if copies { "copied" } else { "seen" };
             let of = |value: fn(&Round) -> f64| spread(each.iter().map(value).collect());
@@ -52,7 +62,10 @@ fn round(size: usize, snaplen: u32, copies: bool) -> Result<Round, Box<dyn Error
     let far = UdpSocket::bind("127.0.0.1:0")?;
     let near = UdpSocket::bind("127.0.0.1:0")?;
     near.connect(far.local_addr()?)?;
-    let mut capture = Capture::open(&Options { snaplen, ..Options::default() })?;
+    let mut capture = Capture::open(&Options {
+        snaplen,
+        ..Options::default()
+    })?;
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -67,7 +80,11 @@ fn round(size: usize, snaplen: u32, copies: bool) -> Result<Round, Box<dyn Error
         // What has come since the reader's time was over counts as lost or seen, not as its work.
         let seen = capture.seen();
         capture.drain_end(|_| ())?;
-        Ok(Round { cpu_s, seen, lost: capture.lost()? })
+        Ok(Round {
+            cpu_s,
+            seen,
+            lost: capture.lost()?,
+        })
     })
 }
 
@@ -82,7 +99,9 @@ fn reader(capture: &mut Capture, copies: bool) -> Result<f64, Box<dyn Error>> {
         }
         capture.read(Some(Duration::from_millis(100)), |packet: Packet<'_>| {
             // What a dissector looks at first: the addresses and the time.
-            sum = sum.wrapping_add(packet.at_ns + u64::from(packet.bytes[9]) + u64::from(packet.bytes[19]));
+            sum = sum.wrapping_add(
+                packet.at_ns + u64::from(packet.bytes[9]) + u64::from(packet.bytes[19]),
+            );
             if copies {
                 memory.extend_from_slice(packet.bytes);
             }

@@ -51,7 +51,11 @@ struct Round {
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
-    let rounds = words.windows(2).find(|pair| pair[0] == "--rounds").and_then(|pair| pair[1].parse().ok()).unwrap_or(7);
+    let rounds = words
+        .windows(2)
+        .find(|pair| pair[0] == "--rounds")
+        .and_then(|pair| pair[1].parse().ok())
+        .unwrap_or(7);
     let mut stream = ponger();
     let mut each: [Vec<Round>; ALL.len()] = Default::default();
     for _ in 0..rounds {
@@ -78,14 +82,25 @@ fn process_cpu_ns() -> f64 {
 /// Keeps the calling thread on the first core.
 fn on_one_core() {
     let mut cores = CpuSet::new();
-    cores.set(0).and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores)).expect("a core");
+    cores
+        .set(0)
+        .and_then(|()| sched_setaffinity(Pid::from_raw(0), &cores))
+        .expect("a core");
 }
 
 fn print(observed: Observed, rounds: &[Round], nothing: Round) {
-    let Round { trip_ns, events, reader_ns, .. } = least(rounds);
+    let Round {
+        trip_ns,
+        events,
+        reader_ns,
+        ..
+    } = least(rounds);
     let lost: u64 = rounds.iter().map(|round| round.lost).sum();
-    let a_event =
-        if events > 0.5 { format!("{:.0} ns each", (trip_ns - nothing.trip_ns) / events) } else { String::new() };
+    let a_event = if events > 0.5 {
+        format!("{:.0} ns each", (trip_ns - nothing.trip_ns) / events)
+    } else {
+        String::new()
+    };
     println!(
         "{:<20} {:.2} us a trip, x {:.2}; {events:.1} events a trip {a_event}; lost {lost}; reader {reader_ns:.0} ns a trip",
         format!("{observed:?}"),
@@ -95,7 +110,10 @@ fn print(observed: Observed, rounds: &[Round], nothing: Round) {
 }
 
 fn least(rounds: &[Round]) -> Round {
-    *rounds.iter().min_by(|one, other| one.trip_ns.total_cmp(&other.trip_ns)).expect("a round")
+    *rounds
+        .iter()
+        .min_by(|one, other| one.trip_ns.total_cmp(&other.trip_ns))
+        .expect("a round")
 }
 
 fn round(stream: &mut TcpStream, observed: Observed) -> Result<Round, String> {
@@ -103,19 +121,28 @@ fn round(stream: &mut TcpStream, observed: Observed) -> Result<Round, String> {
     let reader = reader(observed, Arc::clone(&done))?;
     let began_ns = process_cpu_ns();
     // A thread of its own, so that readers are not kept on its core.
-    std::thread::scope(|scope| scope.spawn(|| ping(stream)).join()).expect("the other end is there");
+    std::thread::scope(|scope| scope.spawn(|| ping(stream)).join())
+        .expect("the other end is there");
     done.store(true, Ordering::Relaxed);
     let (events, lost, reader_s) = reader.join().expect("the reader ends")?;
     let reader_ns = reader_s * 1e9 / f64::from(TRIPS);
     let trip_ns = (process_cpu_ns() - began_ns) / f64::from(TRIPS) - reader_ns;
-    Ok(Round { trip_ns, events: events as f64 / f64::from(TRIPS), lost, reader_ns })
+    Ok(Round {
+        trip_ns,
+        events: events as f64 / f64::from(TRIPS),
+        lost,
+        reader_ns,
+    })
 }
 
 fn ping(stream: &mut TcpStream) {
     on_one_core();
     let mut room = [0; 64];
     for _ in 0..TRIPS {
-        stream.write_all(&room).and_then(|()| stream.read_exact(&mut room)).expect("the other end is there");
+        stream
+            .write_all(&room)
+            .and_then(|()| stream.read_exact(&mut room))
+            .expect("the other end is there");
     }
 }
 
@@ -123,7 +150,10 @@ type Reader = std::thread::JoinHandle<Result<(usize, u64, f64), String>>;
 
 /// Reads events until the round is done: their number, how many were lost, and its CPU time, s.
 fn reader(observed: Observed, done: Arc<AtomicBool>) -> Result<Reader, String> {
-    let also = |receives| Also { receives, ..Also::default() };
+    let also = |receives| Also {
+        receives,
+        ..Also::default()
+    };
     let this = std::process::id();
     Ok(match observed {
         Observed::Nothing => read(done, || Ok((0, 0))),
@@ -153,7 +183,10 @@ fn threads(done: Arc<AtomicBool>, pid: u32, also: Also) -> Result<Reader, String
     }))
 }
 
-fn read(done: Arc<AtomicBool>, mut drain: impl FnMut() -> Result<(usize, u64), String> + Send + 'static) -> Reader {
+fn read(
+    done: Arc<AtomicBool>,
+    mut drain: impl FnMut() -> Result<(usize, u64), String> + Send + 'static,
+) -> Reader {
     std::thread::spawn(move || {
         let (mut events, mut lost) = (0, 0);
         while !done.load(Ordering::Relaxed) {
@@ -169,7 +202,8 @@ fn read(done: Arc<AtomicBool>, mut drain: impl FnMut() -> Result<(usize, u64), S
 /// A connection whose other end sends back what it gets.
 fn ponger() -> TcpStream {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port of loopback");
-    let stream = TcpStream::connect(listener.local_addr().expect("its address")).expect("a connection over loopback");
+    let stream = TcpStream::connect(listener.local_addr().expect("its address"))
+        .expect("a connection over loopback");
     let (mut far, _) = listener.accept().expect("its other end");
     for end in [&stream, &far] {
         end.set_nodelay(true).expect("an option of TCP");
@@ -177,7 +211,11 @@ fn ponger() -> TcpStream {
     std::thread::spawn(move || {
         on_one_core();
         let mut room = [0; 64];
-        while far.read_exact(&mut room).and_then(|()| far.write_all(&room)).is_ok() {}
+        while far
+            .read_exact(&mut room)
+            .and_then(|()| far.write_all(&room))
+            .is_ok()
+        {}
     });
     stream
 }

@@ -14,22 +14,39 @@ const LASTS: Duration = Duration::from_secs(3);
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
-    let rounds = words.windows(2).find(|pair| pair[0] == "--rounds").and_then(|pair| pair[1].parse().ok()).unwrap_or(5);
+    let rounds = words
+        .windows(2)
+        .find(|pair| pair[0] == "--rounds")
+        .and_then(|pair| pair[1].parse().ok())
+        .unwrap_or(5);
     println!("{rounds} rounds of {LASTS:?}; percent of one core: median (least..largest)");
-    for (connections, interval_ms, kernel) in
-        [(0, 100, true), (0, 100, false), (0, 10, true), (100, 100, true), (1_000, 100, true)]
-    {
+    for (connections, interval_ms, kernel) in [
+        (0, 100, true),
+        (0, 100, false),
+        (0, 10, true),
+        (100, 100, true),
+        (1_000, 100, true),
+    ] {
         let busy = Busy::start(connections);
         let interval = Duration::from_millis(interval_ms);
-        let shares: Vec<BTreeMap<String, f64>> = (0..rounds).map(|_| share(interval, kernel)).collect();
+        let shares: Vec<BTreeMap<String, f64>> =
+            (0..rounds).map(|_| share(interval, kernel)).collect();
         drop(busy);
         let of = |what: &str| {
             let each = shares.iter().map(|round| {
-                if what == "all" { round.values().sum() } else { round.get(what).copied().unwrap_or(0.0) }
+                if what == "all" {
+                    round.values().sum()
+                } else {
+                    round.get(what).copied().unwrap_or(0.0)
+                }
             });
             spread(each.collect())
         };
-        let events = if kernel { "with trace events" } else { "without" };
+        let events = if kernel {
+            "with trace events"
+        } else {
+            "without"
+        };
         println!(
             "{connections:>5} connections, every {interval_ms:>3} ms, {events}: {}; monitors {}, tcp {}",
             of("all"),
@@ -41,7 +58,12 @@ fn main() {
 
 /// Percent of one core, by consumer.
 fn share(interval: Duration, kernel: bool) -> BTreeMap<String, f64> {
-    let config = Config { interval, kernel, connections: Connections::All, ..Config::of("here") };
+    let config = Config {
+        interval,
+        kernel,
+        connections: Connections::All,
+        ..Config::of("here")
+    };
     let began = Instant::now();
     let watch = Watch::start(config);
     std::thread::sleep(LASTS);
@@ -50,7 +72,11 @@ fn share(interval: Duration, kernel: bool) -> BTreeMap<String, f64> {
         eprintln!("absent: {what}: {reason}");
     }
     let seconds = began.elapsed().as_secs_f64();
-    observed.cost_s.into_iter().map(|(what, cost)| (what, cost / seconds * 100.0)).collect()
+    observed
+        .cost_s
+        .into_iter()
+        .map(|(what, cost)| (what, cost / seconds * 100.0))
+        .collect()
 }
 
 fn spread(mut each: Vec<f64>) -> String {
@@ -85,7 +111,10 @@ impl Busy {
                 std::thread::sleep(Duration::from_millis(20));
             }
         };
-        Self { stop, thread: Some(std::thread::spawn(work)) }
+        Self {
+            stop,
+            thread: Some(std::thread::spawn(work)),
+        }
     }
 }
 

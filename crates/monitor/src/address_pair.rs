@@ -15,6 +15,9 @@ pub(crate) struct AddressPair {
 impl AddressPair {
     /// From `address:port` twice.
     pub(crate) fn parse(local: &str, remote: &str) -> Self {
-        Self { local: local.parse().unwrap(), remote: remote.parse().unwrap() }
+        Self {
+            local: local.parse().unwrap(),
+            remote: remote.parse().unwrap(),
+        }
     }
 }

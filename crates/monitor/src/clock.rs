@@ -17,9 +17,14 @@ const READINGS: usize = 50;
 /// The monotonic clock, ns since boot.
 #[inline]
 #[must_use]
-#[expect(clippy::cast_sign_loss, reason = "the monotonic clock is never negative")]
+#[expect(
+    clippy::cast_sign_loss,
+    reason = "the monotonic clock is never negative"
+)]
 pub fn monotonic_ns() -> u64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| t.tv_sec() as u64 * NANOS_PER_SECOND + t.tv_nsec() as u64)
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| {
+        t.tv_sec() as u64 * NANOS_PER_SECOND + t.tv_nsec() as u64
+    })
 }
 
 /// What has to be added to the monotonic clock, in ns, to get the clock of events. Both count alike, so it is measured once, by
@@ -40,7 +45,9 @@ pub fn monotonic_to_events_ns() -> i128 {
 #[expect(clippy::cast_precision_loss, reason = "nanoseconds of one thread")]
 pub fn thread_cpu_s() -> f64 {
     let spent = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
-    spent.map_or(0.0, |t| t.tv_sec() as f64 + t.tv_nsec() as f64 / NANOS_PER_SECOND as f64)
+    spent.map_or(0.0, |t| {
+        t.tv_sec() as f64 + t.tv_nsec() as f64 / NANOS_PER_SECOND as f64
+    })
 }
 
 /// What the kernel reports about the synchronisation of the wall clock.

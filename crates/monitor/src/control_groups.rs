@@ -12,7 +12,14 @@ use std::sync::OnceLock;
 /// Why there are none.
 pub fn processor_groups() -> Result<(u8, Vec<PathBuf>), String> {
     let groups = Groups::find(&Root::system())?;
-    Ok((groups.version, groups.directories.iter().map(|directory| Path::new("/").join(directory)).collect()))
+    Ok((
+        groups.version,
+        groups
+            .directories
+            .iter()
+            .map(|directory| Path::new("/").join(directory))
+            .collect(),
+    ))
 }
 
 /// The reason where groups exist and none has the counters.
@@ -29,11 +36,26 @@ impl Groups {
     pub(crate) fn find(root: &Root) -> Result<Self, String> {
         let paths = cgroup::paths(&root.text("proc/self/cgroup")?);
         let mounts = mounts::parse(&root.text("proc/self/mountinfo")?);
-        let first = |mount: &&Mount| mount.kind == "cgroup" && mount.super_options.split(',').any(|o| o == "cpu");
-        let one = paths.cpu.zip(mounts.iter().find(first)).map(|found| (1, found));
-        let two = || paths.unified.zip(mounts.iter().find(|mount| mount.kind == "cgroup2")).map(|found| (2, found));
-        let (version, (path, mount)) = one.or_else(two).ok_or("no control group with CPU time is mounted")?;
-        Ok(Self { version, directories: chain(root, mount, &path) })
+        let first = |mount: &&Mount| {
+            mount.kind == "cgroup" && mount.super_options.split(',').any(|o| o == "cpu")
+        };
+        let one = paths
+            .cpu
+            .zip(mounts.iter().find(first))
+            .map(|found| (1, found));
+        let two = || {
+            paths
+                .unified
+                .zip(mounts.iter().find(|mount| mount.kind == "cgroup2"))
+                .map(|found| (2, found))
+        };
+        let (version, (path, mount)) = one
+            .or_else(two)
+            .ok_or("no control group with CPU time is mounted")?;
+        Ok(Self {
+            version,
+            directories: chain(root, mount, &path),
+        })
     }
 
     /// Version 1 or 2.
@@ -43,7 +65,10 @@ impl Groups {
 
     /// The tightest quota, in processors; `None` when there is no limit.
     pub(crate) fn quota(&self, root: &Root) -> Option<f64> {
-        self.directories.iter().filter_map(|directory| self.quota_of(root, directory)).reduce(f64::min)
+        self.directories
+            .iter()
+            .filter_map(|directory| self.quota_of(root, directory))
+            .reduce(f64::min)
     }
 
     fn quota_of(&self, root: &Root, directory: &str) -> Option<f64> {
@@ -51,18 +76,27 @@ impl Groups {
             return cgroup::quota(&root.line(&format!("{directory}/cpu.max")).ok()?);
         }
         let quota = root.line(&format!("{directory}/cpu.cfs_quota_us")).ok()?;
-        cgroup::share(&quota, &root.line(&format!("{directory}/cpu.cfs_period_us")).ok()?)
+        cgroup::share(
+            &quota,
+            &root.line(&format!("{directory}/cpu.cfs_period_us")).ok()?,
+        )
     }
 
     /// The throttling of the group that was throttled longest.
     pub(crate) fn throttling(&self, root: &Root) -> Result<Throttling, String> {
-        let each = self.directories.iter().filter_map(|directory| throttling_of(root, directory));
-        each.max_by_key(|throttling| throttling.throttled_ns).ok_or_else(|| UNCOUNTED.to_owned())
+        let each = self
+            .directories
+            .iter()
+            .filter_map(|directory| throttling_of(root, directory));
+        each.max_by_key(|throttling| throttling.throttled_ns)
+            .ok_or_else(|| UNCOUNTED.to_owned())
     }
 
     /// How long each group was throttled since it was created, ns.
     fn throttled_ns(&self, root: &Root) -> Vec<Option<u64>> {
-        let ns = |directory: &String| throttling_of(root, directory).map(|throttling| throttling.throttled_ns);
+        let ns = |directory: &String| {
+            throttling_of(root, directory).map(|throttling| throttling.throttled_ns)
+        };
         self.directories.iter().map(ns).collect()
     }
 }
@@ -90,16 +124,34 @@ impl ThrottledTime {
 
     pub(crate) fn of(groups: Result<&Groups, &String>, root: &Root) -> Self {
         match groups {
-            Ok(groups) => Self { each: groups.throttled_ns(root), unknown: None },
-            Err(reason) => Self { each: Vec::new(), unknown: Some(reason.clone()) },
+            Ok(groups) => Self {
+                each: groups.throttled_ns(root),
+                unknown: None,
+            },
+            Err(reason) => Self {
+                each: Vec::new(),
+                unknown: Some(reason.clone()),
+            },
         }
     }
 
     /// Seconds until `later`, of the group that was throttled longest in between.
     pub(crate) fn seconds_until(&self, later: &Self) -> Result<f64, String> {
-        let both = self.each.iter().zip(&later.each).filter_map(|(before, after)| before.zip(*after));
-        let longest = both.map(|(before, after)| after.saturating_sub(before)).max();
-        let reason = || self.unknown.as_ref().or(later.unknown.as_ref()).map_or(UNCOUNTED, String::as_str).to_owned();
+        let both = self
+            .each
+            .iter()
+            .zip(&later.each)
+            .filter_map(|(before, after)| before.zip(*after));
+        let longest = both
+            .map(|(before, after)| after.saturating_sub(before))
+            .max();
+        let reason = || {
+            self.unknown
+                .as_ref()
+                .or(later.unknown.as_ref())
+                .map_or(UNCOUNTED, String::as_str)
+                .to_owned()
+        };
         longest.map(|ns| ns as f64 / 1e9).ok_or_else(reason)
     }
 }
@@ -107,7 +159,9 @@ impl ThrottledTime {
 /// The group's directory and its parents down to the mount point, as far as they exist.
 fn chain(root: &Root, mount: &Mount, path: &str) -> Vec<String> {
     let point = mount.point.trim_start_matches('/').to_owned();
-    let inside = path.strip_prefix(mount.root.trim_end_matches('/')).unwrap_or(path);
+    let inside = path
+        .strip_prefix(mount.root.trim_end_matches('/'))
+        .unwrap_or(path);
     let mut inside = inside.trim_matches('/');
     let mut directories = Vec::new();
     while !inside.is_empty() {

@@ -7,7 +7,17 @@ use std::fs::{DirEntry, read_dir, read_link};
 pub(crate) fn sockets_of(process: &str) -> BTreeSet<u64> {
     let number = |entry: DirEntry| {
         let target = read_link(entry.path()).ok()?;
-        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+        target
+            .to_str()?
+            .strip_prefix("socket:[")?
+            .strip_suffix(']')?
+            .parse()
+            .ok()
     };
-    read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten().filter_map(number).collect()
+    read_dir(format!("/proc/{process}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(number)
+        .collect()
 }

@@ -47,7 +47,8 @@ impl Waiting {
         static LOST: Keyword = Keyword::new("EVENTS_LOST");
         let lost = std::mem::take(&mut self.unrecorded);
         if lost > 0 {
-            self.tape.push(LOST.id(), clock::now_ns(), &[Value::from(lost)]);
+            self.tape
+                .push(LOST.id(), clock::now_ns(), &[Value::from(lost)]);
         }
     }
 }
@@ -55,7 +56,10 @@ impl Waiting {
 impl EventBuffer {
     /// For events of that host.
     pub(crate) fn of(host: &str) -> Self {
-        Self { host: host.into(), waiting: Mutex::default() }
+        Self {
+            host: host.into(),
+            waiting: Mutex::default(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -68,11 +72,17 @@ impl EventBuffer {
     }
 
     /// The same, and gives all events to a sink at once. Returns how many it took; after an error they are lost.
-    pub(crate) fn add_into(&self, sink: &mut dyn Sink, record: impl FnOnce(&mut EventLog)) -> io::Result<u64> {
+    pub(crate) fn add_into(
+        &self,
+        sink: &mut dyn Sink,
+        record: impl FnOnce(&mut EventLog),
+    ) -> io::Result<u64> {
         let waiting = &mut *self.lock();
         waiting.add(&self.host, record);
         let mut count = 0;
-        waiting.tape.each(&mut Names::default(), |_, _, _, _| count += 1);
+        waiting
+            .tape
+            .each(&mut Names::default(), |_, _, _, _| count += 1);
         match sink.take(&waiting.tape) {
             Ok(()) => {
                 waiting.tape.clear();

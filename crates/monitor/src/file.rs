@@ -19,7 +19,11 @@ impl TextFile {
     /// Opens it; an error says why it cannot be read.
     pub(crate) fn open(path: &str) -> Result<Self, String> {
         let file = File::open(path).map_err(|error| reason(path, &error))?;
-        Ok(Self { path: path.into(), file, buffer: vec![0; 4096] })
+        Ok(Self {
+            path: path.into(),
+            file,
+            buffer: vec![0; 4096],
+        })
     }
 
     /// Its present text.
@@ -39,7 +43,8 @@ impl TextFile {
                 Err(error) => return Err(reason(&self.path, &error)),
             }
         }
-        std::str::from_utf8(&self.buffer[..length]).map_err(|_| format!("{} is not UTF-8", self.path))
+        std::str::from_utf8(&self.buffer[..length])
+            .map_err(|_| format!("{} is not UTF-8", self.path))
     }
 }
 
@@ -68,6 +73,10 @@ mod tests {
         assert_eq!(file.text().unwrap(), "now short");
         std::fs::write(&path, [0xff]).unwrap();
         assert!(file.text().unwrap_err().ends_with("is not UTF-8"));
-        assert!(TextFile::open("/nowhere").unwrap_err().ends_with("does not exist"));
+        assert!(
+            TextFile::open("/nowhere")
+                .unwrap_err()
+                .ends_with("does not exist")
+        );
     }
 }

@@ -25,10 +25,17 @@ impl HostSample {
         }
         if let Ok(text) = fs::read_to_string("/proc/vmstat") {
             let counters = pairs::counters(&text);
-            usage.swapped_pages = ["pswpin", "pswpout"].iter().filter_map(|name| counters.get(name)).sum();
+            usage.swapped_pages = ["pswpin", "pswpout"]
+                .iter()
+                .filter_map(|name| counters.get(name))
+                .sum();
         }
         let throttled = ThrottledTime::now();
-        Self { at_ns: monotonic_ns(), usage, throttled }
+        Self {
+            at_ns: monotonic_ns(),
+            usage,
+            throttled,
+        }
     }
 
     /// From this sample to a later one.
@@ -46,7 +53,11 @@ impl HostSample {
             swapped_pages: b.swapped_pages.saturating_sub(a.swapped_pages),
             throttled_s: throttled.as_ref().ok().copied(),
             elapsed_s: later.at_ns.saturating_sub(self.at_ns) as f64 / NANOS_PER_SECOND as f64,
-            absent: throttled.err().map(|reason| ("throttled_s".to_owned(), reason)).into_iter().collect(),
+            absent: throttled
+                .err()
+                .map(|reason| ("throttled_s".to_owned(), reason))
+                .into_iter()
+                .collect(),
         }
     }
 }
@@ -54,7 +65,8 @@ impl HostSample {
 /// Sets the CPU times from the first line of `/proc/stat`, that of all processors.
 fn set_cpu_times(stat: &str, usage: &mut HostUsage) {
     let line = stat.lines().next().unwrap_or_default();
-    let [user, nice, system, idle, iowait, irq, softirq, steal] = stat::parse(line).all.unwrap_or_default().seconds();
+    let [user, nice, system, idle, iowait, irq, softirq, steal] =
+        stat::parse(line).all.unwrap_or_default().seconds();
     usage.user_s = user + nice;
     usage.system_s = system;
     usage.idle_s = idle + iowait;
@@ -81,7 +93,11 @@ mod tests {
     fn throttling_is_known_or_has_its_reason() {
         let before = HostSample::now();
         let host = before.until(&HostSample::now());
-        assert_eq!(host.throttled_s.is_none(), host.absent.contains_key("throttled_s"), "{host:?}");
+        assert_eq!(
+            host.throttled_s.is_none(),
+            host.absent.contains_key("throttled_s"),
+            "{host:?}"
+        );
         assert!(host.throttled_s.is_none_or(|s| s >= 0.0), "{host:?}");
     }
 

@@ -28,7 +28,9 @@ const MOST_SOCKETS: usize = 1 << 16;
 /// The kernel's number of a trace event, such as `raw_syscalls/sys_enter`.
 pub(crate) fn tracepoint_id(name: &str) -> Result<u64, String> {
     let text = instance::read_global(&format!("events/{name}/id"))?;
-    text.trim().parse().map_err(|_| format!("tracefs events/{name}/id is no number"))
+    text.trim()
+        .parse()
+        .map_err(|_| format!("tracefs events/{name}/id is no number"))
 }
 
 /// An instance of the kernel's tracing with the TCP events switched on.
@@ -43,7 +45,11 @@ impl KernelTrace {
     /// Switches the events on. With ports, the kernel leaves out other connections where an event has ports. The second value
     /// lists the events that this kernel lacks.
     pub(crate) fn start(ports: &[u16]) -> Result<(Self, BTreeMap<String, String>), String> {
-        let mut trace = Self { rings: Rings::create(RING_KIB)?, events: HashMap::new(), sockets: HashMap::new() };
+        let mut trace = Self {
+            rings: Rings::create(RING_KIB)?,
+            events: HashMap::new(),
+            sockets: HashMap::new(),
+        };
         let mut absent = BTreeMap::new();
         for (tracepoint, name) in Tracepoint::ALL {
             if let Err(reason) = trace.switch_on(tracepoint, name, ports) {
@@ -57,7 +63,12 @@ impl KernelTrace {
         }
     }
 
-    fn switch_on(&mut self, tracepoint: Tracepoint, name: &'static str, ports: &[u16]) -> Result<(), String> {
+    fn switch_on(
+        &mut self,
+        tracepoint: Tracepoint,
+        name: &'static str,
+        ports: &[u16],
+    ) -> Result<(), String> {
         let format = self.rings.format(name)?;
         self.set_filter(tracepoint, name, &format, ports)?;
         self.rings.enable(name)?;
@@ -65,7 +76,13 @@ impl KernelTrace {
         Ok(())
     }
 
-    fn set_filter(&self, tracepoint: Tracepoint, name: &str, format: &Format, ports: &[u16]) -> Result<(), String> {
+    fn set_filter(
+        &self,
+        tracepoint: Tracepoint,
+        name: &str,
+        format: &Format,
+        ports: &[u16],
+    ) -> Result<(), String> {
         let no_reasons = "this kernel gives no reasons for drops";
         let mut filter = tracepoint.filter(format, ports).ok_or(no_reasons)?;
         if filter.len() > LONGEST_FILTER {
@@ -78,12 +95,18 @@ impl KernelTrace {
     pub(crate) fn set_ports(&self, ports: &[u16]) -> Result<(), String> {
         self.events
             .values()
-            .try_for_each(|(tracepoint, name, format)| self.set_filter(*tracepoint, name, format, ports))
+            .try_for_each(|(tracepoint, name, format)| {
+                self.set_filter(*tracepoint, name, format, ports)
+            })
     }
 
     /// Reads the events since the last call, each with its time on the clock of events, ns. Returns how many the kernel lost.
     pub(crate) fn drain(&mut self, events: &mut Vec<(u64, TraceEvent)>) -> Result<u64, String> {
-        let Self { rings, events: known, .. } = self;
+        let Self {
+            rings,
+            events: known,
+            ..
+        } = self;
         let drained = rings.drain(|at_ns, _, record| {
             events.extend(decode(known, record).map(|event| (at_ns, event)));
         });
@@ -110,7 +133,10 @@ impl KernelTrace {
     }
 }
 
-fn decode(events: &HashMap<u16, (Tracepoint, &'static str, Format)>, record: &[u8]) -> Option<TraceEvent> {
+fn decode(
+    events: &HashMap<u16, (Tracepoint, &'static str, Format)>,
+    record: &[u8],
+) -> Option<TraceEvent> {
     let id = u16::from_ne_bytes(*record.first_chunk()?);
     let (tracepoint, _, format) = events.get(&id)?;
     tracepoint.decode(format, record)

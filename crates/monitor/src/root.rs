@@ -13,13 +13,17 @@ pub(crate) struct Root {
 impl Root {
     /// The tree of this host.
     pub(crate) fn system() -> Self {
-        Self { prefix: PathBuf::from("/") }
+        Self {
+            prefix: PathBuf::from("/"),
+        }
     }
 
     /// A tree somewhere else.
     #[cfg(test)]
     pub(crate) fn at(prefix: &std::path::Path) -> Self {
-        Self { prefix: prefix.to_owned() }
+        Self {
+            prefix: prefix.to_owned(),
+        }
     }
 
     /// The text of a file, or why it cannot be read.
@@ -33,7 +37,8 @@ impl Root {
         File::open(self.prefix.join(path))
             .and_then(|file| file.take(bytes).read_to_end(&mut head))
             .map_err(|error| reason(path, &error))?;
-        Ok(String::from_utf8(head).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+        Ok(String::from_utf8(head)
+            .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
     }
 
     /// The text of a file of one line, without blanks around it.
@@ -48,8 +53,9 @@ impl Root {
     /// The names in a directory, sorted.
     pub(crate) fn names(&self, path: &str) -> Result<Vec<String>, String> {
         let entries = fs::read_dir(self.prefix.join(path)).map_err(|error| reason(path, &error))?;
-        let mut names: Vec<String> =
-            entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect();
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+            .collect();
         names.sort();
         Ok(names)
     }

@@ -76,10 +76,19 @@ pub struct Switch {
 pub(crate) fn open(switch: &Switch) -> Result<Box<SyncSession>, String> {
     let at = &switch.address;
     let session = match &switch.access {
-        Access::Community(community) => SyncSession::new_v2c(at, community.0.as_bytes(), Some(PATIENCE), 1),
-        Access::User { name, authentication, privacy } => {
-            SyncSession::new_v3(at, Some(PATIENCE), 1, security(name, authentication.as_ref(), privacy.as_ref())?)
+        Access::Community(community) => {
+            SyncSession::new_v2c(at, community.0.as_bytes(), Some(PATIENCE), 1)
         }
+        Access::User {
+            name,
+            authentication,
+            privacy,
+        } => SyncSession::new_v3(
+            at,
+            Some(PATIENCE),
+            1,
+            security(name, authentication.as_ref(), privacy.as_ref())?,
+        ),
     };
     let mut session = Box::new(session.map_err(|error| format!("it cannot be reached: {error}"))?);
     retry(|| session.init())?;
@@ -93,11 +102,15 @@ fn security(
 ) -> Result<v3::Security, String> {
     let long = |secret: &Secret| secret.0.len() >= SHORTEST_PASSWORD;
     let Some((protocol, password)) = authentication else {
-        let none = privacy.is_none().then(|| v3::Security::new(name.as_bytes(), b"").with_auth(v3::Auth::NoAuthNoPriv));
+        let none = privacy
+            .is_none()
+            .then(|| v3::Security::new(name.as_bytes(), b"").with_auth(v3::Auth::NoAuthNoPriv));
         return none.ok_or_else(|| "privacy needs authentication".to_owned());
     };
     if !long(password) || privacy.is_some_and(|(_, secret)| !long(secret)) {
-        return Err(format!("a password has fewer than {SHORTEST_PASSWORD} characters"));
+        return Err(format!(
+            "a password has fewer than {SHORTEST_PASSWORD} characters"
+        ));
     }
     let protocol = match protocol {
         Authentication::Md5 => v3::AuthProtocol::Md5,
@@ -114,10 +127,14 @@ fn security(
             Privacy::Aes192 => v3::Cipher::Aes192,
             Privacy::Aes256 => v3::Cipher::Aes256,
         };
-        v3::Auth::AuthPriv { cipher, privacy_password: secret.0.clone().into_bytes() }
+        v3::Auth::AuthPriv {
+            cipher,
+            privacy_password: secret.0.clone().into_bytes(),
+        }
     });
-    let security =
-        v3::Security::new(name.as_bytes(), password.0.as_bytes()).with_auth_protocol(protocol).with_auth(auth);
+    let security = v3::Security::new(name.as_bytes(), password.0.as_bytes())
+        .with_auth_protocol(protocol)
+        .with_auth(auth);
     Ok(security.with_key_extension_method(v3::KeyExtension::Reeder))
 }
 
@@ -127,8 +144,11 @@ pub(crate) fn retry<T>(mut request: impl FnMut() -> Result<T, Error>) -> Result<
     loop {
         tries += 1;
         match request() {
-            Err(Error::Receive | Error::Send | Error::AuthUpdated | Error::RequestIdMismatch) if tries < TRIES => {}
-            Err(Error::Receive | Error::Send) => return Err(format!("it did not answer {TRIES} times")),
+            Err(Error::Receive | Error::Send | Error::AuthUpdated | Error::RequestIdMismatch)
+                if tries < TRIES => {}
+            Err(Error::Receive | Error::Send) => {
+                return Err(format!("it did not answer {TRIES} times"));
+            }
             done => return done.map_err(|error| error.to_string()),
         }
     }
@@ -147,16 +167,25 @@ pub(crate) enum ObjectValue {
 
 /// The values behind each of the names, [`ROWS`] of them.
 pub(crate) fn bulk(session: &mut SyncSession, columns: &[Vec<u64>]) -> Result<Vec<Binding>, Error> {
-    let names: Vec<Oid<'_>> =
-        columns.iter().map(|name| Oid::from(name).map_err(|_| Error::ValueOutOfRange)).collect::<Result<_, _>>()?;
+    let names: Vec<Oid<'_>> = columns
+        .iter()
+        .map(|name| Oid::from(name).map_err(|_| Error::ValueOutOfRange))
+        .collect::<Result<_, _>>()?;
     let reply = session.getbulk(&names.iter().collect::<Vec<_>>(), 0, ROWS)?;
     let value = |value: &snmp2::Value<'_>| match value {
         snmp2::Value::Counter64(number) => ObjectValue::Number(*number),
-        snmp2::Value::Counter32(number) | snmp2::Value::Unsigned32(number) => ObjectValue::Number((*number).into()),
-        snmp2::Value::OctetString(name) => ObjectValue::Name(String::from_utf8_lossy(name).into_owned()),
+        snmp2::Value::Counter32(number) | snmp2::Value::Unsigned32(number) => {
+            ObjectValue::Number((*number).into())
+        }
+        snmp2::Value::OctetString(name) => {
+            ObjectValue::Name(String::from_utf8_lossy(name).into_owned())
+        }
         _ => ObjectValue::Other,
     };
-    Ok(reply.varbinds.filter_map(|(name, bound)| Some((name.iter()?.collect(), value(&bound)))).collect())
+    Ok(reply
+        .varbinds
+        .filter_map(|(name, bound)| Some((name.iter()?.collect(), value(&bound))))
+        .collect())
 }
 
 #[cfg(test)]

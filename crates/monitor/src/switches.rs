@@ -58,29 +58,44 @@ impl Poller {
     ) -> Result<Self, String> {
         let name = format!("switch {}", switch.address);
         let work = move || {
-            let end = open(&switch).and_then(|mut session| poll(&mut session, interval, &buffer, &stop));
+            let end =
+                open(&switch).and_then(|mut session| poll(&mut session, interval, &buffer, &stop));
             (thread_cpu_s(), end.err())
         };
-        let thread = std::thread::Builder::new().name("switch".into()).spawn(work);
-        thread.map(|thread| Self { name, thread }).map_err(|error| error.to_string())
+        let thread = std::thread::Builder::new()
+            .name("switch".into())
+            .spawn(work);
+        thread
+            .map(|thread| Self { name, thread })
+            .map_err(|error| error.to_string())
     }
 
     /// Waits for its end, after `stop` was set: the CPU seconds it used, and why it ended early.
     pub(crate) fn finish(self) -> (f64, Option<String>) {
         self.thread.thread().unpark();
-        self.thread.join().unwrap_or_else(|_| (0.0, Some("its replies are not valid SNMP".into())))
+        self.thread
+            .join()
+            .unwrap_or_else(|_| (0.0, Some("its replies are not valid SNMP".into())))
     }
 }
 
 /// Polls a switch every interval, and once more after `stop` is set.
-fn poll(session: &mut SyncSession, interval: Duration, buffer: &EventBuffer, stop: &AtomicBool) -> Result<(), String> {
+fn poll(
+    session: &mut SyncSession,
+    interval: Duration,
+    buffer: &EventBuffer,
+    stop: &AtomicBool,
+) -> Result<(), String> {
     let mut ports = Ports::default();
     loop {
         let began = Instant::now();
         let last = stop.load(Ordering::Acquire);
         let rows = walk(|columns| {
             if stop.load(Ordering::Acquire) && began.elapsed() > LAST {
-                return Err("it was still replying when the watch ended: its last interval is missing".into());
+                return Err(
+                    "it was still replying when the watch ended: its last interval is missing"
+                        .into(),
+                );
             }
             retry(|| bulk(session, columns))
         })?;
@@ -104,10 +119,20 @@ struct Row {
 }
 
 /// Reads all columns to their ends; `request` returns several rows behind each of the names it is given.
-fn walk(mut request: impl FnMut(&[Vec<u64>]) -> Result<Vec<Binding>, String>) -> Result<BTreeMap<u64, Row>, String> {
+fn walk(
+    mut request: impl FnMut(&[Vec<u64>]) -> Result<Vec<Binding>, String>,
+) -> Result<BTreeMap<u64, Row>, String> {
     let columns: Vec<(Vec<u64>, Option<usize>)> = std::iter::once((NAME.to_vec(), None))
-        .chain(COLUMNS.iter().map(|(column, field)| (column.to_vec(), Some(*field))))
-        .chain(OLDER.iter().map(|(column, field)| (column.to_vec(), Some(*field))))
+        .chain(
+            COLUMNS
+                .iter()
+                .map(|(column, field)| (column.to_vec(), Some(*field))),
+        )
+        .chain(
+            OLDER
+                .iter()
+                .map(|(column, field)| (column.to_vec(), Some(*field))),
+        )
         .collect();
     let mut rows: BTreeMap<u64, Row> = BTreeMap::new();
     let mut at: Vec<Vec<u64>> = columns.iter().map(|(column, _)| column.clone()).collect();
@@ -115,8 +140,9 @@ fn walk(mut request: impl FnMut(&[Vec<u64>]) -> Result<Vec<Binding>, String>) ->
     for _ in 0..MOST_PORTS {
         let mut advanced = false;
         for (name, value) in request(&at)? {
-            let Some(which) =
-                columns.iter().position(|(column, _)| name.len() == column.len() + 1 && name.starts_with(column))
+            let Some(which) = columns
+                .iter()
+                .position(|(column, _)| name.len() == column.len() + 1 && name.starts_with(column))
             else {
                 continue;
             };
@@ -129,7 +155,9 @@ fn walk(mut request: impl FnMut(&[Vec<u64>]) -> Result<Vec<Binding>, String>) ->
                     let count = row.counts[field].get_or_insert(0);
                     *count = count.wrapping_add(number);
                 }
-                (ObjectValue::Name(name), None) => row.name = Some(name).filter(|name| !name.is_empty()),
+                (ObjectValue::Name(name), None) => {
+                    row.name = Some(name).filter(|name| !name.is_empty())
+                }
                 _ => {}
             }
             at[which] = name;
@@ -139,7 +167,11 @@ fn walk(mut request: impl FnMut(&[Vec<u64>]) -> Result<Vec<Binding>, String>) ->
             break;
         }
     }
-    if rows.is_empty() { Err("it has no interfaces (IF-MIB)".into()) } else { Ok(rows) }
+    if rows.is_empty() {
+        Err("it has no interfaces (IF-MIB)".into())
+    } else {
+        Ok(rows)
+    }
 }
 
 /// The ports as they were recorded last, with when they changed, by index.

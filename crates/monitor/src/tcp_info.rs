@@ -107,7 +107,10 @@ mod tests {
         // Linux 4.1: up to bytes_received.
         let info = TcpInfo::parse(&[1; 136]).unwrap();
         assert_eq!(info.acked_bytes, Some(0x0101_0101_0101_0101));
-        assert_eq!((info.busy_us, info.unsent_bytes, info.send_window_bytes), (None, None, None));
+        assert_eq!(
+            (info.busy_us, info.unsent_bytes, info.send_window_bytes),
+            (None, None, None)
+        );
         assert_eq!(TcpInfo::parse(&[1; 90]), None);
     }
 

@@ -44,28 +44,44 @@ impl Watch {
         let buffer = Arc::new(EventBuffer::of(&config.host));
         let more_ports = Arc::new(Mutex::new(Ports::default()));
         let interval = config.limited_interval();
-        let poller = |switch| Poller::start(switch, interval, Arc::clone(&buffer), Arc::clone(&stop));
+        let poller =
+            |switch| Poller::start(switch, interval, Arc::clone(&buffer), Arc::clone(&stop));
         let pollers = config.switches.iter().cloned().map(poller).collect();
         let (started, wait) = mpsc::sync_channel(1);
         let mut sampler = Sampler::new(interval, Arc::clone(&stop), Arc::clone(&buffer), sink);
         let ports = Arc::clone(&more_ports);
         let work = move || {
-            sampler.start(&Setup { config: &config, more_ports: ports });
+            sampler.start(&Setup {
+                config: &config,
+                more_ports: ports,
+            });
             // An error means that the owner is gone.
             let _ = started.send(());
             sampler.work()
         };
-        let thread = std::thread::Builder::new().name("watch".into()).spawn(work).ok();
+        let thread = std::thread::Builder::new()
+            .name("watch".into())
+            .spawn(work)
+            .ok();
         if thread.is_some() {
             // An error means that the thread is gone, which its end reports.
             let _ = wait.recv();
         }
-        Self { stop, buffer, more_ports, thread, pollers }
+        Self {
+            stop,
+            buffer,
+            more_ports,
+            thread,
+            pollers,
+        }
     }
 
     /// Watches connections with these ports too, from the start on as far as their events are still held.
     pub fn follow(&self, ports: &Ports) {
-        let mut more = self.more_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut more = self
+            .more_ports
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         more.local.extend(&ports.local);
         more.remote.extend(&ports.remote);
     }
@@ -88,9 +104,13 @@ impl Watch {
             absent: BTreeMap::from([("monitors".to_owned(), reason.to_owned())]),
             ..Observed::default()
         };
-        let Some(thread) = self.thread.take() else { return nothing("no thread could be started for them") };
+        let Some(thread) = self.thread.take() else {
+            return nothing("no thread could be started for them");
+        };
         thread.thread().unpark();
-        let mut observed = thread.join().unwrap_or_else(|_| nothing("the sampling thread panicked"));
+        let mut observed = thread
+            .join()
+            .unwrap_or_else(|_| nothing("the sampling thread panicked"));
         self.end_pollers(&mut observed);
         (observed.tape, observed.lost) = self.buffer.close();
         observed
@@ -132,9 +152,23 @@ struct Sampler {
 }
 
 impl Sampler {
-    fn new(interval: Duration, stop: Arc<AtomicBool>, buffer: Arc<EventBuffer>, sink: Option<Box<dyn Sink>>) -> Self {
+    fn new(
+        interval: Duration,
+        stop: Arc<AtomicBool>,
+        buffer: Arc<EventBuffer>,
+        sink: Option<Box<dyn Sink>>,
+    ) -> Self {
         let (monitors, observed) = (Vec::new(), Observed::default());
-        Self { interval, stop, buffer, sink, monitors, observed, began: Instant::now(), late: 0 }
+        Self {
+            interval,
+            stop,
+            buffer,
+            sink,
+            monitors,
+            observed,
+            began: Instant::now(),
+            late: 0,
+        }
     }
 
     /// Starts the monitors and takes the first sample, with which the first interval begins.
@@ -173,10 +207,16 @@ impl Sampler {
     /// Adds what `record` records to the buffer, and gives all events to the sink, if there is one.
     fn add(&mut self, record: impl FnOnce(&mut Self, &mut EventLog)) {
         let buffer = Arc::clone(&self.buffer);
-        let Some(mut sink) = self.sink.take() else { return buffer.add(|tape| record(self, tape)) };
+        let Some(mut sink) = self.sink.take() else {
+            return buffer.add(|tape| record(self, tape));
+        };
         match buffer.add_into(sink.as_mut(), |tape| record(self, tape)) {
             Ok(count) => self.observed.handed_over += count,
-            Err(error) => drop(self.observed.sink_error.get_or_insert_with(|| error.to_string())),
+            Err(error) => drop(
+                self.observed
+                    .sink_error
+                    .get_or_insert_with(|| error.to_string()),
+            ),
         }
         self.sink = Some(sink);
     }
@@ -188,8 +228,10 @@ impl Sampler {
         self.monitors.retain_mut(|(name, monitor)| {
             let done = act(monitor.as_mut());
             let now_s = thread_cpu_s();
-            *cost_s.entry(monitor.cost_entry().into()).or_default() += now_s - std::mem::replace(&mut spent_s, now_s);
-            done.map_err(|reason| absent.insert((*name).into(), reason)).is_ok()
+            *cost_s.entry(monitor.cost_entry().into()).or_default() +=
+                now_s - std::mem::replace(&mut spent_s, now_s);
+            done.map_err(|reason| absent.insert((*name).into(), reason))
+                .is_ok()
         });
     }
 
@@ -262,72 +304,134 @@ mod tests {
     }
 
     fn text<'t>(record: &Record<'t>, field: &str) -> &'t str {
-        let at = stackline_events::catalogue::find(record.keyword).and_then(|entry| entry.field(field)).unwrap();
+        let at = stackline_events::catalogue::find(record.keyword)
+            .and_then(|entry| entry.field(field))
+            .unwrap();
         record.values[at].text().unwrap_or("")
     }
 
     #[test]
     fn every_retransmission_has_its_exact_time() {
-        let watch = Watch::start(Config { interval: Duration::from_millis(10), ..Config::of("khons") });
+        let watch = Watch::start(Config {
+            interval: Duration::from_millis(10),
+            ..Config::of("khons")
+        });
         let from_ns = clock::now_ns();
         let (mut near, mut far) = lossy(80_000);
         let retransmits = send(&mut near, &mut far, 16 << 20);
         let to_ns = clock::now_ns();
-        let (local, peer) = (near.local_addr().unwrap().to_string(), far.local_addr().unwrap().to_string());
+        let (local, peer) = (
+            near.local_addr().unwrap().to_string(),
+            far.local_addr().unwrap().to_string(),
+        );
         let observed = watch.stop();
         if let Some(reason) = observed.absent.get("kernel") {
-            stackline_testing::skip(format_args!("there are no kernel trace events here: {reason}"));
+            stackline_testing::skip(format_args!(
+                "there are no kernel trace events here: {reason}"
+            ));
             return;
         }
         let records: Vec<Record<'_>> = observed.tape.records().collect();
         let of = |keyword: &str, local: &str| -> Vec<&Record<'_>> {
-            records.iter().filter(|r| r.keyword == keyword && text(r, "local") == local).collect()
+            records
+                .iter()
+                .filter(|r| r.keyword == keyword && text(r, "local") == local)
+                .collect()
         };
         let retransmitted = of("TCP_RETRANSMIT", &local);
-        assert!(retransmits > 5 && !retransmitted.is_empty(), "{retransmits} {:?}", observed.absent);
+        assert!(
+            retransmits > 5 && !retransmitted.is_empty(),
+            "{retransmits} {:?}",
+            observed.absent
+        );
         // An event may cover several segments.
-        assert!(retransmitted.len() as u64 <= retransmits, "{} records of {retransmits}", retransmitted.len());
-        let sum: i64 = of("TCP_INFO", &local).iter().filter_map(|r| number(r, "retransmits")).sum();
+        assert!(
+            retransmitted.len() as u64 <= retransmits,
+            "{} records of {retransmits}",
+            retransmitted.len()
+        );
+        let sum: i64 = of("TCP_INFO", &local)
+            .iter()
+            .filter_map(|r| number(r, "retransmits"))
+            .sum();
         assert_eq!(sum as u64, retransmits, "the sum of all intervals");
-        let counted: Option<i64> = retransmitted.iter().map(|record| number(record, "segments")).sum();
+        let counted: Option<i64> = retransmitted
+            .iter()
+            .map(|record| number(record, "segments"))
+            .sum();
         if let Some(counted) = counted {
             assert_eq!(counted as u64, retransmits);
         }
-        assert!(retransmitted.iter().all(|record| (from_ns..to_ns).contains(&record.at_ns)));
-        let causes: BTreeSet<&str> = retransmitted.iter().map(|record| text(record, "cause")).collect();
-        assert!(causes.is_subset(&BTreeSet::from(["fast", "timeout", "probe"])), "{causes:?}");
+        assert!(
+            retransmitted
+                .iter()
+                .all(|record| (from_ns..to_ns).contains(&record.at_ns))
+        );
+        let causes: BTreeSet<&str> = retransmitted
+            .iter()
+            .map(|record| text(record, "cause"))
+            .collect();
+        assert!(
+            causes.is_subset(&BTreeSet::from(["fast", "timeout", "probe"])),
+            "{causes:?}"
+        );
         let drops = of("TCP_DROP", &peer);
-        assert!(drops.iter().any(|record| text(record, "reason") == "socket_filter"), "{drops:?}");
+        assert!(
+            drops
+                .iter()
+                .any(|record| text(record, "reason") == "socket_filter"),
+            "{drops:?}"
+        );
         assert!(records.iter().all(|record| record.keyword != "EVENTS_LOST"));
     }
 
     #[test]
     fn without_trace_events_intervals_count_retransmissions() {
-        let config = Config { interval: Duration::from_millis(10), kernel: false, ..Config::of("khons") };
+        let config = Config {
+            interval: Duration::from_millis(10),
+            kernel: false,
+            ..Config::of("khons")
+        };
         let watch = Watch::start(config);
         let (mut near, mut far) = lossy(80_000);
         let retransmits = send(&mut near, &mut far, 16 << 20);
         let local = near.local_addr().unwrap().to_string();
         let observed = watch.stop();
         assert!(observed.absent["kernel"].contains("intervals"));
-        let rows = observed.tape.records().filter(|r| r.keyword == "TCP_INFO" && text(r, "local") == local);
-        let sum: i64 = rows.filter_map(|record| number(&record, "retransmits")).sum();
+        let rows = observed
+            .tape
+            .records()
+            .filter(|r| r.keyword == "TCP_INFO" && text(r, "local") == local);
+        let sum: i64 = rows
+            .filter_map(|record| number(&record, "retransmits"))
+            .sum();
         assert_eq!(sum as u64, retransmits);
     }
 
     #[test]
     fn a_watch_records_this_machine_and_its_own_cost() {
-        let watch = Watch::start(Config { interval: Duration::from_millis(10), ..Config::of("khons") });
+        let watch = Watch::start(Config {
+            interval: Duration::from_millis(10),
+            ..Config::of("khons")
+        });
         std::thread::sleep(Duration::from_millis(60));
         let first = watch.take();
         let observed = watch.stop();
         for tape in [&first, &observed.tape] {
             let records: Vec<_> = tape.records().collect();
-            assert!(records.iter().any(|record| record.keyword == "NETSTAT_TCP"), "{:?}", observed.absent);
+            assert!(
+                records.iter().any(|record| record.keyword == "NETSTAT_TCP"),
+                "{:?}",
+                observed.absent
+            );
             assert!(records.iter().all(|record| record.host == "khons"));
         }
         let interval = |record: &Record<'_>| record.values[0].number().unwrap();
-        let memory: Vec<i64> = first.records().filter(|r| r.keyword == "MEMORY").map(|r| interval(&r)).collect();
+        let memory: Vec<i64> = first
+            .records()
+            .filter(|r| r.keyword == "MEMORY")
+            .map(|r| interval(&r))
+            .collect();
         assert!(memory.iter().all(|interval| *interval > 0), "{memory:?}");
         assert!(observed.cost_s["monitors"] > 0.0);
     }
@@ -352,25 +456,55 @@ mod tests {
 
     #[test]
     fn a_sink_gets_all_events_and_those_it_refuses_are_recorded_as_lost() {
-        let config = || Config { interval: Duration::from_millis(10), kernel: false, ..Config::of("khons") };
+        let config = || Config {
+            interval: Duration::from_millis(10),
+            kernel: false,
+            ..Config::of("khons")
+        };
         for room in [usize::MAX, 1] {
-            let store = Store { bytes: Arc::default(), room };
+            let store = Store {
+                bytes: Arc::default(),
+                room,
+            };
             let watch = Watch::start_into(config(), store.clone());
             std::thread::sleep(Duration::from_millis(60));
             assert_eq!(watch.take().records().count(), 0, "the sink has it");
             let observed = watch.stop();
             let taken = EventLog::from_bytes(store.bytes.lock().unwrap().clone());
             assert_eq!(taken.records().count() as u64, observed.handed_over);
-            let left: Vec<&str> = observed.tape.records().map(|record| record.keyword).collect();
-            assert_eq!(left, if room == 1 { vec!["EVENTS_LOST"] } else { vec![] });
-            assert!(taken.records().all(|record| record.host == "khons" && record.keyword != "UNKNOWN"));
-            assert_eq!((observed.lost > 0, observed.sink_error.is_some()), (room == 1, room == 1), "{observed:?}");
+            let left: Vec<&str> = observed
+                .tape
+                .records()
+                .map(|record| record.keyword)
+                .collect();
+            assert_eq!(
+                left,
+                if room == 1 {
+                    vec!["EVENTS_LOST"]
+                } else {
+                    vec![]
+                }
+            );
+            assert!(
+                taken
+                    .records()
+                    .all(|record| record.host == "khons" && record.keyword != "UNKNOWN")
+            );
+            assert_eq!(
+                (observed.lost > 0, observed.sink_error.is_some()),
+                (room == 1, room == 1),
+                "{observed:?}"
+            );
         }
     }
 
     #[test]
     fn a_missing_interface_is_absent_with_its_reason() {
-        let observed = Watch::start(Config { interfaces: vec!["none".into()], ..Config::of("khons") }).stop();
+        let observed = Watch::start(Config {
+            interfaces: vec!["none".into()],
+            ..Config::of("khons")
+        })
+        .stop();
         assert_eq!(observed.absent["interfaces"], "there is no interface none");
     }
 }

@@ -21,7 +21,11 @@ impl Cells {
     /// Cells that a packet of so many bytes takes.
     #[must_use]
     pub const fn count(self, packet_bytes: u64) -> u64 {
-        let carried = if self.bytes > HEADER { self.bytes - HEADER } else { 1 };
+        let carried = if self.bytes > HEADER {
+            self.bytes - HEADER
+        } else {
+            1
+        };
         (packet_bytes + TRAILER).div_ceil(carried)
     }
 

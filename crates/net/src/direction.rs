@@ -36,12 +36,16 @@ impl Span {
         if count <= 1 {
             return self.last;
         }
-        let width = u128::from((self.last - self.first).0) * u128::from(index) / u128::from(count - 1);
+        let width =
+            u128::from((self.last - self.first).0) * u128::from(index) / u128::from(count - 1);
         self.first + Duration(width as u64)
     }
 
     pub(crate) fn later(self, by: Duration) -> Self {
-        Self { first: self.first + by, last: self.last + by }
+        Self {
+            first: self.first + by,
+            last: self.last + by,
+        }
     }
 }
 
@@ -137,18 +141,25 @@ impl Direction {
     pub(crate) fn new(link: &Link, port_config: PortConfig<'_>, seed: Seed) -> Self {
         let plain = Queue::default();
         let queue = link.queue.as_ref().or(port_config.queue).unwrap_or(&plain);
-        let least = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min().unwrap_or(u64::MAX);
-        let (limit_bytes, limit_packets) =
-            (least(queue.limit_bytes, port_config.port_bytes), queue.limit_packets.unwrap_or(u64::MAX));
+        let least =
+            |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min().unwrap_or(u64::MAX);
+        let (limit_bytes, limit_packets) = (
+            least(queue.limit_bytes, port_config.port_bytes),
+            queue.limit_packets.unwrap_or(u64::MAX),
+        );
         let queue_kind = queue_kind(queue, link.mtu(), seed);
-        let bounded = limit_bytes != u64::MAX || limit_packets != u64::MAX || port_config.shared_buffer.is_some();
+        let bounded = limit_bytes != u64::MAX
+            || limit_packets != u64::MAX
+            || port_config.shared_buffer.is_some();
         let wanders = link.jitter.is_some() || link.duplicate > 0.0 || link.delays.is_some();
         Self {
             delay: link.least_delay(),
             delays: link.delays.clone().map(Box::new),
             mtu: link.mtu(),
             cells: port_config.cells,
-            loss: Some(LossProcess::new(&link.loss, seed.child("loss"))).filter(|loss| !loss.is_none()).map(Box::new),
+            loss: Some(LossProcess::new(&link.loss, seed.child("loss")))
+                .filter(|loss| !loss.is_none())
+                .map(Box::new),
             shared_buffer: port_config.shared_buffer,
             early_discard: port_config.early_discard,
             free_at: Instant::default(),
@@ -159,16 +170,26 @@ impl Direction {
             counters: Box::default(),
             charge: link.charge,
             transmitter: Transmitter::new(&link.rate),
-            jitter: wanders
-                .then(|| Box::new(JitterProcess::new(link.jitter.as_ref(), link.duplicate, seed.child("wander")))),
+            jitter: wanders.then(|| {
+                Box::new(JitterProcess::new(
+                    link.jitter.as_ref(),
+                    link.duplicate,
+                    seed.child("wander"),
+                ))
+            }),
             overtakes: link.jitter.as_ref().is_some_and(|jitter| jitter.reorder),
             arrived: Instant::default(),
-            untracked: !bounded && matches!(queue_kind, QueueKind::Tail) && !port_config.lengths_wanted,
+            untracked: !bounded
+                && matches!(queue_kind, QueueKind::Tail)
+                && !port_config.lengths_wanted,
             queue_kind,
             limit_bytes,
             limit_packets,
             ecn: queue.ecn,
-            pace: port_config.interface.and_then(|card| card.pace_bit_s).map_or(0.0, |bit_s| 8e9 / bit_s),
+            pace: port_config
+                .interface
+                .and_then(|card| card.pace_bit_s)
+                .map_or(0.0, |bit_s| 8e9 / bit_s),
             shares: (port_config.abr && port_config.interface.is_none()).then(Box::default),
             granted: (port_config.abr && port_config.interface.is_some()).then(Box::default),
             leaving: VecDeque::new(),
@@ -179,22 +200,42 @@ impl Direction {
 
     /// Takes the rate, delay, loss and limits of `link` from now on; what they were is `before`. What waits already leaves
     /// when it would have left, and nothing overtakes what is on its way.
-    pub(crate) fn change(&mut self, before: &Link, link: &Link, port_bytes: Option<u64>, seed: Seed) {
+    pub(crate) fn change(
+        &mut self,
+        before: &Link,
+        link: &Link,
+        port_bytes: Option<u64>,
+        seed: Seed,
+    ) {
         if before.rate != link.rate {
             self.transmitter = Transmitter::new(&link.rate);
         }
         if before.loss != link.loss {
-            self.loss = Some(LossProcess::new(&link.loss, seed)).filter(|loss| !loss.is_none()).map(Box::new);
+            self.loss = Some(LossProcess::new(&link.loss, seed))
+                .filter(|loss| !loss.is_none())
+                .map(Box::new);
         }
         if (before.delay, &before.delays) != (link.delay, &link.delays) {
-            let most = self.delays.iter().flat_map(|delays| &delays.steps).map(|(_, delay)| *delay).max();
+            let most = self
+                .delays
+                .iter()
+                .flat_map(|delays| &delays.steps)
+                .map(|(_, delay)| *delay)
+                .max();
             let jitter = || Box::new(JitterProcess::new(None, 0.0, seed));
             self.jitter.get_or_insert_with(jitter);
-            self.arrived = self.arrived.max(self.free_at + most.unwrap_or(self.delay).max(self.delay));
+            self.arrived = self
+                .arrived
+                .max(self.free_at + most.unwrap_or(self.delay).max(self.delay));
             (self.delay, self.delays) = (link.least_delay(), link.delays.clone().map(Box::new));
         }
         if let (true, Some(queue)) = (before.queue != link.queue, &link.queue) {
-            self.limit_bytes = queue.limit_bytes.into_iter().chain(port_bytes).min().unwrap_or(u64::MAX);
+            self.limit_bytes = queue
+                .limit_bytes
+                .into_iter()
+                .chain(port_bytes)
+                .min()
+                .unwrap_or(u64::MAX);
             self.limit_packets = queue.limit_packets.unwrap_or(u64::MAX);
             self.untracked &= self.limit_bytes == u64::MAX && self.limit_packets == u64::MAX;
         }
@@ -202,7 +243,10 @@ impl Direction {
 
     /// Whether packets wait by their slot.
     pub(crate) const fn holds(&self) -> bool {
-        matches!(self.queue_kind, QueueKind::Head(_) | QueueKind::CoDel(_) | QueueKind::FqCoDel(_))
+        matches!(
+            self.queue_kind,
+            QueueKind::Head(_) | QueueKind::CoDel(_) | QueueKind::FqCoDel(_)
+        )
     }
 
     /// Bytes these segments take on the link.
@@ -212,7 +256,8 @@ impl Direction {
             (Some(cells), _) => cells.wire_bytes_of(segments),
             (None, Charge::Packet) => segments.bytes(),
             (None, charge) => {
-                let all_but_last = u64::from(segments.count - 1) * charge.bytes(segments.bytes_of(0));
+                let all_but_last =
+                    u64::from(segments.count - 1) * charge.bytes(segments.bytes_of(0));
                 all_but_last + charge.bytes(segments.bytes_of(segments.count - 1))
             }
         }
@@ -291,13 +336,21 @@ impl Direction {
         let first = if segments.count == 1 {
             self.finish(start, charged)
         } else {
-            let one = self.charged(Segments { count: 1, last: segments.full, ..segments });
+            let one = self.charged(Segments {
+                count: 1,
+                last: segments.full,
+                ..segments
+            });
             self.finish(start, one)
         };
         let last = if segments.count == 1 {
             first
         } else {
-            let one = self.charged(Segments { count: 1, last: segments.full, ..segments });
+            let one = self.charged(Segments {
+                count: 1,
+                last: segments.full,
+                ..segments
+            });
             self.finish(first, charged - one)
         };
         self.free_at = last;
@@ -306,7 +359,12 @@ impl Direction {
         if !self.untracked {
             let bytes = segments.bytes();
             let (each, tail) = (segments.bytes_of(0), segments.bytes_of(segments.count - 1));
-            self.leaving.push_back(Leaving { span, count: segments.count, each, last: tail });
+            self.leaving.push_back(Leaving {
+                span,
+                count: segments.count,
+                each,
+                last: tail,
+            });
             self.backlog += bytes;
             self.waiting += u64::from(segments.count);
         }
@@ -328,7 +386,11 @@ impl Direction {
         };
         let pace = self.pace.max(granted);
         let sent = self.transmitter.finish(start, charged);
-        if pace > 0.0 { sent.max(start + Duration((pace * charged as f64) as u64)) } else { sent }
+        if pace > 0.0 {
+            sent.max(start + Duration((pace * charged as f64) as u64))
+        } else {
+            sent
+        }
     }
 
     /// Offers one segment that arrives at `at`, with the shared buffer of its switch.
@@ -393,8 +455,16 @@ impl Direction {
         }
         let departure = self.free_at;
         self.busy += departure.since(start);
-        let span = Span { first: departure, last: departure };
-        self.leaving.push_back(Leaving { span, count: 1, each: bytes, last: bytes });
+        let span = Span {
+            first: departure,
+            last: departure,
+        };
+        self.leaving.push_back(Leaving {
+            span,
+            count: 1,
+            each: bytes,
+            last: bytes,
+        });
         self.backlog += bytes;
         self.waiting += 1;
         self.packets += 1;
@@ -414,7 +484,11 @@ impl Direction {
     }
 
     const fn reason(&self, of_red: Reason) -> Reason {
-        if matches!(self.queue_kind, QueueKind::Pie(_)) { Reason::Pie } else { of_red }
+        if matches!(self.queue_kind, QueueKind::Pie(_)) {
+            Reason::Pie
+        } else {
+            of_red
+        }
     }
 
     /// Queues a packet by its slot. `displaced` is called for each packet that loses its place, perhaps the new one.
@@ -438,15 +512,23 @@ impl Direction {
                     queues.push(now, flow, bytes, slot);
                 }
                 while full(self, 0, 0) {
-                    let QueueKind::FqCoDel(queues) = &mut self.queue_kind else { return };
-                    let Some(longest) = queues.drop_from_longest() else { return };
+                    let QueueKind::FqCoDel(queues) = &mut self.queue_kind else {
+                        return;
+                    };
+                    let Some(longest) = queues.drop_from_longest() else {
+                        return;
+                    };
                     displaced(longest, Reason::QueueFull);
                 }
             }
             QueueKind::Head(_) => {
                 while full(self, bytes, 1) {
-                    let QueueKind::Head(fifo) = &mut self.queue_kind else { return };
-                    let Some((_, _, oldest)) = fifo.pop() else { return displaced(slot, Reason::QueueFull) };
+                    let QueueKind::Head(fifo) = &mut self.queue_kind else {
+                        return;
+                    };
+                    let Some((_, _, oldest)) = fifo.pop() else {
+                        return displaced(slot, Reason::QueueFull);
+                    };
                     displaced(oldest, Reason::Displaced);
                 }
                 if let QueueKind::Head(fifo) = &mut self.queue_kind {
@@ -464,13 +546,19 @@ impl Direction {
 
     /// Removes the oldest packet of a queue that drops at its head; its slot and bytes.
     pub(crate) fn displace(&mut self) -> Option<(u32, u64)> {
-        let QueueKind::Head(fifo) = &mut self.queue_kind else { return None };
+        let QueueKind::Head(fifo) = &mut self.queue_kind else {
+            return None;
+        };
         fifo.pop().map(|(_, bytes, slot)| (slot, bytes))
     }
 
     /// The next packet to leave when the link is free. `mark_or_drop` is called for one that waited too long: it marks
     /// it, or returns false to drop it.
-    pub(crate) fn release(&mut self, now: Instant, mut mark_or_drop: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub(crate) fn release(
+        &mut self,
+        now: Instant,
+        mut mark_or_drop: impl FnMut(u32) -> bool,
+    ) -> Option<u32> {
         let mtu = self.mtu;
         match &mut self.queue_kind {
             QueueKind::Head(fifo) => fifo.pop().map(|(.., slot)| slot),
@@ -482,7 +570,9 @@ impl Direction {
                     return Some(slot);
                 }
             },
-            QueueKind::FqCoDel(queues) => queues.pop(now, |slot, _| mark_or_drop(slot).then_some(slot)),
+            QueueKind::FqCoDel(queues) => {
+                queues.pop(now, |slot, _| mark_or_drop(slot).then_some(slot))
+            }
             _ => None,
         }
     }
@@ -502,7 +592,9 @@ impl Direction {
     #[inline]
     pub(crate) fn arrival(&mut self, departure: Span) -> Span {
         let undelayed = departure.later(self.delay_at(departure.last));
-        let Some(jitter) = &mut self.jitter else { return undelayed };
+        let Some(jitter) = &mut self.jitter else {
+            return undelayed;
+        };
         let mut delayed = undelayed.later(jitter.arrival(undelayed.last).since(undelayed.last));
         if !self.overtakes && delayed.first <= self.arrived {
             delayed = delayed.later(self.arrived.since(delayed.first) + Duration(1));
@@ -514,7 +606,10 @@ impl Direction {
     /// The propagation delay of what leaves then.
     #[inline]
     fn delay_at(&self, at: Instant) -> Duration {
-        self.delays.as_ref().and_then(|delays| delays.at(at).copied()).unwrap_or(self.delay)
+        self.delays
+            .as_ref()
+            .and_then(|delays| delays.at(at).copied())
+            .unwrap_or(self.delay)
     }
 
     /// The least propagation delay.
@@ -525,12 +620,19 @@ impl Direction {
     /// Whether the packet is duplicated.
     #[inline]
     pub(crate) fn duplicated(&mut self) -> bool {
-        self.jitter.as_mut().is_some_and(|jitter| jitter.duplicated())
+        self.jitter
+            .as_mut()
+            .is_some_and(|jitter| jitter.duplicated())
     }
 
     /// Counters of everything that went through.
     pub(crate) fn counters(&self) -> Counters {
-        Counters { packets: self.packets, bytes: self.bytes, busy: self.busy, ..*self.counters }
+        Counters {
+            packets: self.packets,
+            bytes: self.bytes,
+            busy: self.busy,
+            ..*self.counters
+        }
     }
 
     /// Whether the link loses nothing.
@@ -554,16 +656,39 @@ fn queue_kind(queue: &Queue, mtu: u64, seed: Seed) -> QueueKind {
     match queue.discipline {
         Discipline::DropTail => QueueKind::Tail,
         Discipline::DropHead => QueueKind::Head(Box::default()),
-        Discipline::Red { min_bytes, max_bytes, most, weight } => {
-            QueueKind::Red(Box::new(Red::new(min_bytes, max_bytes, most, weight, seed.child("red"))))
-        }
+        Discipline::Red {
+            min_bytes,
+            max_bytes,
+            most,
+            weight,
+        } => QueueKind::Red(Box::new(Red::new(
+            min_bytes,
+            max_bytes,
+            most,
+            weight,
+            seed.child("red"),
+        ))),
         Discipline::CoDel { target, interval } => {
             QueueKind::CoDel(Box::new((Fifo::default(), CoDel::new(target, interval))))
         }
-        Discipline::Pie { target, update } => QueueKind::Pie(Box::new(Pie::new(target, update, seed.child("pie")))),
-        Discipline::FqCoDel { target, interval, flows, quantum } => {
+        Discipline::Pie { target, update } => {
+            QueueKind::Pie(Box::new(Pie::new(target, update, seed.child("pie"))))
+        }
+        Discipline::FqCoDel {
+            target,
+            interval,
+            flows,
+            quantum,
+        } => {
             let perturbation = seed.child("fq_codel").0;
-            QueueKind::FqCoDel(Box::new(FqCoDel::new(target, interval, flows, quantum, mtu, perturbation)))
+            QueueKind::FqCoDel(Box::new(FqCoDel::new(
+                target,
+                interval,
+                flows,
+                quantum,
+                mtu,
+                perturbation,
+            )))
         }
     }
 }

@@ -32,8 +32,19 @@ struct Bucket<T> {
 
 impl<T: Copy> Default for EventQueue<T> {
     fn default() -> Self {
-        let buckets = (0..BUCKETS).map(|_| Bucket { items: Vec::new(), least: u64::MAX }).collect();
-        Self { buckets, occupied: 0, taken: 0, last: 0, length: 0 }
+        let buckets = (0..BUCKETS)
+            .map(|_| Bucket {
+                items: Vec::new(),
+                least: u64::MAX,
+            })
+            .collect();
+        Self {
+            buckets,
+            occupied: 0,
+            taken: 0,
+            last: 0,
+            length: 0,
+        }
     }
 }
 
@@ -127,7 +138,8 @@ mod tests {
         queue.put(Instant(5), 'e');
         assert_eq!(queue.take(Instant(4)), Some((Instant(4), 'd')));
         assert_eq!(queue.take(Instant(4)), None);
-        let rest: Vec<char> = core::iter::from_fn(|| queue.take(Instant(9)).map(|(_, item)| item)).collect();
+        let rest: Vec<char> =
+            core::iter::from_fn(|| queue.take(Instant(9)).map(|(_, item)| item)).collect();
         assert_eq!(rest, ['a', 'c', 'e']);
     }
 

@@ -36,11 +36,22 @@ pub(crate) struct Shares {
 
 impl Shares {
     /// A cell of a circuit comes to a port of so many bit/s. The circuits that are to be told a rate, and the rate.
-    pub(crate) fn cell(&mut self, now: Instant, circuit: Circuit, bit_s: f64) -> Option<(Vec<Circuit>, f64)> {
+    pub(crate) fn cell(
+        &mut self,
+        now: Instant,
+        circuit: Circuit,
+        bit_s: f64,
+    ) -> Option<(Vec<Circuit>, f64)> {
         let before = self.seen.len();
         if now >= self.look_at {
-            self.seen.retain(|(one, at)| *one == circuit || *at + FORGOTTEN > now);
-            self.look_at = self.seen.iter().map(|(_, at)| *at + FORGOTTEN).min().unwrap_or(now + FORGOTTEN);
+            self.seen
+                .retain(|(one, at)| *one == circuit || *at + FORGOTTEN > now);
+            self.look_at = self
+                .seen
+                .iter()
+                .map(|(_, at)| *at + FORGOTTEN)
+                .min()
+                .unwrap_or(now + FORGOTTEN);
         }
         let gone = self.seen.len() < before;
         let new = match self.seen.iter_mut().find(|(one, _)| *one == circuit) {
@@ -55,7 +66,12 @@ impl Shares {
             }
         };
         let share = TARGET * bit_s / self.seen.len() as f64;
-        (new || gone).then(|| (self.seen.iter().map(|(circuit, _)| *circuit).collect(), share))
+        (new || gone).then(|| {
+            (
+                self.seen.iter().map(|(circuit, _)| *circuit).collect(),
+                share,
+            )
+        })
     }
 }
 
@@ -70,7 +86,11 @@ pub(crate) struct Granted {
 impl Granted {
     /// A management cell has come.
     pub(crate) fn tell(&mut self, to: Node, by: Port, bit_s: f64) {
-        match self.told.iter_mut().find(|(node, port, _)| (*node, *port) == (to, by)) {
+        match self
+            .told
+            .iter_mut()
+            .find(|(node, port, _)| (*node, *port) == (to, by))
+        {
             Some((_, _, rate)) => *rate = bit_s,
             None => self.told.push((to, by, bit_s)),
         }
@@ -83,12 +103,17 @@ impl Granted {
             self.told.clear();
         }
         self.last = now;
-        let first_of = |index: usize, to: Node| self.told[..index].iter().all(|(node, ..)| *node != to);
+        let first_of =
+            |index: usize, to: Node| self.told[..index].iter().all(|(node, ..)| *node != to);
         let least = |to: Node| {
             let of = self.told.iter().filter(|(node, ..)| *node == to);
             of.map(|(.., rate)| *rate).fold(f64::INFINITY, f64::min)
         };
-        let circuits = self.told.iter().enumerate().filter(|(index, (to, ..))| first_of(*index, *to));
+        let circuits = self
+            .told
+            .iter()
+            .enumerate()
+            .filter(|(index, (to, ..))| first_of(*index, *to));
         let granted: f64 = circuits.map(|(_, (to, ..))| least(*to)).sum();
         granted.max(FIRST * link_bit_s).min(link_bit_s)
     }
@@ -103,29 +128,51 @@ mod tests {
     }
 
     fn circuit(source: u32) -> Circuit {
-        Circuit { source: Port(source), to: Node(9) }
+        Circuit {
+            source: Port(source),
+            to: Node(9),
+        }
     }
 
     #[test]
     fn a_port_shares_nine_tenths_among_those_it_has_seen() {
         let mut shares = Shares::default();
-        assert_eq!(shares.cell(ms(0), circuit(1), 100e6), Some((alloc::vec![circuit(1)], 90e6)));
-        assert_eq!(shares.cell(ms(1), circuit(1), 100e6), None, "nothing has changed");
+        assert_eq!(
+            shares.cell(ms(0), circuit(1), 100e6),
+            Some((alloc::vec![circuit(1)], 90e6))
+        );
+        assert_eq!(
+            shares.cell(ms(1), circuit(1), 100e6),
+            None,
+            "nothing has changed"
+        );
         let (told, rate) = shares.cell(ms(2), circuit(2), 100e6).unwrap();
         assert_eq!((told.len(), rate), (2, 45e6));
         assert_eq!(shares.cell(ms(400), circuit(1), 100e6), None);
         let (told, rate) = shares.cell(ms(600), circuit(1), 100e6).unwrap();
-        assert_eq!((told, rate), (alloc::vec![circuit(1)], 90e6), "the other was silent for half a second");
+        assert_eq!(
+            (told, rate),
+            (alloc::vec![circuit(1)], 90e6),
+            "the other was silent for half a second"
+        );
     }
 
     #[test]
     fn a_host_sends_the_least_of_each_circuit_and_all_circuits_together() {
         let mut granted = Granted::default();
-        assert_eq!(granted.rate(ms(0), 100e6), 100e6 / 32.0, "before it was told anything");
+        assert_eq!(
+            granted.rate(ms(0), 100e6),
+            100e6 / 32.0,
+            "before it was told anything"
+        );
         granted.tell(Node(1), Port(4), 30e6);
         granted.tell(Node(1), Port(6), 20e6);
         granted.tell(Node(2), Port(8), 25e6);
         assert_eq!(granted.rate(ms(1), 100e6), 45e6);
-        assert_eq!(granted.rate(ms(502), 100e6), 100e6 / 32.0, "it begins anew after a silence");
+        assert_eq!(
+            granted.rate(ms(502), 100e6),
+            100e6 / 32.0,
+            "it begins anew after a silence"
+        );
     }
 }

@@ -57,7 +57,9 @@ impl Card {
         if free && plan.buffer_frames.is_none() && !plan.single_buffered && !plan.busy_waiting {
             return None;
         }
-        let buffers = plan.buffer_frames.map_or(usize::MAX, |frames| frames.max(1) as usize);
+        let buffers = plan
+            .buffer_frames
+            .map_or(usize::MAX, |frames| frames.max(1) as usize);
         Some(Self {
             per_packet_ns: plan.copy_per_packet.seconds() * 1e9 / speed,
             per_byte_ns: plan.copy_ns_per_byte.max(0.0) / speed,
@@ -116,7 +118,8 @@ impl Card {
         if self.own_processor {
             return 0;
         }
-        self.spent_ns.saturating_sub(self.free_at.0.saturating_sub(now.0))
+        self.spent_ns
+            .saturating_sub(self.free_at.0.saturating_sub(now.0))
     }
 
     /// The earliest instant at which the copy of a packet handed over now could begin. If that is later than `now`, an
@@ -127,7 +130,11 @@ impl Card {
         }
         // The departure it waits for: that of the last packet, or of the one whose buffer it takes.
         let behind = if self.busy_waits { 1 } else { self.out_buffers };
-        let departure = self.on_the_wire.len().checked_sub(behind).and_then(|place| self.on_the_wire.get(place));
+        let departure = self
+            .on_the_wire
+            .len()
+            .checked_sub(behind)
+            .and_then(|place| self.on_the_wire.get(place));
         departure.map_or(now, |departure| now.max(*departure))
     }
 
@@ -137,20 +144,33 @@ impl Card {
             return NextStep::Rest;
         }
         if self.busy_waits
-            && let Some(departure) = self.on_the_wire.back().filter(|departure| **departure > now)
+            && let Some(departure) = self
+                .on_the_wire
+                .back()
+                .filter(|departure| **departure > now)
         {
             let idle = self.arrived.is_empty() && self.leaving.is_empty();
-            return if idle { NextStep::Rest } else { NextStep::WaitUntil(*departure) };
+            return if idle {
+                NextStep::Rest
+            } else {
+                NextStep::WaitUntil(*departure)
+            };
         }
         if let Some((slot, bytes)) = self.arrived.pop_front() {
             return self.copy(now, slot, bytes, Way::In);
         }
-        while self.on_the_wire.front().is_some_and(|departure| *departure <= now) {
+        while self
+            .on_the_wire
+            .front()
+            .is_some_and(|departure| *departure <= now)
+        {
             self.on_the_wire.pop_front();
         }
         match (self.leaving.is_empty(), self.on_the_wire.front()) {
             (true, _) => NextStep::Rest,
-            (false, Some(departure)) if self.on_the_wire.len() >= self.out_buffers => NextStep::WaitUntil(*departure),
+            (false, Some(departure)) if self.on_the_wire.len() >= self.out_buffers => {
+                NextStep::WaitUntil(*departure)
+            }
             _ => match self.leaving.pop_front() {
                 Some((slot, bytes)) => self.copy(now, slot, bytes, Way::Out),
                 None => NextStep::Rest,

@@ -30,9 +30,15 @@ impl JitterProcess {
     /// before the previous one unless packets may overtake each other.
     #[inline]
     pub fn arrival(&mut self, earliest: Instant) -> Instant {
-        let Some((jitter, generator)) = &mut self.jitter else { return self.in_order(earliest) };
+        let Some((jitter, generator)) = &mut self.jitter else {
+            return self.in_order(earliest);
+        };
         let at = earliest + Duration::from_seconds(jitter.distribution.draw(generator));
-        if jitter.reorder { at } else { self.in_order(at) }
+        if jitter.reorder {
+            at
+        } else {
+            self.in_order(at)
+        }
     }
 
     fn in_order(&mut self, at: Instant) -> Instant {
@@ -55,11 +61,20 @@ mod tests {
     use stackline_core::distribution::Distribution;
 
     fn jitter(distribution: Distribution, reorder: bool, duplicate: f64) -> JitterProcess {
-        JitterProcess::new(Some(&Jitter { distribution, reorder }), duplicate, Seed::root(5))
+        JitterProcess::new(
+            Some(&Jitter {
+                distribution,
+                reorder,
+            }),
+            duplicate,
+            Seed::root(5),
+        )
     }
 
     fn arrivals(mut jitter: JitterProcess, packets: u64) -> Vec<u64> {
-        (0..packets).map(|number| jitter.arrival(Instant(number * 1_000_000)).0).collect()
+        (0..packets)
+            .map(|number| jitter.arrival(Instant(number * 1_000_000)).0)
+            .collect()
     }
 
     #[test]
@@ -71,16 +86,26 @@ mod tests {
 
     #[test]
     fn a_constant_is_added() {
-        assert_eq!(arrivals(jitter(Distribution::Constant(2e-3), false, 0.0), 3), [2_000_000, 3_000_000, 4_000_000]);
+        assert_eq!(
+            arrivals(jitter(Distribution::Constant(2e-3), false, 0.0), 3),
+            [2_000_000, 3_000_000, 4_000_000]
+        );
     }
 
     #[test]
     fn the_added_delay_has_the_given_mean() {
         let late = arrivals(jitter(Distribution::Exponential(5e-3), true, 0.0), 100_000);
-        let sum: u64 = late.iter().enumerate().map(|(number, at)| at - number as u64 * 1_000_000).sum();
+        let sum: u64 = late
+            .iter()
+            .enumerate()
+            .map(|(number, at)| at - number as u64 * 1_000_000)
+            .sum();
         // Four standard deviations of the mean of 100 000 draws.
         assert!((sum / 100_000).abs_diff(5_000_000) < 64_000, "{sum}");
-        assert!(late.windows(2).any(|pair| pair[1] < pair[0]), "some overtake");
+        assert!(
+            late.windows(2).any(|pair| pair[1] < pair[0]),
+            "some overtake"
+        );
     }
 
     #[test]
@@ -93,7 +118,10 @@ mod tests {
                 doubling.arrival(Instant(number * 1_000_000)).0
             })
             .collect();
-        assert_eq!(with, arrivals(jitter(Distribution::Uniform(0.0, 1e-3), true, 0.0), 10_000));
+        assert_eq!(
+            with,
+            arrivals(jitter(Distribution::Uniform(0.0, 1e-3), true, 0.0), 10_000)
+        );
         // Four standard deviations.
         assert!(duplicated.abs_diff(2500) < 174, "{duplicated}");
     }

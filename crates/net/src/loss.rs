@@ -35,16 +35,31 @@ impl LossProcess {
             Loss::None | Loss::Every(0) => Kind::None,
             Loss::Independent(probability) => Kind::Independent(*probability),
             Loss::BitErrors(rate) => Kind::BitErrors(BitErrors::new(*rate)),
-            Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => Kind::GilbertElliott(GilbertElliott {
+            Loss::GilbertElliott {
+                to_bad,
+                to_good,
+                loss_good,
+                loss_bad,
+            } => Kind::GilbertElliott(GilbertElliott {
                 bad: false,
                 leave: [*to_bad, *to_good],
                 lose: [*loss_good, *loss_bad],
             }),
-            Loss::List(numbers) => Kind::List(List { numbers: numbers.clone(), next: 0, passed: 0 }),
-            Loss::Every(nth) => Kind::Every { nth: *nth, left: *nth },
+            Loss::List(numbers) => Kind::List(List {
+                numbers: numbers.clone(),
+                next: 0,
+                passed: 0,
+            }),
+            Loss::Every(nth) => Kind::Every {
+                nth: *nth,
+                left: *nth,
+            },
             Loss::Schedule(schedule) => Kind::Schedule(Box::new(Steps::new(schedule, seed))),
         };
-        Self { kind, generator: seed.generator() }
+        Self {
+            kind,
+            generator: seed.generator(),
+        }
     }
 
     /// Whether it never loses anything, so that it need not be called.
@@ -60,8 +75,13 @@ impl LossProcess {
         let (lost, reason) = match &mut self.kind {
             Kind::None => return None,
             Kind::Schedule(steps) => return steps.lost(at, bytes),
-            Kind::Independent(probability) => (bernoulli::draw(*probability, generator), Reason::Lost),
-            Kind::BitErrors(errors) => (bernoulli::draw(errors.of(bytes), generator), Reason::BitError),
+            Kind::Independent(probability) => {
+                (bernoulli::draw(*probability, generator), Reason::Lost)
+            }
+            Kind::BitErrors(errors) => (
+                bernoulli::draw(errors.of(bytes), generator),
+                Reason::BitError,
+            ),
             Kind::GilbertElliott(states) => (states.lost(generator), Reason::Lost),
             Kind::List(list) => (list.lost(), Reason::Lost),
             Kind::Every { nth, left } => (every(*nth, left), Reason::Lost),
@@ -79,12 +99,19 @@ struct Steps {
 
 impl Steps {
     fn new(schedule: &Schedule<Loss>, seed: Seed) -> Self {
-        let processes = (0..).zip(&schedule.steps).map(|(index, (_, loss))| LossProcess::new(loss, seed.index(index)));
-        Self { processes: processes.collect(), schedule: schedule.clone() }
+        let processes = (0..)
+            .zip(&schedule.steps)
+            .map(|(index, (_, loss))| LossProcess::new(loss, seed.index(index)));
+        Self {
+            processes: processes.collect(),
+            schedule: schedule.clone(),
+        }
     }
 
     fn lost(&mut self, at: Instant, bytes: u64) -> Option<Reason> {
-        self.processes.get_mut(self.schedule.step_at(at))?.lost(at, bytes)
+        self.processes
+            .get_mut(self.schedule.step_at(at))?
+            .lost(at, bytes)
     }
 }
 
@@ -110,14 +137,22 @@ struct BitErrors {
 
 impl BitErrors {
     fn new(rate: f64) -> Self {
-        Self { right: libm::log1p(-rate), bytes: 0, probability: 0.0 }
+        Self {
+            right: libm::log1p(-rate),
+            bytes: 0,
+            probability: 0.0,
+        }
     }
 
     fn of(&mut self, bytes: u64) -> f64 {
         if bytes != self.bytes {
             self.bytes = bytes;
             // 1 - (1 - rate)^bits, without losing a small rate in the 1.
-            self.probability = if bytes == 0 { 0.0 } else { -libm::expm1(self.right * (bytes as f64 * 8.0)) };
+            self.probability = if bytes == 0 {
+                0.0
+            } else {
+                -libm::expm1(self.right * (bytes as f64 * 8.0))
+            };
         }
         self.probability
     }
@@ -158,7 +193,11 @@ impl List {
     fn lost(&mut self) -> bool {
         self.passed += 1;
         let before = self.next;
-        while self.numbers.get(self.next).is_some_and(|number| *number <= self.passed) {
+        while self
+            .numbers
+            .get(self.next)
+            .is_some_and(|number| *number <= self.passed)
+        {
             self.next += 1;
         }
         self.next > before && self.numbers[self.next - 1] == self.passed
@@ -173,7 +212,9 @@ mod tests {
 
     fn lost(loss: &Loss, seed: u64, packets: usize, bytes: u64) -> Vec<bool> {
         let mut process = LossProcess::new(loss, Seed::root(seed));
-        (0..packets).map(|_| process.lost(Instant(0), bytes).is_some()).collect()
+        (0..packets)
+            .map(|_| process.lost(Instant(0), bytes).is_some())
+            .collect()
     }
 
     /// Whether `many` of `n` are within four standard deviations of a binomial distribution.
@@ -193,7 +234,9 @@ mod tests {
             assert!(plausible(count(&lost), 200_000, p), "{p}: {}", count(&lost));
             // After a loss the next one is as likely as ever.
             let after = lost.windows(2).filter(|pair| pair[0]).map(|pair| pair[1]);
-            let (again, n) = after.fold((0, 0), |(again, n), lost| (again + usize::from(lost), n + 1));
+            let (again, n) = after.fold((0, 0), |(again, n), lost| {
+                (again + usize::from(lost), n + 1)
+            });
             assert!(plausible(again, n, p), "{p}: {again} of {n}");
         }
         assert_eq!(count(&lost(&Loss::Independent(1.0), 1, 1000, 1500)), 1000);
@@ -212,26 +255,48 @@ mod tests {
         let mut errors = BitErrors::new(1e-5);
         assert!((errors.of(1500) - (1.0 - (1.0_f64 - 1e-5).powi(12_000))).abs() < 1e-12);
         assert_eq!(errors.of(0), 0.0);
-        assert!((BitErrors::new(1e-15).of(53) / 424e-15 - 1.0).abs() < 1e-9, "small rates are not rounded away");
+        assert!(
+            (BitErrors::new(1e-15).of(53) / 424e-15 - 1.0).abs() < 1e-9,
+            "small rates are not rounded away"
+        );
         assert_eq!(BitErrors::new(1.0).of(1), 1.0);
         assert_eq!(BitErrors::new(0.0).of(u64::MAX), 0.0);
         for bytes in [53, 1500, 9000] {
             let lost = lost(&Loss::BitErrors(1e-5), bytes, 100_000, bytes);
-            assert!(plausible(count(&lost), 100_000, errors.of(bytes)), "{bytes}: {}", count(&lost));
+            assert!(
+                plausible(count(&lost), 100_000, errors.of(bytes)),
+                "{bytes}: {}",
+                count(&lost)
+            );
         }
-        assert_eq!(LossProcess::new(&Loss::BitErrors(1.0), Seed::root(1)).lost(Instant(0), 1), Some(Reason::BitError));
+        assert_eq!(
+            LossProcess::new(&Loss::BitErrors(1.0), Seed::root(1)).lost(Instant(0), 1),
+            Some(Reason::BitError)
+        );
     }
 
     #[test]
     fn bursts_of_gilbert_elliott_have_geometric_lengths() {
         let (to_bad, to_good) = (0.02, 0.25);
-        let loss = Loss::GilbertElliott { to_bad, to_good, loss_good: 0.0, loss_bad: 1.0 };
+        let loss = Loss::GilbertElliott {
+            to_bad,
+            to_good,
+            loss_good: 0.0,
+            loss_bad: 1.0,
+        };
         let lost = lost(&loss, 11, 400_000, 1500);
         // The share of losses is that of the bad state, here with the variance of a correlated sequence.
         let share = count(&lost) as f64 / 400_000.0;
-        assert!((share - to_bad / (to_bad + to_good)).abs() < 0.003, "{share}");
+        assert!(
+            (share - to_bad / (to_bad + to_good)).abs() < 0.003,
+            "{share}"
+        );
         // Chi-square over lengths 1 to 15 and more: 15 degrees of freedom, 30.6 is exceeded once in a hundred times.
-        let lengths: Vec<usize> = lost.split(|lost| !lost).map(<[bool]>::len).filter(|length| *length > 0).collect();
+        let lengths: Vec<usize> = lost
+            .split(|lost| !lost)
+            .map(<[bool]>::len)
+            .filter(|length| *length > 0)
+            .collect();
         let mut seen = [0.0; 16];
         for length in &lengths {
             seen[length.min(&16) - 1] += 1.0;
@@ -249,16 +314,31 @@ mod tests {
 
     #[test]
     fn gilbert_elliott_begins_in_the_good_state_and_loses_before_it_changes() {
-        let loss = Loss::GilbertElliott { to_bad: 1.0, to_good: 1.0, loss_good: 0.0, loss_bad: 1.0 };
-        assert_eq!(lost(&loss, 1, 6, 1500), [false, true, false, true, false, true]);
+        let loss = Loss::GilbertElliott {
+            to_bad: 1.0,
+            to_good: 1.0,
+            loss_good: 0.0,
+            loss_bad: 1.0,
+        };
+        assert_eq!(
+            lost(&loss, 1, 6, 1500),
+            [false, true, false, true, false, true]
+        );
     }
 
     #[test]
     fn listed_packets_and_every_nth_are_lost_and_no_other() {
         let numbers = |lost: Vec<bool>| -> Vec<usize> {
-            lost.iter().enumerate().filter(|(_, lost)| **lost).map(|(at, _)| at + 1).collect()
+            lost.iter()
+                .enumerate()
+                .filter(|(_, lost)| **lost)
+                .map(|(at, _)| at + 1)
+                .collect()
         };
-        assert_eq!(numbers(lost(&Loss::List(vec![1, 4, 4, 5, 100]), 1, 20, 1500)), [1, 4, 5]);
+        assert_eq!(
+            numbers(lost(&Loss::List(vec![1, 4, 4, 5, 100]), 1, 20, 1500)),
+            [1, 4, 5]
+        );
         assert_eq!(numbers(lost(&Loss::Every(7), 1, 22, 1500)), [7, 14, 21]);
         assert_eq!(count(&lost(&Loss::Every(1), 1, 5, 1500)), 5);
     }
@@ -271,13 +351,24 @@ mod tests {
 
     #[test]
     fn a_schedule_loses_by_the_step_that_holds() {
-        let steps =
-            vec![(Duration(0), Loss::None), (Duration(100), Loss::Every(2)), (Duration(300), Loss::Independent(1.0))];
-        let loss = |period| Loss::Schedule(Schedule { steps: steps.clone(), period });
+        let steps = vec![
+            (Duration(0), Loss::None),
+            (Duration(100), Loss::Every(2)),
+            (Duration(300), Loss::Independent(1.0)),
+        ];
+        let loss = |period| {
+            Loss::Schedule(Schedule {
+                steps: steps.clone(),
+                period,
+            })
+        };
         let at = [0, 99, 100, 200, 299, 300, 400, 500, 600, 700];
         let lost = |loss: &Loss| {
             let mut process = LossProcess::new(loss, Seed::root(3));
-            at.iter().filter(|at| process.lost(Instant(**at), 1500).is_some()).copied().collect::<Vec<u64>>()
+            at.iter()
+                .filter(|at| process.lost(Instant(**at), 1500).is_some())
+                .copied()
+                .collect::<Vec<u64>>()
         };
         assert_eq!(lost(&loss(None)), [200, 300, 400, 500, 600, 700]);
         // Again from 400 on: the third packet of the second step is kept, the fourth lost.

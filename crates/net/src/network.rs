@@ -145,13 +145,21 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// The node of that name.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<Node> {
-        (0..).map(Node).zip(&self.names).find(|(_, known)| *known == name).map(|(node, _)| node)
+        (0..)
+            .map(Node)
+            .zip(&self.names)
+            .find(|(_, known)| *known == name)
+            .map(|(node, _)| node)
     }
 
     /// The path from one host to another for packets of that flow; `None` when there is none.
     #[must_use]
     pub fn path(&self, from: Node, to: Node, flow: u32) -> Option<Path> {
-        let mut path = Path { ports: Vec::new(), mtu: u64::MAX, delay: Duration::ZERO };
+        let mut path = Path {
+            ports: Vec::new(),
+            mtu: u64::MAX,
+            delay: Duration::ZERO,
+        };
         let mut at = from;
         while at != to {
             let port = self.topology.next(at, to, flow)?;
@@ -170,10 +178,14 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// Changes a link from now on: its rate, its delay, its loss, the limits of its queue. Paths stay as they are, and what
     /// waits already leaves when it would have left.
     pub fn change(&mut self, plan: &Plan, link: usize, new: &Link, seed: Seed) {
-        let Some(before) = plan.links.get(link) else { return };
+        let Some(before) = plan.links.get(link) else {
+            return;
+        };
         let switch = |name: &str| plan.switches.iter().find(|switch| switch.name == name);
         for (from, port) in [(&before.ends.0, 2 * link), (&before.ends.1, 2 * link + 1)] {
-            let own = switch(from).filter(|switch| switch.buffer_per_port).and_then(|switch| switch.buffer_bytes);
+            let own = switch(from)
+                .filter(|switch| switch.buffer_per_port)
+                .and_then(|switch| switch.buffer_bytes);
             if let Some(direction) = self.directions.get_mut(port) {
                 direction.change(before, new, own, seed.index(port as u64));
             }
@@ -218,7 +230,10 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     pub fn handle(&mut self, now: Instant, mut packet: Packet<P>) {
         self.accepted += 1;
         packet.number = self.accepted;
-        let arrival = Span { first: now, last: now };
+        let arrival = Span {
+            first: now,
+            last: now,
+        };
         let flight = Flight::new(packet, arrival);
         let slot = self.insert(flight);
         self.host_sends(now, slot);
@@ -280,7 +295,8 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     fn deliver(&mut self, due: Instant, slot: u32) -> Option<Delivery<P>> {
         let packet = self.remove(slot)?.packet;
         if T::ON {
-            self.tap.record(due, Place::Host(packet.to), NetworkEvent::Deliver, &packet);
+            self.tap
+                .record(due, Place::Host(packet.to), NetworkEvent::Deliver, &packet);
         }
         Some(Delivery { due, packet })
     }
@@ -308,10 +324,18 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Ends a packet's way: counts it at its direction and emits a drop.
     fn drop_at(&mut self, at: Instant, port: Port, slot: u32, reason: Reason) {
-        let Some(flight) = self.remove(slot) else { return };
-        self.directions[port.0 as usize].count_drop(reason, u64::from(flight.packet.segments.count));
+        let Some(flight) = self.remove(slot) else {
+            return;
+        };
+        self.directions[port.0 as usize]
+            .count_drop(reason, u64::from(flight.packet.segments.count));
         if T::ON {
-            self.tap.record(at, Place::Port(port), NetworkEvent::Drop(reason), &flight.packet);
+            self.tap.record(
+                at,
+                Place::Port(port),
+                NetworkEvent::Drop(reason),
+                &flight.packet,
+            );
         }
     }
 

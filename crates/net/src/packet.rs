@@ -42,13 +42,22 @@ impl Segments {
     /// A packet of one segment: `bytes` with all headers of the network layer and above.
     #[must_use]
     pub const fn one(bytes: u32) -> Self {
-        Self { count: 1, header: 0, full: bytes, last: bytes }
+        Self {
+            count: 1,
+            header: 0,
+            full: bytes,
+            last: bytes,
+        }
     }
 
     /// Bytes of the segment of that index.
     #[must_use]
     pub const fn bytes_of(&self, index: u32) -> u64 {
-        let carried = if index + 1 == self.count { self.last } else { self.full };
+        let carried = if index + 1 == self.count {
+            self.last
+        } else {
+            self.full
+        };
         self.header as u64 + carried as u64
     }
 
@@ -62,7 +71,17 @@ impl Segments {
     /// The first `at` of them and the rest; `at` is above 0 and below `count`.
     #[must_use]
     pub const fn split(self, at: u32) -> (Self, Self) {
-        (Self { count: at, last: self.full, ..self }, Self { count: self.count - at, ..self })
+        (
+            Self {
+                count: at,
+                last: self.full,
+                ..self
+            },
+            Self {
+                count: self.count - at,
+                ..self
+            },
+        )
     }
 }
 
@@ -109,13 +128,20 @@ impl<P: Payload> Packet<P> {
     pub fn split(&mut self, at: u32) -> Self {
         let (front, back) = self.segments.split(at);
         self.segments = front;
-        Self { segments: back, payload: self.payload.split(at), ..*self }
+        Self {
+            segments: back,
+            payload: self.payload.split(at),
+            ..*self
+        }
     }
 
     /// A copy of the packet.
     #[must_use]
     pub fn again(&self) -> Self {
-        Self { payload: self.payload.again(), ..*self }
+        Self {
+            payload: self.payload.again(),
+            ..*self
+        }
     }
 
     /// Marks it if allowed; false if not.
@@ -146,7 +172,12 @@ mod tests {
 
     #[test]
     fn a_train_is_cut_without_losing_a_byte() {
-        let train = Segments { count: 5, header: 52, full: 1448, last: 300 };
+        let train = Segments {
+            count: 5,
+            header: 52,
+            full: 1448,
+            last: 300,
+        };
         assert_eq!(train.bytes(), 4 * 1500 + 352);
         for at in 1..5 {
             let (front, back) = train.split(at);

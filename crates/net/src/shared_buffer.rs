@@ -14,7 +14,11 @@ pub(crate) struct SharedBuffer {
 
 impl SharedBuffer {
     pub(crate) const fn new(limit: u64) -> Self {
-        Self { limit, used: 0, releases: BinaryHeap::new() }
+        Self {
+            limit,
+            used: 0,
+            releases: BinaryHeap::new(),
+        }
     }
 
     /// Takes so many bytes; false when there is no room.

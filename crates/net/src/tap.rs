@@ -148,7 +148,10 @@ pub struct Counters {
 impl Counters {
     /// Drops and losses by reason, without zeros.
     pub fn drops_by_reason(&self) -> impl Iterator<Item = (Reason, u64)> {
-        Reason::ALL.into_iter().zip(self.drops).filter(|(_, count)| *count > 0)
+        Reason::ALL
+            .into_iter()
+            .zip(self.drops)
+            .filter(|(_, count)| *count > 0)
     }
 
     /// All drops and losses together.

@@ -60,11 +60,18 @@ struct Column {
 impl Topology {
     /// Of a checked plan; links whose ends it lacks lead nowhere.
     pub(crate) fn new(plan: &Network) -> Self {
-        let names =
-            plan.hosts.iter().map(|host| host.name.as_str()).chain(plan.switches.iter().map(|s| s.name.as_str()));
+        let names = plan
+            .hosts
+            .iter()
+            .map(|host| host.name.as_str())
+            .chain(plan.switches.iter().map(|s| s.name.as_str()));
         let nodes: BTreeMap<&str, u32> = names.zip(0..).collect();
         let count = plan.hosts.len() + plan.switches.len();
-        let edges: Vec<Edge> = plan.links.iter().flat_map(|link| directions(link, &nodes)).collect();
+        let edges: Vec<Edge> = plan
+            .links
+            .iter()
+            .flat_map(|link| directions(link, &nodes))
+            .collect();
         let (mut out, mut into) = (vec![Vec::new(); count], vec![Vec::new(); count]);
         for (edge, port) in edges.iter().zip(0..).filter(|(edge, _)| edge.there) {
             out[edge.from.0 as usize].push(Port(port));
@@ -107,11 +114,19 @@ impl Topology {
             return pick(self.range(self.leaving[at.0 as usize])?, flow);
         }
         let target = target.unwrap_or(to);
-        let (row, column) = (self.core[at.0 as usize]? as usize, self.core[target.0 as usize]? as usize);
+        let (row, column) = (
+            self.core[at.0 as usize]? as usize,
+            self.core[target.0 as usize]? as usize,
+        );
         let mut columns = self.columns.borrow_mut();
-        let column = columns.get_mut(column)?.get_or_insert_with(|| Box::new(self.column(target)));
+        let column = columns
+            .get_mut(column)?
+            .get_or_insert_with(|| Box::new(self.column(target)));
         let (start, count) = *column.ranges.get(row)?;
-        pick(column.hops.get(start as usize..(start + count) as usize)?, flow)
+        pick(
+            column.hops.get(start as usize..(start + count) as usize)?,
+            flow,
+        )
     }
 
     fn range(&self, (start, count): (u32, u32)) -> Option<&[Port]> {
@@ -120,7 +135,12 @@ impl Topology {
 
     /// The links of each leaf to its neighbour and back.
     fn fill_leaves(&mut self) {
-        for (leaf, into) in self.into.iter().enumerate().filter(|(leaf, _)| self.leaf_of[*leaf].is_some()) {
+        for (leaf, into) in self
+            .into
+            .iter()
+            .enumerate()
+            .filter(|(leaf, _)| self.leaf_of[*leaf].is_some())
+        {
             self.leaving[leaf] = cheapest(&self.edges, &self.out[leaf], &mut self.hops);
             self.entering[leaf] = cheapest(&self.edges, into, &mut self.hops);
         }
@@ -133,8 +153,15 @@ impl Topology {
     /// Shortest paths to a core node from all others (Dijkstra 1959, backwards).
     fn column(&self, target: Node) -> Column {
         let distance = self.distances(target);
-        let mut column = Column { ranges: Vec::new(), hops: Vec::new() };
-        for from in (0..).map(Node).zip(&self.core).filter_map(|(node, core)| core.map(|_| node)) {
+        let mut column = Column {
+            ranges: Vec::new(),
+            hops: Vec::new(),
+        };
+        for from in (0..)
+            .map(Node)
+            .zip(&self.core)
+            .filter_map(|(node, core)| core.map(|_| node))
+        {
             let start = column.hops.len();
             let here = distance[from.0 as usize];
             let toward = |port: &&Port| {
@@ -143,9 +170,13 @@ impl Topology {
                 beyond != u64::MAX && beyond + edge.cost == here
             };
             if from != target {
-                column.hops.extend(self.out[from.0 as usize].iter().filter(toward));
+                column
+                    .hops
+                    .extend(self.out[from.0 as usize].iter().filter(toward));
             }
-            column.ranges.push((start as u32, (column.hops.len() - start) as u32));
+            column
+                .ranges
+                .push((start as u32, (column.hops.len() - start) as u32));
         }
         column
     }
@@ -162,7 +193,10 @@ impl Topology {
             if node != target && (node.0 as usize) < self.hosts {
                 continue;
             }
-            for edge in self.into[node.0 as usize].iter().map(|port| self.edge(*port)) {
+            for edge in self.into[node.0 as usize]
+                .iter()
+                .map(|port| self.edge(*port))
+            {
                 if self.core[edge.from.0 as usize].is_some() {
                     open.push(Reverse((cost.saturating_add(edge.cost), edge.from)));
                 }
@@ -182,31 +216,57 @@ fn cheapest(edges: &[Edge], ports: &[Port], hops: &mut Vec<Port>) -> (u32, u32) 
 }
 
 fn directions(link: &Link, nodes: &BTreeMap<&str, u32>) -> [Edge; 2] {
-    let ends = nodes.get(link.ends.0.as_str()).zip(nodes.get(link.ends.1.as_str()));
+    let ends = nodes
+        .get(link.ends.0.as_str())
+        .zip(nodes.get(link.ends.1.as_str()));
     let (first, second) = ends.map_or((Node(0), Node(0)), |(a, b)| (Node(*a), Node(*b)));
     let there = ends.is_some() && first != second;
     let cost = cost(link);
     [
-        Edge { from: first, to: second, cost, there },
-        Edge { from: second, to: first, cost, there: there && !link.one_way },
+        Edge {
+            from: first,
+            to: second,
+            cost,
+            there,
+        },
+        Edge {
+            from: second,
+            to: first,
+            cost,
+            there: there && !link.one_way,
+        },
     ]
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to int casts saturate"
+)]
 fn cost(link: &Link) -> u64 {
     let bit_s = match &link.rate {
         Rate::Unlimited => f64::INFINITY,
         Rate::Constant(bit_s) => *bit_s,
-        Rate::Schedule(schedule) => schedule.steps.iter().map(|(_, bit_s)| *bit_s).fold(0.0, f64::max),
+        Rate::Schedule(schedule) => schedule
+            .steps
+            .iter()
+            .map(|(_, bit_s)| *bit_s)
+            .fold(0.0, f64::max),
         Rate::Trace(trace) => mean_of_trace(&trace.opportunities_ms),
     };
     let typical = TYPICAL_BYTES * 8e9 / bit_s;
-    link.delay.0.saturating_add(typical as u64).clamp(1, u64::MAX / 4096)
+    link.delay
+        .0
+        .saturating_add(typical as u64)
+        .clamp(1, u64::MAX / 4096)
 }
 
 fn mean_of_trace(opportunities_ms: &[u32]) -> f64 {
     let period_ms = f64::from(opportunities_ms.last().copied().unwrap_or(1).max(1));
-    #[expect(clippy::cast_precision_loss, reason = "a trace has fewer than 2^52 lines")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a trace has fewer than 2^52 lines"
+    )]
     let bytes = opportunities_ms.len() as f64 * 1504.0;
     bytes * 8000.0 / period_ms
 }
@@ -222,7 +282,16 @@ fn leaves(edges: &[Edge], count: usize) -> Vec<Option<Node>> {
             }
         }
     }
-    neighbours.iter().map(|known| if let [only] = known.as_slice() { Some(*only) } else { None }).collect()
+    neighbours
+        .iter()
+        .map(|known| {
+            if let [only] = known.as_slice() {
+                Some(*only)
+            } else {
+                None
+            }
+        })
+        .collect()
 }
 
 fn pick(equal: &[Port], flow: u32) -> Option<Port> {
@@ -249,8 +318,22 @@ mod tests {
     fn network(hosts: &[&str], switches: &[&str], links: &[(&str, &str, u64)]) -> Network {
         let name = |text: &&str| String::from(*text);
         Network {
-            hosts: hosts.iter().map(name).map(|name| Host { name, ..Host::default() }).collect(),
-            switches: switches.iter().map(name).map(|name| Switch { name, ..Switch::default() }).collect(),
+            hosts: hosts
+                .iter()
+                .map(name)
+                .map(|name| Host {
+                    name,
+                    ..Host::default()
+                })
+                .collect(),
+            switches: switches
+                .iter()
+                .map(name)
+                .map(|name| Switch {
+                    name,
+                    ..Switch::default()
+                })
+                .collect(),
             links: links
                 .iter()
                 .map(|(a, b, ms)| Link {
@@ -292,7 +375,13 @@ mod tests {
 
     #[test]
     fn the_shorter_way_round_a_ring() {
-        let links = [("a", "x", 1), ("x", "y", 5), ("y", "z", 5), ("z", "x", 20), ("z", "b", 1)];
+        let links = [
+            ("a", "x", 1),
+            ("x", "y", 5),
+            ("y", "z", 5),
+            ("z", "x", 20),
+            ("z", "b", 1),
+        ];
         let topology = Topology::new(&network(&["a", "b"], &["x", "y", "z"], &links));
         assert_eq!(route(&topology, 0, 1, 7), [0, 2, 4, 8]);
         assert_eq!(route(&topology, 1, 0, 7), [9, 5, 3, 1]);
@@ -300,18 +389,38 @@ mod tests {
 
     #[test]
     fn flows_spread_over_equal_links_and_keep_to_one() {
-        let links = [("a", "x", 1), ("x", "y", 5), ("x", "y", 5), ("x", "y", 6), ("y", "b", 1)];
+        let links = [
+            ("a", "x", 1),
+            ("x", "y", 5),
+            ("x", "y", 5),
+            ("x", "y", 6),
+            ("y", "b", 1),
+        ];
         let topology = Topology::new(&network(&["a", "b"], &["x", "y"], &links));
-        let ways: Vec<u32> = (0..100).map(|flow| route(&topology, 0, 1, flow)[1]).collect();
-        assert!(ways.iter().all(|port| [2, 4].contains(port)), "the slower link is not used: {ways:?}");
+        let ways: Vec<u32> = (0..100)
+            .map(|flow| route(&topology, 0, 1, flow)[1])
+            .collect();
+        assert!(
+            ways.iter().all(|port| [2, 4].contains(port)),
+            "the slower link is not used: {ways:?}"
+        );
         let first = ways.iter().filter(|port| **port == 2).count();
-        assert!((30..70).contains(&first), "{first} of 100 flows on the first of two links");
+        assert!(
+            (30..70).contains(&first),
+            "{first} of 100 flows on the first of two links"
+        );
     }
 
     #[test]
     fn hosts_forward_nothing() {
         // The path over host c is shorter; the one over both switches is taken.
-        let links = [("a", "x", 1), ("x", "c", 1), ("c", "y", 1), ("x", "y", 50), ("y", "b", 1)];
+        let links = [
+            ("a", "x", 1),
+            ("x", "c", 1),
+            ("c", "y", 1),
+            ("x", "y", 50),
+            ("y", "b", 1),
+        ];
         let topology = Topology::new(&network(&["a", "b", "c"], &["x", "y"], &links));
         assert_eq!(route(&topology, 0, 1, 0), [0, 6, 8]);
         assert_eq!(route(&topology, 0, 2, 0), [0, 2]);
@@ -323,7 +432,12 @@ mod tests {
         let mut plan = network(
             &["a", "b"],
             &["up", "down"],
-            &[("a", "up", 1), ("up", "b", 1), ("b", "down", 1), ("down", "a", 1)],
+            &[
+                ("a", "up", 1),
+                ("up", "b", 1),
+                ("b", "down", 1),
+                ("down", "a", 1),
+            ],
         );
         for link in &mut plan.links {
             link.one_way = true;
@@ -335,9 +449,14 @@ mod tests {
 
     #[test]
     fn routes_are_found_when_they_are_needed() {
-        let names: Vec<String> = (0..3000).map(|number| alloc::format!("s{number}")).collect();
+        let names: Vec<String> = (0..3000)
+            .map(|number| alloc::format!("s{number}"))
+            .collect();
         let switches: Vec<&str> = names.iter().map(String::as_str).collect();
-        let mut links: Vec<(&str, &str, u64)> = switches.windows(2).map(|pair| (pair[0], pair[1], 1)).collect();
+        let mut links: Vec<(&str, &str, u64)> = switches
+            .windows(2)
+            .map(|pair| (pair[0], pair[1], 1))
+            .collect();
         links.extend([("a", "s0", 1), ("b", "s2999", 1)]);
         let topology = Topology::new(&network(&["a", "b"], &switches, &links));
         let known = || topology.columns.borrow().iter().flatten().count();
@@ -348,10 +467,17 @@ mod tests {
 
     #[test]
     fn unconnected_hosts_have_no_path() {
-        let topology = Topology::new(&network(&["a", "b", "c", "d"], &[], &[("a", "b", 1), ("c", "d", 1)]));
+        let topology = Topology::new(&network(
+            &["a", "b", "c", "d"],
+            &[],
+            &[("a", "b", 1), ("c", "d", 1)],
+        ));
         assert_eq!(topology.next(Node(0), Node(1), 0), Some(Port(0)));
         let lost = topology.next(Node(0), Node(2), 0);
-        assert!(lost.is_none() || lost == Some(Port(0)), "a host with one link asks its neighbour: {lost:?}");
+        assert!(
+            lost.is_none() || lost == Some(Port(0)),
+            "a host with one link asks its neighbour: {lost:?}"
+        );
         assert_eq!(topology.next(Node(1), Node(3), 0), Some(Port(1)));
     }
 }

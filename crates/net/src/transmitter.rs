@@ -80,13 +80,27 @@ impl Constant {
         let rate = (libm::round(libm::ldexp(bit_s, 30)) as u128).max(1);
         let per_byte = (u128::from(BYTE_AT_ONE_BIT_S) << (64 + 30)) / rate;
         let most = u64::try_from(u128::MAX / per_byte.max(1)).unwrap_or(u64::MAX);
-        Self { bit_s, per_byte, most, end: 0, last_end: 0 }
+        Self {
+            bit_s,
+            per_byte,
+            most,
+            end: 0,
+            last_end: 0,
+        }
     }
 
     #[inline]
     fn finish(&mut self, start: Instant, bytes: u64) -> Instant {
-        let begin = if start.0 > self.last_end { u128::from(start.0) << 64 } else { self.end };
-        let time = if bytes <= self.most { u128::from(bytes) * self.per_byte } else { u128::MAX };
+        let begin = if start.0 > self.last_end {
+            u128::from(start.0) << 64
+        } else {
+            self.end
+        };
+        let time = if bytes <= self.most {
+            u128::from(bytes) * self.per_byte
+        } else {
+            u128::MAX
+        };
         self.end = begin.saturating_add(time);
         let begun = self.end as u64 != 0;
         self.last_end = ((self.end >> 64) as u64).saturating_add(u64::from(begun));
@@ -115,7 +129,11 @@ mod tests {
 
     #[test]
     fn a_million_packets_take_the_time_of_their_bytes() {
-        for (bit_s, end) in [(1e9, 12_000_000_000), (1e10, 1_200_000_000), (7e6, 1_714_285_714_286)] {
+        for (bit_s, end) in [
+            (1e9, 12_000_000_000),
+            (1e10, 1_200_000_000),
+            (7e6, 1_714_285_714_286),
+        ] {
             let mut link = constant(bit_s);
             let last = (0..1_000_000).fold(Instant(0), |at, _| link.finish(at, 1500));
             assert_eq!(last, Instant(end), "{bit_s} bit/s");
@@ -128,7 +146,11 @@ mod tests {
         assert_eq!(link.finish(Instant(0), 53), Instant(1));
         assert_eq!(link.finish(Instant(1), 53), Instant(1), "0.848 ns for both");
         assert_eq!(link.finish(Instant(1), 53), Instant(2));
-        assert_eq!(link.finish(Instant(5), 53), Instant(6), "the fraction is forgotten after a pause");
+        assert_eq!(
+            link.finish(Instant(5), 53),
+            Instant(6),
+            "the fraction is forgotten after a pause"
+        );
     }
 
     #[test]

@@ -17,25 +17,55 @@ fn discipline() -> impl Strategy<Value = Discipline> {
     prop_oneof![
         Just(Discipline::DropTail),
         Just(Discipline::DropHead),
-        Just(Discipline::Red { min_bytes: 3000, max_bytes: 9000, most: 0.1, weight: 0.1 }),
-        Just(Discipline::CoDel { target: Duration(MS), interval: Duration(10 * MS) }),
-        Just(Discipline::Pie { target: Duration(2 * MS), update: Duration(2 * MS) }),
-        Just(Discipline::FqCoDel { target: Duration(MS), interval: Duration(10 * MS), flows: 8, quantum: 1514 }),
+        Just(Discipline::Red {
+            min_bytes: 3000,
+            max_bytes: 9000,
+            most: 0.1,
+            weight: 0.1
+        }),
+        Just(Discipline::CoDel {
+            target: Duration(MS),
+            interval: Duration(10 * MS)
+        }),
+        Just(Discipline::Pie {
+            target: Duration(2 * MS),
+            update: Duration(2 * MS)
+        }),
+        Just(Discipline::FqCoDel {
+            target: Duration(MS),
+            interval: Duration(10 * MS),
+            flows: 8,
+            quantum: 1514
+        }),
     ]
 }
 
 fn queue() -> BoxedStrategy<Option<Queue>> {
-    let limits = (proptest::option::of(1500_u64..40_000), proptest::option::of(1_u64..30));
-    let queue = (limits, discipline(), any::<bool>()).prop_map(|((limit_bytes, limit_packets), discipline, ecn)| {
-        Queue { limit_bytes, limit_packets, discipline, ecn }
-    });
+    let limits = (
+        proptest::option::of(1500_u64..40_000),
+        proptest::option::of(1_u64..30),
+    );
+    let queue = (limits, discipline(), any::<bool>()).prop_map(
+        |((limit_bytes, limit_packets), discipline, ecn)| Queue {
+            limit_bytes,
+            limit_packets,
+            discipline,
+            ecn,
+        },
+    );
     proptest::option::of(queue).boxed()
 }
 
 /// Another value every 2 ms.
 fn changing<T>(values: Vec<T>) -> Schedule<T> {
     let period = Some(Duration(values.len() as u64 * 2 * MS));
-    Schedule { steps: (0..).map(|step| Duration(step * 2 * MS)).zip(values).collect(), period }
+    Schedule {
+        steps: (0..)
+            .map(|step| Duration(step * 2 * MS))
+            .zip(values)
+            .collect(),
+        period,
+    }
 }
 
 fn loss() -> impl Strategy<Value = Loss> {
@@ -43,10 +73,19 @@ fn loss() -> impl Strategy<Value = Loss> {
         Just(Loss::None),
         Just(Loss::Independent(0.1)),
         Just(Loss::BitErrors(1e-5)),
-        Just(Loss::GilbertElliott { to_bad: 0.05, to_good: 0.3, loss_good: 0.0, loss_bad: 0.8 }),
+        Just(Loss::GilbertElliott {
+            to_bad: 0.05,
+            to_good: 0.3,
+            loss_good: 0.0,
+            loss_bad: 0.8
+        }),
         Just(Loss::Every(7)),
         Just(Loss::List(vec![1, 3, 4, 30])),
-        Just(Loss::Schedule(changing(vec![Loss::None, Loss::Independent(0.5), Loss::Every(2)]))),
+        Just(Loss::Schedule(changing(vec![
+            Loss::None,
+            Loss::Independent(0.5),
+            Loss::Every(2)
+        ]))),
     ]
 }
 
@@ -54,41 +93,89 @@ fn any_link(ends: &'static str) -> BoxedStrategy<Link> {
     let jitter = proptest::option::of(any::<bool>());
     let duplicate = prop_oneof![Just(0.0), Just(0.1)];
     let rate = prop_oneof![Just(0.0), Just(1.0), Just(12.0), Just(1200.0)];
-    let delays = proptest::option::of(Just(changing(vec![Duration(5 * MS), Duration::ZERO, Duration(1)])));
-    (rate, 0.0_f64..5.0, delays, queue(), loss(), jitter, duplicate)
-        .prop_map(move |(rate, delay, delays, queue, loss, jitter, duplicate)| {
-            let distribution = Distribution::Uniform(0.0, 0.003);
-            let jitter = jitter.map(|reorder| Jitter { distribution: distribution.clone(), reorder });
-            Link { delays, queue, loss, jitter, duplicate, ..link(ends, rate, delay) }
-        })
+    let delays = proptest::option::of(Just(changing(vec![
+        Duration(5 * MS),
+        Duration::ZERO,
+        Duration(1),
+    ])));
+    (
+        rate,
+        0.0_f64..5.0,
+        delays,
+        queue(),
+        loss(),
+        jitter,
+        duplicate,
+    )
+        .prop_map(
+            move |(rate, delay, delays, queue, loss, jitter, duplicate)| {
+                let distribution = Distribution::Uniform(0.0, 0.003);
+                let jitter = jitter.map(|reorder| Jitter {
+                    distribution: distribution.clone(),
+                    reorder,
+                });
+                Link {
+                    delays,
+                    queue,
+                    loss,
+                    jitter,
+                    duplicate,
+                    ..link(ends, rate, delay)
+                }
+            },
+        )
         .boxed()
 }
 
 fn any_switch(name: &'static str) -> impl Strategy<Value = Switch> {
     let buffer = proptest::option::of(1000_u64..20_000);
-    (buffer, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(move |(buffer_bytes, per_port, cells, epd)| Switch {
-        buffer_bytes,
-        buffer_per_port: per_port,
-        cell_bytes: cells.then_some(53),
-        early_packet_discard: epd,
-        ..switch(name)
-    })
+    (buffer, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        move |(buffer_bytes, per_port, cells, epd)| Switch {
+            buffer_bytes,
+            buffer_per_port: per_port,
+            cell_bytes: cells.then_some(53),
+            early_packet_discard: epd,
+            ..switch(name)
+        },
+    )
 }
 
 fn any_network() -> BoxedStrategy<Plan> {
-    let links = (any_link("a-x"), any_link("b-x"), any_link("x-y"), any_link("x-y"), any_link("y-c"));
+    let links = (
+        any_link("a-x"),
+        any_link("b-x"),
+        any_link("x-y"),
+        any_link("x-y"),
+        any_link("y-c"),
+    );
     let interface = prop_oneof![
         Just(Interface::default()),
-        Just(Interface { buffer_frames: Some(2), copy_ns_per_byte: 300.0, ..Interface::default() }),
-        Just(Interface { single_buffered: true, copy_per_packet: Duration(100_000), ..Interface::default() }),
-        Just(Interface { pace_bit_s: Some(5e6), ..Interface::default() }),
+        Just(Interface {
+            buffer_frames: Some(2),
+            copy_ns_per_byte: 300.0,
+            ..Interface::default()
+        }),
+        Just(Interface {
+            single_buffered: true,
+            copy_per_packet: Duration(100_000),
+            ..Interface::default()
+        }),
+        Just(Interface {
+            pace_bit_s: Some(5e6),
+            ..Interface::default()
+        }),
     ];
     (links, any_switch("x"), any_switch("y"), interface)
         .prop_map(|((a, b, c, d, e), x, y, interface)| {
             let mut hosts = vec![host("a"), host("b"), host("c")];
             hosts[0].interface = interface.clone();
             hosts[2].interface = interface;
-            Plan { hosts, switches: vec![x, y], links: vec![a, b, c, d, e], ..Plan::default() }
+            Plan {
+                hosts,
+                switches: vec![x, y],
+                links: vec![a, b, c, d, e],
+                ..Plan::default()
+            }
         })
         .boxed()
 }
@@ -99,20 +186,41 @@ fn traffic() -> impl Strategy<Value = Vec<(u64, u32, u32, u32)>> {
 }
 
 /// Sends everything; `looks` says how far beyond each packet's instant the network is polled before the next.
-fn carry(network: &mut Network<Numbers, Log>, traffic: &[(u64, u32, u32, u32)], looks: &[u64]) -> Arrivals {
+fn carry(
+    network: &mut Network<Numbers, Log>,
+    traffic: &[(u64, u32, u32, u32)],
+    looks: &[u64],
+) -> Arrivals {
     let mut arrivals = Arrivals::default();
     let mut now = 0;
     for (number, (gap, from, to, count)) in traffic.iter().enumerate() {
         now += gap;
-        let upto = Instant(now.saturating_sub(looks.get(number % looks.len().max(1)).copied().unwrap_or(0)));
+        let upto = Instant(
+            now.saturating_sub(looks.get(number % looks.len().max(1)).copied().unwrap_or(0)),
+        );
         for until in [upto, Instant(now)] {
-            arrivals.0.extend(std::iter::from_fn(|| network.poll(until)).map(|d| (d.due, d.packet)));
+            arrivals
+                .0
+                .extend(std::iter::from_fn(|| network.poll(until)).map(|d| (d.due, d.packet)));
         }
-        let ecn = if number % 2 == 0 { Ecn::Capable } else { Ecn::NotCapable };
+        let ecn = if number % 2 == 0 {
+            Ecn::Capable
+        } else {
+            Ecn::NotCapable
+        };
         let packet = train(*from, *to, *count, number as u64 * 100);
-        network.handle(Instant(now), Packet { ecn, flow: *from, ..packet });
+        network.handle(
+            Instant(now),
+            Packet {
+                ecn,
+                flow: *from,
+                ..packet
+            },
+        );
     }
-    arrivals.0.extend(std::iter::from_fn(|| network.poll(Instant(u64::MAX - 1))).map(|d| (d.due, d.packet)));
+    arrivals.0.extend(
+        std::iter::from_fn(|| network.poll(Instant(u64::MAX - 1))).map(|d| (d.due, d.packet)),
+    );
     arrivals
 }
 
@@ -199,14 +307,22 @@ proptest! {
 }
 
 fn numbers(line: &str) -> u64 {
-    line.rsplit('[').next().unwrap_or_default().split(',').count() as u64
+    line.rsplit('[')
+        .next()
+        .unwrap_or_default()
+        .split(',')
+        .count() as u64
 }
 
 #[test]
 fn another_seed_loses_other_packets() {
-    let plan = pair(Link { loss: Loss::Independent(0.3), ..link("a-b", 0.0, 0.0) });
+    let plan = pair(Link {
+        loss: Loss::Independent(0.3),
+        ..link("a-b", 0.0, 0.0)
+    });
     let arrived = |seed| {
-        let mut network: Network<Numbers, Log> = Network::new(&plan, Seed::root(seed), Log::default());
+        let mut network: Network<Numbers, Log> =
+            Network::new(&plan, Seed::root(seed), Log::default());
         (0..100).for_each(|number| network.handle(Instant(number), packet(0, 1, 100, number)));
         drain(&mut network)
     };

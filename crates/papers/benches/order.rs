@@ -28,10 +28,18 @@ const PACKET: u32 = 1024;
 const TRANSFERS: usize = 100;
 
 fn main() -> Result<ExitCode, Failure> {
-    let rounds: usize = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(5);
+    let rounds: usize = std::env::args()
+        .filter_map(|word| word.parse().ok())
+        .next()
+        .unwrap_or(5);
     if !room::is_inside() {
         let status = room::enter(&[&rounds.to_string()])?.status()?;
-        return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
+        return Ok(ExitCode::from(
+            status
+                .code()
+                .and_then(|code| u8::try_from(code).ok())
+                .unwrap_or(1),
+        ));
     }
     table(rounds)?;
     Ok(ExitCode::SUCCESS)
@@ -39,9 +47,19 @@ fn main() -> Result<ExitCode, Failure> {
 
 /// Prints the times and their ratios, beside those of then.
 fn table(rounds: usize) -> Result<(), Failure> {
-    println!("{PACKETS} packets of {PACKET} B, medians in us{:>26} {:>9} {:>9}", "saw", "window", "blast");
-    let then = [Protocol::StopAndWait, Protocol::SlidingWindow, Protocol::Blast];
-    line("two SUNs and 3-Com interfaces, 1985", then.map(|protocol| protocol.elapsed(&Costs::STANDALONE, PACKETS)));
+    println!(
+        "{PACKETS} packets of {PACKET} B, medians in us{:>26} {:>9} {:>9}",
+        "saw", "window", "blast"
+    );
+    let then = [
+        Protocol::StopAndWait,
+        Protocol::SlidingWindow,
+        Protocol::Blast,
+    ];
+    line(
+        "two SUNs and 3-Com interfaces, 1985",
+        then.map(|protocol| protocol.elapsed(&Costs::STANDALONE, PACKETS)),
+    );
     let (mut bare, mut busy, mut asleep) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         let elapsed = standalone::elapsed(&Setup::new("near", "far", PACKETS, TRANSFERS as u32))?;
@@ -61,14 +79,28 @@ fn medians(rounds: &[[f64; 3]]) -> [f64; 3] {
 
 fn line(what: &str, times: [f64; 3]) {
     let [saw, window, blast] = times.map(|time| time * 1e6);
-    println!("{what:<48} {saw:>9.1} {window:>9.1} {blast:>9.1}   {:.2} : {:.2} : 1", saw / blast, window / blast);
+    println!(
+        "{what:<48} {saw:>9.1} {window:>9.1} {blast:>9.1}   {:.2} : {:.2} : 1",
+        saw / blast,
+        window / blast
+    );
 }
 
 fn channels(waiting: Waiting) -> Result<[f64; 3], Failure> {
-    let of = |machine: blast::Options| Options { waiting, ..Options::of(blast::Options { buffer: 0, ..machine }) };
+    let of = |machine: blast::Options| Options {
+        waiting,
+        ..Options::of(blast::Options {
+            buffer: 0,
+            ..machine
+        })
+    };
     let saw = channel(&of(blast::Options::saw(PACKET)))?;
     let window = channel(&of(blast::Options::window(PACKET, PACKETS)))?;
-    let blast = channel(&of(blast::Options::blast(Strategy::Selective, PACKET, PACKETS * PACKET)))?;
+    let blast = channel(&of(blast::Options::blast(
+        Strategy::Selective,
+        PACKET,
+        PACKETS * PACKET,
+    )))?;
     Ok([saw, window, blast])
 }
 
@@ -87,7 +119,10 @@ fn channel(options: &Options) -> Result<f64, Failure> {
         });
         let sender = scope.spawn(move || -> Result<f64, Failure> {
             pin(0)?;
-            let mut channel = Channel::connect_over(Frames::connect("near", frames::Options::default())?, options)?;
+            let mut channel = Channel::connect_over(
+                Frames::connect("near", frames::Options::default())?,
+                options,
+            )?;
             let mut times = Vec::with_capacity(TRANSFERS);
             for _ in 0..TRANSFERS {
                 let begin = Instant::now();
@@ -106,7 +141,9 @@ fn channel(options: &Options) -> Result<f64, Failure> {
 /// Brings this thread to one of the processors it may run on.
 fn pin(side: usize) -> Result<(), Failure> {
     let allowed = sched_getaffinity(Pid::from_raw(0))?;
-    let cores: Vec<usize> = (0..CpuSet::count()).filter(|&core| allowed.is_set(core).unwrap_or(false)).collect();
+    let cores: Vec<usize> = (0..CpuSet::count())
+        .filter(|&core| allowed.is_set(core).unwrap_or(false))
+        .collect();
     let mut set = CpuSet::new();
     set.set(cores[side % cores.len()])?;
     Ok(sched_setaffinity(Pid::from_raw(0), &set)?)

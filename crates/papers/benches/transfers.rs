@@ -21,14 +21,34 @@ const PACKETS: u32 = 64;
 fn main() {
     println!(
         "{:<10} {:>7} {:>5} {:>11} {:>8} {:>9} {:>7} {:>9} {:>7} {:>6}",
-        "strategy", "loss", "Tr/To", "transfers", "walked", "mean ms", "/model", "sd ms", "/model", "CPU s"
+        "strategy",
+        "loss",
+        "Tr/To",
+        "transfers",
+        "walked",
+        "mean ms",
+        "/model",
+        "sd ms",
+        "/model",
+        "CPU s"
     );
     for loss in [1e-5, 1e-4, 1e-3, 1e-2] {
         for intervals in [1.0, 10.0] {
             let interval = intervals * Protocol::Blast.elapsed(&costs(V_KERNEL), PACKETS);
-            let exact = Lossy { costs: costs(V_KERNEL), double_buffered: false, packets: PACKETS, interval, loss };
+            let exact = Lossy {
+                costs: costs(V_KERNEL),
+                double_buffered: false,
+                packets: PACKETS,
+                interval,
+                loss,
+            };
             for (strategy, modelled) in STRATEGIES {
-                row(modelled.name(), &whole(strategy, PACKETS), &exact, &exact.moments(modelled));
+                row(
+                    modelled.name(),
+                    &whole(strategy, PACKETS),
+                    &exact,
+                    &exact.moments(modelled),
+                );
             }
             row("saw", &Options::saw(DATA), &exact, &exact.stop_and_wait());
         }
@@ -38,8 +58,12 @@ fn main() {
 fn row(name: &str, options: &Options, lossy: &Lossy, exact: &Option<Moments>) {
     let (network, interval) = (suns(V_KERNEL, 1), Duration::from_seconds(lossy.interval));
     let before = cpu_seconds();
-    let experiment = experiment(&network, options, PACKETS).waiting(interval).expect("it ends without a loss");
-    let found = experiment.under_loss(lossy.loss, Seed::root(1985), Enough::default()).expect("it ends");
+    let experiment = experiment(&network, options, PACKETS)
+        .waiting(interval)
+        .expect("it ends without a loss");
+    let found = experiment
+        .under_loss(lossy.loss, Seed::root(1985), Enough::default())
+        .expect("it ends");
     let cpu = cpu_seconds() - before;
     let exact = exact.expect("the model has it");
     let [mean, sd] = [found.mean_s / exact.mean, found.sd_s / exact.sd];
@@ -52,7 +76,10 @@ fn row(name: &str, options: &Options, lossy: &Lossy, exact: &Option<Moments>) {
         1e3 * found.mean_s,
         1e3 * found.sd_s,
     );
-    assert!((mean - 1.0).abs() < 0.01 && (sd - 1.0).abs() < 0.05, "{name}: not what the model says");
+    assert!(
+        (mean - 1.0).abs() < 0.01 && (sd - 1.0).abs() < 0.05,
+        "{name}: not what the model says"
+    );
     assert!(found.transfers >= 10_000);
 }
 

@@ -35,7 +35,12 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
         }
         _ => {
             let status = room::enter(&words)?.status()?;
-            return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
+            return Ok(ExitCode::from(
+                status
+                    .code()
+                    .and_then(|code| u8::try_from(code).ok())
+                    .unwrap_or(1),
+            ));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -43,7 +48,10 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
 
 fn tables(sender: &str, receiver: &str, runs: u32) -> Result<(), Box<dyn Error>> {
     println!("{sender} to {receiver}, packets of 1024 B, {runs} transfers of each program in turn");
-    println!("{:>3}  {:<15} {:>32}  {:>9} {:>9}", "N", "", "us: mean +- sd (min, median)", "to blast", "in 1985");
+    println!(
+        "{:>3}  {:<15} {:>32}  {:>9} {:>9}",
+        "N", "", "us: mean +- sd (min, median)", "to blast", "in 1985"
+    );
     for packets in SIZES {
         let today = elapsed(&Setup::new(sender, receiver, packets, runs))?;
         for (program, sample) in Program::ALL.into_iter().zip(today.all()) {
@@ -77,12 +85,33 @@ fn row(packets: u32, program: Program, sample: &Sample, today: &Elapsed) -> Stri
 /// Table 2: what of it can be told apart here.
 fn breakdown(today: &Costs) {
     let then = Then::STANDALONE;
-    println!("one packet and its acknowledgement, medians in us{:>22}", "1985");
-    let line = |what: &str, today: f64, then: f64| println!("  {what:<48} {:>7.2} {:>12.0}", today * 1e6, then * 1e6);
-    line("send data (copy into the interface, transmit)", today.send_data.median, then.copy_data + then.send_data);
-    line("take data (copy out of the interface)", today.take_data.median, then.copy_data);
-    line("send acknowledgement", today.send_acknowledgement.median, then.copy_ack + then.send_ack);
-    line("take acknowledgement", today.take_acknowledgement.median, then.copy_ack);
+    println!(
+        "one packet and its acknowledgement, medians in us{:>22}",
+        "1985"
+    );
+    let line = |what: &str, today: f64, then: f64| {
+        println!("  {what:<48} {:>7.2} {:>12.0}", today * 1e6, then * 1e6)
+    };
+    line(
+        "send data (copy into the interface, transmit)",
+        today.send_data.median,
+        then.copy_data + then.send_data,
+    );
+    line(
+        "take data (copy out of the interface)",
+        today.take_data.median,
+        then.copy_data,
+    );
+    line(
+        "send acknowledgement",
+        today.send_acknowledgement.median,
+        then.copy_ack + then.send_ack,
+    );
+    line(
+        "take acknowledgement",
+        today.take_acknowledgement.median,
+        then.copy_ack,
+    );
     line("sum", today.sum(), Protocol::StopAndWait.elapsed(&then, 1));
     line("observed elapsed time", today.observed.median, 4080e-6);
 }

@@ -39,6 +39,14 @@ pub const PAPER: Paper = Paper {
     profile: profile::TEXT,
     reproduce: reproduce::reproduce,
     measure: Some(measure::measure),
-    measured: &["Section 2.1", "Table 1", "Table 2", "Table 3", "Figure 4", "Figure 5", "Figure 6"],
+    measured: &[
+        "Section 2.1",
+        "Table 1",
+        "Table 2",
+        "Table 3",
+        "Figure 4",
+        "Figure 5",
+        "Figure 6",
+    ],
     compare: None,
 };

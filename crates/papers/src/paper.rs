@@ -91,10 +91,16 @@ impl Settings<'_> {
     /// # Errors
     /// When neither they nor `others`, which are made elsewhere, have a name that is wanted; what a part fails with.
     pub(crate) fn sheets(&self, others: &[&str], parts: &[Part<'_>]) -> Result<Vec<Sheet>> {
-        let names: Vec<&str> = others.iter().chain(parts.iter().flat_map(|(names, _)| *names)).copied().collect();
+        let names: Vec<&str> = others
+            .iter()
+            .chain(parts.iter().flat_map(|(names, _)| *names))
+            .copied()
+            .collect();
         if let (Some(only), false) = (self.only, names.iter().any(|name| self.wants(name))) {
-            return Err(Error::input(format!("no table or figure has a name that begins with {only}"))
-                .hint(format!("there are: {}", names.join("; "))));
+            return Err(Error::input(format!(
+                "no table or figure has a name that begins with {only}"
+            ))
+            .hint(format!("there are: {}", names.join("; "))));
         }
         let is_wanted = |(names, _): &&Part<'_>| names.iter().any(|name| self.wants(name));
         let wanted: Vec<_> = parts.iter().filter(is_wanted).collect();

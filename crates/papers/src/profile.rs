@@ -11,9 +11,24 @@ use stackline_spec::{Available, Context, Overrides, check};
 fn plan(text: &str, declarations_only: bool) -> Option<Plan> {
     let none = |_: &str| Err("a profile names no files".to_owned());
     let stacks = stackline_sim::catalogue();
-    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
-    let context = Context { worlds: &worlds, read_file: &none, cores: &[] };
-    check(text, &context, &Overrides { declarations_only, ..Overrides::default() }).plan
+    let worlds = [Available {
+        can: CAPABILITIES,
+        stacks: &stacks,
+    }];
+    let context = Context {
+        worlds: &worlds,
+        read_file: &none,
+        cores: &[],
+    };
+    check(
+        text,
+        &context,
+        &Overrides {
+            declarations_only,
+            ..Overrides::default()
+        },
+    )
+    .plan
 }
 
 /// All networks of a text.
@@ -30,7 +45,9 @@ pub(crate) fn networks(text: &str) -> Result<Vec<Network>> {
 /// # Errors
 /// Never for the names in it.
 pub(crate) fn network(text: &str, name: &str) -> Result<Network> {
-    let found = networks(text)?.into_iter().find(|network| network.name == name);
+    let found = networks(text)?
+        .into_iter()
+        .find(|network| network.name == name);
     found.ok_or_else(|| Error::measurement(format!("there is no network {name} in the profile")))
 }
 
@@ -39,11 +56,12 @@ pub(crate) fn network(text: &str, name: &str) -> Result<Network> {
 /// # Errors
 /// Never for the options that there are.
 pub(crate) fn stack(over: &str) -> Result<Stack> {
-    let pair =
-        "network pair { host a, b; link a - b 1 Gbit/s 1 ms; } 1 from a to b rr 1*1 across pair in simulated over";
-    let first = plan(&format!("{pair} {over};"), false).and_then(|plan| plan.measurements.into_iter().next());
+    let pair = "network pair { host a, b; link a - b 1 Gbit/s 1 ms; } 1 from a to b rr 1*1 across pair in simulated over";
+    let first = plan(&format!("{pair} {over};"), false)
+        .and_then(|plan| plan.measurements.into_iter().next());
     let part = first.and_then(|measurement| measurement.parts.into_iter().next());
-    part.map(|part| part.stack).ok_or_else(|| Error::measurement(format!("{over} is not right")))
+    part.map(|part| part.stack)
+        .ok_or_else(|| Error::measurement(format!("{over} is not right")))
 }
 
 /// The first run of the first specification of a text, simulated across its network as that is changed.
@@ -51,15 +69,32 @@ pub(crate) fn stack(over: &str) -> Result<Stack> {
 /// # Errors
 /// Never for the texts that papers have, unless the run cannot be carried out.
 pub(crate) fn carry_out(text: &str, change: impl Fn(&mut Network)) -> Result<Outcome> {
-    let wrong = || Error::measurement(format!("it is not right: {}", text.lines().last().unwrap_or_default()));
+    let wrong = || {
+        Error::measurement(format!(
+            "it is not right: {}",
+            text.lines().last().unwrap_or_default()
+        ))
+    };
     let plan = plan(text, false).ok_or_else(wrong)?;
     let measurement = plan.measurements.first().ok_or_else(wrong)?;
     let across = |network: &&Network| Some(&network.name) == measurement.across.as_ref();
     let mut network = plan.networks.iter().find(across).ok_or_else(wrong)?.clone();
     change(&mut network);
-    let seed = Seed::root(plan.seed).child("measurement").index(0).child("run").index(0);
+    let seed = Seed::root(plan.seed)
+        .child("measurement")
+        .index(0)
+        .child("run")
+        .index(0);
     let limits = Limits::default();
-    let scene =
-        Scene { network: &network, measurement, index: 0, run: 0, warmup: false, seed, limits, interrupted: None };
+    let scene = Scene {
+        network: &network,
+        measurement,
+        index: 0,
+        run: 0,
+        warmup: false,
+        seed,
+        limits,
+        interrupted: None,
+    };
     stackline_sim::carry_out(&scene, ()).map(|(outcome, ())| outcome)
 }

@@ -21,7 +21,11 @@ fn transfers_without_an_error_take_what_the_formulas_say() {
             let blast = whole(Strategy::Selective, packets);
             for (network, options, protocol) in [
                 (&single, Options::saw(DATA), Protocol::StopAndWait),
-                (&single, Options::window(DATA, u32::MAX), Protocol::SlidingWindow),
+                (
+                    &single,
+                    Options::window(DATA, u32::MAX),
+                    Protocol::SlidingWindow,
+                ),
                 (&single, blast, Protocol::Blast),
                 (&double, blast, Protocol::DoubleBuffered),
             ] {
@@ -29,9 +33,17 @@ fn transfers_without_an_error_take_what_the_formulas_say() {
                 let expected = Duration::from_seconds(protocol.elapsed(&costs, packets));
                 // Each copy is rounded to a nanosecond.
                 let apart = found.elapsed.0.abs_diff(expected.0);
-                assert!(apart <= 4 * u64::from(packets), "{} {packets}: {found:?} for {expected}", protocol.name());
+                assert!(
+                    apart <= 4 * u64::from(packets),
+                    "{} {packets}: {found:?} for {expected}",
+                    protocol.name()
+                );
                 assert_eq!(found.data, u64::from(packets));
-                assert_eq!(found.answers == 1, packets == 1 || options == blast, "{protocol:?} {packets}");
+                assert_eq!(
+                    found.answers == 1,
+                    packets == 1 || options == blast,
+                    "{protocol:?} {packets}"
+                );
             }
         }
     }
@@ -45,7 +57,13 @@ fn delay_is_counted_once_each_way() {
     network.links[0].delay = Duration(10_000);
     let far = experiment(&network, &blast, 64).error_free().unwrap();
     assert_eq!(far.elapsed.0 - near.elapsed.0, 20_000);
-    let saw = |network: &Network| experiment(network, &Options::saw(DATA), 64).error_free().unwrap().elapsed.0;
+    let saw = |network: &Network| {
+        experiment(network, &Options::saw(DATA), 64)
+            .error_free()
+            .unwrap()
+            .elapsed
+            .0
+    };
     let saw_far = saw(&network);
     network.links[0].delay = Duration::ZERO;
     assert_eq!(saw_far - saw(&network), 64 * 20_000);
@@ -54,9 +72,19 @@ fn delay_is_counted_once_each_way() {
 #[test]
 fn only_the_network_takes_time_where_nothing_is_copied() {
     let mut network = suns(STANDALONE, 1);
-    network.hosts.iter_mut().for_each(|host| host.interface = Interface::default());
+    network
+        .hosts
+        .iter_mut()
+        .for_each(|host| host.interface = Interface::default());
     network.links[0].delay = Duration(10_000);
-    let us = |options| experiment(&network, &options, 64).error_free().unwrap().elapsed.0 as f64 / 1e3;
+    let us = |options| {
+        experiment(&network, &options, 64)
+            .error_free()
+            .unwrap()
+            .elapsed
+            .0 as f64
+            / 1e3
+    };
     // Section 2.1, with 819.2 and 51.2 us for 820 and 51.
     assert!((us(Options::saw(DATA)) - 64.0 * (819.2 + 51.2 + 20.0)).abs() < 0.1);
     assert!((us(whole(Strategy::Full, 64)) - (64.0 * 819.2 + 51.2 + 20.0)).abs() < 0.1);
@@ -64,15 +92,28 @@ fn only_the_network_takes_time_where_nothing_is_copied() {
 
 /// Few enough for a build without optimisation. What the paper's claims want, 1 and 5 percent of at least 10,000 transfers,
 /// the benchmark `transfers` holds.
-const ENOUGH: Enough = Enough { least: 2500, precision: 0.1, most: 1_000_000_000 };
+const ENOUGH: Enough = Enough {
+    least: 2500,
+    precision: 0.1,
+    most: 1_000_000_000,
+};
 
 /// Four standard errors, and what the machine does better than the model: a receiver that has everything answers also a
 /// blast that is sent again because the answer was lost, and arrives in part.
 fn holds(what: &str, found: &Statistics, exact: &Moments) {
     let better = 0.006 * exact.mean;
-    assert!((found.mean_s - exact.mean).abs() < 4.0 * found.mean_error_s + better, "{what}: {found:?} for {exact:?}");
-    assert!((found.sd_s - exact.sd).abs() < 4.0 * found.sd_error_s + better, "{what}: {found:?} for {exact:?}");
-    assert!(found.transfers >= ENOUGH.least && found.sd_error_s <= ENOUGH.precision * found.sd_s, "{what}: {found:?}");
+    assert!(
+        (found.mean_s - exact.mean).abs() < 4.0 * found.mean_error_s + better,
+        "{what}: {found:?} for {exact:?}"
+    );
+    assert!(
+        (found.sd_s - exact.sd).abs() < 4.0 * found.sd_error_s + better,
+        "{what}: {found:?} for {exact:?}"
+    );
+    assert!(
+        found.transfers >= ENOUGH.least && found.sd_error_s <= ENOUGH.precision * found.sd_s,
+        "{what}: {found:?}"
+    );
 }
 
 fn under_loss(loss: f64, intervals: &[f64]) {
@@ -80,17 +121,33 @@ fn under_loss(loss: f64, intervals: &[f64]) {
     let seed = Seed::root(1985);
     for intervals in intervals {
         let interval = intervals * Protocol::Blast.elapsed(&costs, 64);
-        let exact = Lossy { costs, double_buffered: false, packets: 64, interval, loss };
+        let exact = Lossy {
+            costs,
+            double_buffered: false,
+            packets: 64,
+            interval,
+            loss,
+        };
         let found = |options| {
-            let waiting = experiment(&network, &options, 64).waiting(Duration::from_seconds(interval)).unwrap();
+            let waiting = experiment(&network, &options, 64)
+                .waiting(Duration::from_seconds(interval))
+                .unwrap();
             waiting.under_loss(loss, seed, ENOUGH).unwrap()
         };
         for (strategy, modelled) in STRATEGIES {
             let what = format!("{} {loss} {intervals}", modelled.name());
-            holds(&what, &found(whole(strategy, 64)), &exact.moments(modelled).unwrap());
+            holds(
+                &what,
+                &found(whole(strategy, 64)),
+                &exact.moments(modelled).unwrap(),
+            );
         }
         let saw = found(Options::saw(DATA));
-        holds(&format!("saw {loss} {intervals}"), &saw, &exact.stop_and_wait().unwrap());
+        holds(
+            &format!("saw {loss} {intervals}"),
+            &saw,
+            &exact.stop_and_wait().unwrap(),
+        );
     }
 }
 
@@ -114,9 +171,16 @@ fn means_and_deviations_where_much_is_lost() {
 fn counting_is_walking() {
     // What is drawn by gaps and counted is what is found by walking all transfers, one loss after the other.
     let network = suns(V_KERNEL, 1);
-    let waiting = experiment(&network, &whole(Strategy::Selective, 16), 16).waiting(Duration(50_000_000)).unwrap();
-    let few = Enough { least: 20_000, precision: 1.0, most: 20_000 };
-    let [one, other, third] = [1, 1, 2].map(|seed| waiting.under_loss(0.02, Seed::root(seed), few).unwrap());
+    let waiting = experiment(&network, &whole(Strategy::Selective, 16), 16)
+        .waiting(Duration(50_000_000))
+        .unwrap();
+    let few = Enough {
+        least: 20_000,
+        precision: 1.0,
+        most: 20_000,
+    };
+    let [one, other, third] =
+        [1, 1, 2].map(|seed| waiting.under_loss(0.02, Seed::root(seed), few).unwrap());
     assert_eq!(one, other);
     assert_ne!(one, third);
     assert!(one.walked < one.transfers / 4, "{one:?}");
@@ -130,15 +194,32 @@ fn what_is_no_experiment_is_refused() {
     let options = Options::saw(DATA);
     let four = experiment(&network, &options, 4);
     for loss in [1.0, -0.1, f64::NAN] {
-        assert!(four.under_loss(loss, Seed::root(1), ENOUGH).unwrap_err().hint.is_some());
+        assert!(
+            four.under_loss(loss, Seed::root(1), ENOUGH)
+                .unwrap_err()
+                .hint
+                .is_some()
+        );
     }
     let refused = |network: &Network| Experiment::new(network, &options, 4, ANSWER).unwrap_err();
     let mut lossy = network.clone();
     lossy.links[0].loss = Loss::Independent(0.1);
     assert!(refused(&lossy).message.contains("not free of chance"));
-    let alone = Network { hosts: network.hosts[..1].to_vec(), ..network.clone() };
+    let alone = Network {
+        hosts: network.hosts[..1].to_vec(),
+        ..network.clone()
+    };
     assert!(refused(&alone).message.contains("no two hosts"));
     assert!(Experiment::new(&network, &options, 0, ANSWER).is_err());
-    let apart = Network { links: vec![], ..network };
-    assert!(experiment(&apart, &options, 4).error_free().unwrap_err().message.contains("does not end"));
+    let apart = Network {
+        links: vec![],
+        ..network
+    };
+    assert!(
+        experiment(&apart, &options, 4)
+            .error_free()
+            .unwrap_err()
+            .message
+            .contains("does not end")
+    );
 }

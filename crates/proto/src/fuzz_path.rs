@@ -19,7 +19,11 @@ pub(crate) struct FuzzPath<'a> {
 
 impl<'a> FuzzPath<'a> {
     pub(crate) fn new(bytes: &'a [u8], last: Header) -> Self {
-        Self { bytes: bytes.iter(), in_transit: [VecDeque::new(), VecDeque::new()], last }
+        Self {
+            bytes: bytes.iter(),
+            in_transit: [VecDeque::new(), VecDeque::new()],
+            last,
+        }
     }
 
     /// The next step; `None` when the bytes are used up.

@@ -67,7 +67,12 @@ impl Message {
     /// Its length on its host's interface, behind the leader, bits.
     #[must_use]
     pub const fn bits(&self) -> u32 {
-        HEADER_BITS + 8 * if matches!(self.kind, Kind::Data) { self.bytes } else { COMMAND_BYTES }
+        HEADER_BITS
+            + 8 * if matches!(self.kind, Kind::Data) {
+                self.bytes
+            } else {
+                COMMAND_BYTES
+            }
     }
 }
 
@@ -206,7 +211,12 @@ impl Connection {
     }
 
     fn command(&mut self, kind: Kind, place: u64) {
-        self.commands.push(Message { kind, link: 0, place, bytes: 0 });
+        self.commands.push(Message {
+            kind,
+            link: 0,
+            place,
+            bytes: 0,
+        });
     }
 
     // --- what is known of it ---
@@ -262,7 +272,11 @@ impl Connection {
     /// Bytes handed over that were not delivered, those of them that may not go yet, bytes that nobody has read.
     #[must_use]
     pub const fn waiting(&self) -> (u64, u64, u64) {
-        (self.taken - self.counts.delivered, self.taken - self.sent, self.came - self.read)
+        (
+            self.taken - self.counts.delivered,
+            self.taken - self.sent,
+            self.came - self.read,
+        )
     }
 
     // --- the application ---
@@ -272,7 +286,10 @@ impl Connection {
         if self.state == State::Broken || self.is_closing {
             return None;
         }
-        let room = self.options.send_buffer.saturating_sub(self.taken - self.counts.delivered);
+        let room = self
+            .options
+            .send_buffer
+            .saturating_sub(self.taken - self.counts.delivered);
         let done = bytes.min(room);
         self.taken += done;
         Some(done)
@@ -342,7 +359,11 @@ impl Connection {
             return;
         }
         self.beyond.insert(place, bytes);
-        while let Some((place, bytes)) = self.beyond.first_key_value().map(|(place, bytes)| (*place, *bytes)) {
+        while let Some((place, bytes)) = self
+            .beyond
+            .first_key_value()
+            .map(|(place, bytes)| (*place, *bytes))
+        {
             if place > self.came {
                 break;
             }
@@ -354,14 +375,21 @@ impl Connection {
 
     /// The message on a link was delivered (RFNM).
     pub fn answered(&mut self, now: Instant, link: u16) {
-        let Some(known) = self.links.get_mut(usize::from(link)) else { return };
-        let Some((message, since)) = known.message.take() else { return };
+        let Some(known) = self.links.get_mut(usize::from(link)) else {
+            return;
+        };
+        let Some((message, since)) = known.message.take() else {
+            return;
+        };
         known.again = None;
         self.silent_since = Some(now);
         let took = now.since(since);
         let smoothed = self.counts.round_trip;
-        self.counts.round_trip =
-            if smoothed == Duration::ZERO { took } else { Duration((smoothed.0 * 7 + took.0) / 8) };
+        self.counts.round_trip = if smoothed == Duration::ZERO {
+            took
+        } else {
+            Duration((smoothed.0 * 7 + took.0) / 8)
+        };
         match message.kind {
             Kind::Data => self.counts.delivered += u64::from(message.bytes),
             Kind::Close => {
@@ -374,8 +402,12 @@ impl Connection {
 
     /// It was not.
     pub fn failed(&mut self, now: Instant, link: u16, why: Failure) {
-        let Some(known) = self.links.get_mut(usize::from(link)) else { return };
-        let Some((message, _)) = known.message else { return };
+        let Some(known) = self.links.get_mut(usize::from(link)) else {
+            return;
+        };
+        let Some((message, _)) = known.message else {
+            return;
+        };
         let is_dead = matches!(why, Failure::DeadHost | Failure::DeadImp);
         let since = *self.silent_since.get_or_insert(now);
         if message.kind == Kind::Reset || is_dead && now.since(since) >= PATIENCE {
@@ -411,7 +443,10 @@ impl Connection {
     }
 
     fn free_link(&self) -> Option<usize> {
-        self.links.iter().skip(1).position(|link| link.message.is_none())
+        self.links
+            .iter()
+            .skip(1)
+            .position(|link| link.message.is_none())
     }
 
     /// The link of the next message that may go now, and the message.
@@ -427,13 +462,28 @@ impl Connection {
         let (next, room) = (self.next_bytes(), self.allowed.saturating_sub(self.sent));
         // What the allocation would cut off waits for more of it as long as an RFNM is to come: fragments cost as much as whole ones.
         let under_way = self.links.iter().skip(1).any(|link| link.message.is_some());
-        let bytes = if room < next && under_way { 0 } else { next.min(room) };
+        let bytes = if room < next && under_way {
+            0
+        } else {
+            next.min(room)
+        };
         if let Some(link) = self.free_link().filter(|_| bytes > 0) {
-            return Some(Message { kind: Kind::Data, link: link as u16 + 1, place: self.sent, bytes: bytes as u32 });
+            return Some(Message {
+                kind: Kind::Data,
+                link: link as u16 + 1,
+                place: self.sent,
+                bytes: bytes as u32,
+            });
         }
         let all_delivered = self.counts.delivered == self.taken;
-        let closes = self.is_closing && !self.close_sent && all_delivered && self.links[0].message.is_none();
-        closes.then_some(Message { kind: Kind::Close, link: 0, place: self.taken, bytes: 0 })
+        let closes =
+            self.is_closing && !self.close_sent && all_delivered && self.links[0].message.is_none();
+        closes.then_some(Message {
+            kind: Kind::Close,
+            link: 0,
+            place: self.taken,
+            bytes: 0,
+        })
     }
 
     /// The next message that goes now.
@@ -451,7 +501,11 @@ impl Connection {
     }
 
     fn next(&mut self, now: Instant) -> Option<Message> {
-        if let Some(again) = self.links.iter_mut().find(|link| link.again.is_some_and(|at| at <= now)) {
+        if let Some(again) = self
+            .links
+            .iter_mut()
+            .find(|link| link.again.is_some_and(|at| at <= now))
+        {
             again.again = None;
             if let Some((message, since)) = &mut again.message {
                 self.counts.repeated += 1;
@@ -475,7 +529,11 @@ impl Connection {
 mod tests {
     use super::*;
 
-    const OPTIONS: Options = Options { links: 1, allocate: 3000, send_buffer: 10_000 };
+    const OPTIONS: Options = Options {
+        links: 1,
+        allocate: 3000,
+        send_buffer: 10_000,
+    };
 
     /// Two ends, between which every message takes 50 ms, and its RFNM as long.
     struct Path {
@@ -489,8 +547,17 @@ mod tests {
 
     impl Path {
         fn new(options: Options) -> Self {
-            let ends = [Connection::connect(options, Instant(0)), Connection::listen(options, Instant(0))];
-            Self { ends, now: Instant(0), under_way: Vec::new(), log: Vec::new(), lose: None }
+            let ends = [
+                Connection::connect(options, Instant(0)),
+                Connection::listen(options, Instant(0)),
+            ];
+            Self {
+                ends,
+                now: Instant(0),
+                under_way: Vec::new(),
+                log: Vec::new(),
+                lose: None,
+            }
         }
 
         /// Goes on for so many ms; whoever gets data reads it at once, if `reads`.
@@ -499,21 +566,34 @@ mod tests {
             loop {
                 for at in 0..2 {
                     while let Some(message) = self.ends[at].poll(self.now) {
-                        self.log.push((self.now.0 / 1_000_000, at, message.kind, message.bytes));
+                        self.log
+                            .push((self.now.0 / 1_000_000, at, message.kind, message.bytes));
                         let trip = Duration(50_000_000);
                         if let Some(why) = self.lose.take() {
                             self.ends[at].failed(self.now, message.link, why);
                             continue;
                         }
-                        self.under_way.push((self.now + trip, 1 - at, message, false));
-                        self.under_way.push((self.now + trip + trip, at, message, true));
+                        self.under_way
+                            .push((self.now + trip, 1 - at, message, false));
+                        self.under_way
+                            .push((self.now + trip + trip, at, message, true));
                     }
                 }
                 let timers = (0..2).filter_map(|at| self.ends[at].deadline(self.now));
-                let next = self.under_way.iter().map(|(due, ..)| *due).chain(timers).min();
-                let Some(next) = next.filter(|next| *next <= until) else { break };
+                let next = self
+                    .under_way
+                    .iter()
+                    .map(|(due, ..)| *due)
+                    .chain(timers)
+                    .min();
+                let Some(next) = next.filter(|next| *next <= until) else {
+                    break;
+                };
                 self.now = next;
-                let due: Vec<_> = self.under_way.extract_if(.., |(due, ..)| *due <= next).collect();
+                let due: Vec<_> = self
+                    .under_way
+                    .extract_if(.., |(due, ..)| *due <= next)
+                    .collect();
                 for (_, at, message, is_answer) in due {
                     match is_answer {
                         true => self.ends[at].answered(next, message.link),
@@ -538,17 +618,27 @@ mod tests {
         path.go(2000, true);
         // Opened at 100 ms; a message every 100.
         assert_eq!(path.data(), [(100, 1003), (200, 1003), (300, 494)]);
-        assert_eq!(path.ends.each_ref().map(Connection::state), [State::Open; 2]);
+        assert_eq!(
+            path.ends.each_ref().map(Connection::state),
+            [State::Open; 2]
+        );
         assert_eq!(path.ends[0].counts().round_trip, Duration(100_000_000));
         assert_eq!(path.ends[1].counts().received, 2500);
     }
 
     #[test]
     fn more_links_have_more_messages_under_way() {
-        let mut path = Path::new(Options { links: 2, allocate: 100_000, ..OPTIONS });
+        let mut path = Path::new(Options {
+            links: 2,
+            allocate: 100_000,
+            ..OPTIONS
+        });
         path.ends[0].send(4012);
         path.go(2000, true);
-        assert_eq!(path.data(), [(100, 1003), (100, 1003), (200, 1003), (200, 1003)]);
+        assert_eq!(
+            path.data(),
+            [(100, 1003), (100, 1003), (200, 1003), (200, 1003)]
+        );
     }
 
     #[test]
@@ -556,19 +646,32 @@ mod tests {
         let mut path = Path::new(OPTIONS);
         path.ends[0].send(10_000);
         path.go(2000, false);
-        assert_eq!(path.data().iter().map(|(_, bytes)| bytes).sum::<u32>(), 3000);
+        assert_eq!(
+            path.data().iter().map(|(_, bytes)| bytes).sum::<u32>(),
+            3000
+        );
         let (allocation, links) = path.ends[0].waited(path.now);
         // Opened at 100 ms, the third message left at 300, the allocation was used up.
-        assert_eq!((allocation, links), (Duration(1_700_000_000), Duration(200_000_000)));
+        assert_eq!(
+            (allocation, links),
+            (Duration(1_700_000_000), Duration(200_000_000))
+        );
         // Once it is read, more is allocated.
         assert_eq!(path.ends[1].receive(2000), Received::Bytes(2000));
         path.go(2000, false);
-        assert_eq!(path.data().iter().map(|(_, bytes)| bytes).sum::<u32>(), 5000);
+        assert_eq!(
+            path.data().iter().map(|(_, bytes)| bytes).sum::<u32>(),
+            5000
+        );
         path.go(1, true);
         assert_eq!(path.ends[1].receive(u64::MAX), Received::Bytes(3000));
         path.go(5000, true);
         assert_eq!(path.ends[1].counts().received, 10_000);
-        let allocations = path.log.iter().filter(|(.., kind, _)| *kind == Kind::Allocate).count();
+        let allocations = path
+            .log
+            .iter()
+            .filter(|(.., kind, _)| *kind == Kind::Allocate)
+            .count();
         assert!((3..=6).contains(&allocations), "{:?}", path.log);
     }
 
@@ -582,15 +685,30 @@ mod tests {
         assert_eq!(path.ends[1].receive(1), Received::End);
         path.ends[1].close();
         path.go(1000, true);
-        assert_eq!(path.ends.each_ref().map(Connection::state), [State::Over; 2]);
-        let last = path.log.iter().rposition(|(.., kind, _)| *kind == Kind::Data).unwrap();
-        let close = path.log.iter().position(|(.., kind, _)| *kind == Kind::Close).unwrap();
+        assert_eq!(
+            path.ends.each_ref().map(Connection::state),
+            [State::Over; 2]
+        );
+        let last = path
+            .log
+            .iter()
+            .rposition(|(.., kind, _)| *kind == Kind::Data)
+            .unwrap();
+        let close = path
+            .log
+            .iter()
+            .position(|(.., kind, _)| *kind == Kind::Close)
+            .unwrap();
         assert!(last < close);
     }
 
     #[test]
     fn what_the_imps_lose_goes_again_and_comes_once() {
-        let mut path = Path::new(Options { links: 3, allocate: 100_000, ..OPTIONS });
+        let mut path = Path::new(Options {
+            links: 3,
+            allocate: 100_000,
+            ..OPTIONS
+        });
         path.go(150, true);
         path.ends[0].send(3009);
         path.lose = Some(Failure::Incomplete);
@@ -622,7 +740,10 @@ mod tests {
         path.go(200, true);
         path.ends[1].abort();
         path.go(200, true);
-        assert_eq!(path.ends.each_ref().map(Connection::state), [State::Broken; 2]);
+        assert_eq!(
+            path.ends.each_ref().map(Connection::state),
+            [State::Broken; 2]
+        );
         assert_eq!(path.ends[0].send(1), None);
     }
 }

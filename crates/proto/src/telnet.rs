@@ -45,7 +45,12 @@ pub enum TelnetOption {
 
 impl TelnetOption {
     /// All that are known.
-    pub const ALL: [Self; 4] = [Self::Binary, Self::Echo, Self::SuppressGoAhead, Self::WindowSize];
+    pub const ALL: [Self; 4] = [
+        Self::Binary,
+        Self::Echo,
+        Self::SuppressGoAhead,
+        Self::WindowSize,
+    ];
 
     const fn code(self) -> u8 {
         match self {
@@ -185,13 +190,17 @@ impl Telnet {
     /// Whether the other end has not answered what was asked of an option.
     #[must_use]
     pub fn is_asked(&self, option: TelnetOption, whose: Whose) -> bool {
-        matches!(self.state(option, whose), State::WantOn { .. } | State::WantOff { .. })
+        matches!(
+            self.state(option, whose),
+            State::WantOn { .. } | State::WantOff { .. }
+        )
     }
 
     /// Whether characters go one by one, and come back from the other end: else a line is gathered.
     #[must_use]
     pub fn is_by_character(&self) -> bool {
-        self.is_on(TelnetOption::Echo, Whose::Other) && self.is_on(TelnetOption::SuppressGoAhead, Whose::Other)
+        self.is_on(TelnetOption::Echo, Whose::Other)
+            && self.is_on(TelnetOption::SuppressGoAhead, Whose::Other)
     }
 
     /// The terminal here has so many columns and rows, which the other end learns where it wants to.
@@ -208,10 +217,16 @@ impl Telnet {
     }
 
     fn say_size(&mut self) {
-        let Some((columns, rows)) = self.size else { return };
+        let Some((columns, rows)) = self.size else {
+            return;
+        };
         self.out.extend([IAC, SB, TelnetOption::WindowSize.code()]);
-        for byte in [columns.to_be_bytes(), rows.to_be_bytes()].into_iter().flatten() {
-            self.out.extend(core::iter::repeat_n(byte, 1 + usize::from(byte == IAC)));
+        for byte in [columns.to_be_bytes(), rows.to_be_bytes()]
+            .into_iter()
+            .flatten()
+        {
+            self.out
+                .extend(core::iter::repeat_n(byte, 1 + usize::from(byte == IAC)));
         }
         self.out.extend([IAC, SE]);
     }
@@ -277,7 +292,10 @@ impl Telnet {
 
     /// A command on its way.
     pub fn command(&mut self, command: Command) {
-        if let Some((code, _)) = Command::ALL.into_iter().find(|(_, known)| *known == command) {
+        if let Some((code, _)) = Command::ALL
+            .into_iter()
+            .find(|(_, known)| *known == command)
+        {
             self.out.extend([IAC, code]);
         }
     }
@@ -302,7 +320,9 @@ impl Telnet {
         for byte in bytes {
             self.reading = match (self.reading, *byte) {
                 (Reading::Data, IAC) => Reading::Command,
-                (Reading::Data, b'\r') if !self.is_on(TelnetOption::Binary, Whose::Other) => Reading::Return,
+                (Reading::Data, b'\r') if !self.is_on(TelnetOption::Binary, Whose::Other) => {
+                    Reading::Return
+                }
                 (Reading::Data, other) => {
                     data.push(other);
                     Reading::Data
@@ -359,11 +379,16 @@ impl Telnet {
 
     /// The other end speaks of an option.
     fn told(&mut self, verb: u8, code: u8) {
-        let whose = if matches!(verb, WILL | WONT) { Whose::Other } else { Whose::Own };
+        let whose = if matches!(verb, WILL | WONT) {
+            Whose::Other
+        } else {
+            Whose::Own
+        };
         let on = matches!(verb, WILL | DO);
         let Some(option) = TelnetOption::of(code) else {
             if on {
-                self.out.extend([IAC, if whose == Whose::Other { DONT } else { WONT }, code]);
+                self.out
+                    .extend([IAC, if whose == Whose::Other { DONT } else { WONT }, code]);
             }
             return;
         };
@@ -477,9 +502,16 @@ mod tests {
         let mut data = Vec::new();
         user.receive(&server.output(), &mut data);
         let said = user.output();
-        assert_eq!(said, [255, 251, 31, 255, 250, 31, 0, 255, 255, 0, 24, 255, 240]);
-        said.chunks(2).for_each(|piece| drop(server.receive(piece, &mut data)));
-        assert_eq!((server.resized(), server.resized()), (Some((255, 24)), None));
+        assert_eq!(
+            said,
+            [255, 251, 31, 255, 250, 31, 0, 255, 255, 0, 24, 255, 240]
+        );
+        said.chunks(2)
+            .for_each(|piece| drop(server.receive(piece, &mut data)));
+        assert_eq!(
+            (server.resized(), server.resized()),
+            (Some((255, 24)), None)
+        );
         user.resize(80, 25);
         server.receive(&user.output(), &mut data);
         assert_eq!(server.resized(), Some((80, 25)));
@@ -497,7 +529,12 @@ mod tests {
         let mut user = Telnet::new(Role::User);
         let mut data = Vec::new();
         // WILL and DO of 24 (terminal type), then WONT and DONT, which say what holds.
-        user.receive(&[255, 251, 24, 255, 253, 24, 255, 252, 24, 255, 254, 24, 255, 253, 1], &mut data);
+        user.receive(
+            &[
+                255, 251, 24, 255, 253, 24, 255, 252, 24, 255, 254, 24, 255, 253, 1,
+            ],
+            &mut data,
+        );
         assert_eq!(user.output(), [255, 254, 24, 255, 252, 24, 255, 252, 1]);
     }
 
@@ -512,8 +549,17 @@ mod tests {
         assert_eq!(program.output(), b"a\nb\r\nc\r\0d");
         let mut server = Telnet::new(Role::Server);
         let mut data = Vec::new();
-        let commands = server.receive(b"a\r\nb\r\0c\xff\xf4\xff\xff\xff\xfa\x18\x01\xff\xf0d", &mut data);
-        assert_eq!((data, commands), (b"a\rb\rc\xffd".to_vec(), alloc::vec![(5, Command::Interrupt)]));
+        let commands = server.receive(
+            b"a\r\nb\r\0c\xff\xf4\xff\xff\xff\xfa\x18\x01\xff\xf0d",
+            &mut data,
+        );
+        assert_eq!(
+            (data, commands),
+            (
+                b"a\rb\rc\xffd".to_vec(),
+                alloc::vec![(5, Command::Interrupt)]
+            )
+        );
     }
 
     proptest! {

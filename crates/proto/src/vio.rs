@@ -60,10 +60,16 @@ impl<'r> Request<'r> {
                 let secret = secret.get(..255).unwrap_or(secret);
                 [&[1, secret.len() as u8], secret, name].concat()
             }
-            Self::Read(instance, block) => [&[2], &instance.to_be_bytes()[..], &block.to_be_bytes()].concat(),
-            Self::Write(instance, block, bytes) => {
-                [&[3], &instance.to_be_bytes()[..], &block.to_be_bytes(), bytes].concat()
+            Self::Read(instance, block) => {
+                [&[2], &instance.to_be_bytes()[..], &block.to_be_bytes()].concat()
             }
+            Self::Write(instance, block, bytes) => [
+                &[3],
+                &instance.to_be_bytes()[..],
+                &block.to_be_bytes(),
+                bytes,
+            ]
+            .concat(),
             Self::Release(instance) => [&[4], &instance.to_be_bytes()[..]].concat(),
             Self::Look(instance) => [&[5], &instance.to_be_bytes()[..]].concat(),
         }
@@ -80,7 +86,9 @@ impl<'r> Request<'r> {
         }
         let (instance, rest) = rest.split_first_chunk()?;
         let instance = u64::from_be_bytes(*instance);
-        let block = rest.split_first_chunk().map(|(block, bytes)| (u32::from_be_bytes(*block), bytes));
+        let block = rest
+            .split_first_chunk()
+            .map(|(block, bytes)| (u32::from_be_bytes(*block), bytes));
         match (what, block) {
             (2, Some((block, _))) => Some(Self::Read(instance, block)),
             (3, Some((block, bytes))) => Some(Self::Write(instance, block, bytes)),
@@ -96,7 +104,9 @@ impl<'r> Reply<'r> {
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         match self {
-            Self::Created(instance, block) => [&[0], &instance.to_be_bytes()[..], &block.to_be_bytes()].concat(),
+            Self::Created(instance, block) => {
+                [&[0], &instance.to_be_bytes()[..], &block.to_be_bytes()].concat()
+            }
             Self::Done(bytes) => [&[0], *bytes].concat(),
             Self::Ended(why) => [&[1], *why].concat(),
             Self::Later => [2].to_vec(),
@@ -122,7 +132,10 @@ impl<'r> Reply<'r> {
     pub fn created(&self) -> Option<(u64, u16)> {
         let Self::Done(bytes) = self else { return None };
         let (instance, rest) = bytes.split_first_chunk()?;
-        Some((u64::from_be_bytes(*instance), u16::from_be_bytes(*rest.first_chunk()?)))
+        Some((
+            u64::from_be_bytes(*instance),
+            u16::from_be_bytes(*rest.first_chunk()?),
+        ))
     }
 }
 

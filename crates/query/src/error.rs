@@ -11,6 +11,10 @@ pub(crate) struct Error {
 
 impl Error {
     pub(crate) fn input(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into(), code: 2 }
+        Self {
+            message: message.into(),
+            hint: hint.into(),
+            code: 2,
+        }
     }
 }

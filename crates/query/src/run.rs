@@ -23,29 +23,57 @@ pub(crate) enum Format {
 }
 
 /// Carries it out.
-pub(crate) fn run(runs: &[PathBuf], sql: &str, format: Format, memory_mib: usize) -> Result<(), Error> {
-    let runs: Vec<Run> = runs.iter().map(|path| Run::find(path)).collect::<Result<_, _>>()?;
+pub(crate) fn run(
+    runs: &[PathBuf],
+    sql: &str,
+    format: Format,
+    memory_mib: usize,
+) -> Result<(), Error> {
+    let runs: Vec<Run> = runs
+        .iter()
+        .map(|path| Run::find(path))
+        .collect::<Result<_, _>>()?;
     let runtime = tokio::runtime::Runtime::new().map_err(|cause| failed(&cause))?;
     runtime.block_on(async {
-        let memory = RuntimeEnvBuilder::new().with_memory_limit(memory_mib << 20, 1.0).build_arc();
+        let memory = RuntimeEnvBuilder::new()
+            .with_memory_limit(memory_mib << 20, 1.0)
+            .build_arc();
         let memory = memory.map_err(|cause| failed(&cause))?;
         let session = SessionContext::new_with_config_rt(SessionConfig::new(), memory);
-        register(&session, &runs).await.map_err(|cause| failed(&cause))?;
+        register(&session, &runs)
+            .await
+            .map_err(|cause| failed(&cause))?;
         // Rows are asked for; nothing is written or set.
-        let reading = SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-        let rows = session.sql_with_options(sql, reading).await.map_err(|cause| refused(&cause))?;
+        let reading = SQLOptions::new()
+            .with_allow_ddl(false)
+            .with_allow_dml(false)
+            .with_allow_statements(false);
+        let rows = session
+            .sql_with_options(sql, reading)
+            .await
+            .map_err(|cause| refused(&cause))?;
         let empty = RecordBatch::new_empty(Arc::new(rows.schema().as_arrow().clone()));
         if format == Format::Table {
             // Columns are as wide as their widest row, so all rows are wanted at once.
             let batches = rows.collect().await.map_err(|cause| failed(&cause))?;
-            let batches = if batches.is_empty() { vec![empty] } else { batches };
-            println!("{}", pretty_format_batches(&batches).map_err(|cause| failed(&cause))?);
+            let batches = if batches.is_empty() {
+                vec![empty]
+            } else {
+                batches
+            };
+            println!(
+                "{}",
+                pretty_format_batches(&batches).map_err(|cause| failed(&cause))?
+            );
             return Ok(());
         }
         let mut printer = Printer::new(format);
         // No rows still have names of columns.
         printer.print(&empty).map_err(|cause| failed(&cause))?;
-        let mut stream = rows.execute_stream().await.map_err(|cause| failed(&cause))?;
+        let mut stream = rows
+            .execute_stream()
+            .await
+            .map_err(|cause| failed(&cause))?;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(|cause| failed(&cause))?;
             printer.print(&batch).map_err(|cause| failed(&cause))?;
@@ -96,5 +124,9 @@ fn refused(cause: &DataFusionError) -> Error {
 fn failed(cause: &dyn std::fmt::Display) -> Error {
     let message = cause.to_string();
     let message = message.lines().next().unwrap_or_default().to_owned();
-    Error { message, hint: "a smaller question, or more of --memory".to_owned(), code: 1 }
+    Error {
+        message,
+        hint: "a smaller question, or more of --memory".to_owned(),
+        code: 1,
+    }
 }

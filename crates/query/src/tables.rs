@@ -3,7 +3,9 @@
 use crate::error::Error;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
 use datafusion::error::DataFusionError;
 use datafusion::prelude::{DataFrame, SessionContext, col, lit};
 use std::env;
@@ -25,20 +27,36 @@ impl Run {
             .filter(|v| !v.is_empty())
             .map_or_else(|| "stackline-runs".into(), PathBuf::from);
         let candidates = [path.to_path_buf(), root.join(path)];
-        let found = candidates.into_iter().find(|candidate| candidate.join("status.json").is_file());
+        let found = candidates
+            .into_iter()
+            .find(|candidate| candidate.join("status.json").is_file());
         let Some(found) = found else {
             let hint = "the runs come first, the query is the last word; quote it";
-            return Err(Error::input(format!("there is no run at {}", path.display()), hint));
+            return Err(Error::input(
+                format!("there is no run at {}", path.display()),
+                hint,
+            ));
         };
         let absolute = fs::canonicalize(&found).unwrap_or(found);
-        let name = absolute.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = absolute
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let results = is_there(&absolute.join("results.parquet"), fs::FileType::is_file)?;
-        Ok(Self { name, results: results.into_iter().collect(), events: event_files(&absolute.join("events"))? })
+        Ok(Self {
+            name,
+            results: results.into_iter().collect(),
+            events: event_files(&absolute.join("events"))?,
+        })
     }
 }
 
 /// What has that name in a run, which somebody else may have made: of another kind, a link or a pipe, it is refused.
-fn is_there(path: &Path, is_right: impl Fn(&fs::FileType) -> bool) -> Result<Option<PathBuf>, Error> {
+fn is_there(
+    path: &Path,
+    is_right: impl Fn(&fs::FileType) -> bool,
+) -> Result<Option<PathBuf>, Error> {
     match fs::symlink_metadata(path) {
         Ok(about) if is_right(&about.file_type()) => Ok(Some(path.to_owned())),
         Ok(_) => Err(Error::input(
@@ -54,20 +72,37 @@ fn is_there(path: &Path, is_right: impl Fn(&fs::FileType) -> bool) -> Result<Opt
 
 fn event_files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let directory = is_there(directory, fs::FileType::is_dir)?;
-    let entries = directory.into_iter().flat_map(fs::read_dir).flatten().flatten();
+    let entries = directory
+        .into_iter()
+        .flat_map(fs::read_dir)
+        .flatten()
+        .flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    found.retain(|path| path.extension().is_some_and(|extension| extension == "parquet"));
+    found.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "parquet")
+    });
     found.sort_unstable();
-    found.iter().try_for_each(|path| is_there(path, fs::FileType::is_file).map(drop))?;
+    found
+        .iter()
+        .try_for_each(|path| is_there(path, fs::FileType::is_file).map(drop))?;
     Ok(found)
 }
 
 /// Gives a session the tables of runs. A table that no run has files of is not there.
-pub(crate) async fn register(session: &SessionContext, runs: &[Run]) -> Result<(), DataFusionError> {
-    for (table, files) in [("results", Run::results as fn(&Run) -> &[PathBuf]), ("events", Run::events)] {
+pub(crate) async fn register(
+    session: &SessionContext,
+    runs: &[Run],
+) -> Result<(), DataFusionError> {
+    for (table, files) in [
+        ("results", Run::results as fn(&Run) -> &[PathBuf]),
+        ("events", Run::events),
+    ] {
         let mut whole: Option<DataFrame> = None;
         for run in runs.iter().filter(|run| !files(run).is_empty()) {
-            let rows = read(session, files(run)).await?.with_column("run_name", lit(run.name.as_str()))?;
+            let rows = read(session, files(run))
+                .await?
+                .with_column("run_name", lit(run.name.as_str()))?;
             whole = Some(match whole {
                 Some(others) => others.union_by_name(rows)?,
                 None => rows,
@@ -92,20 +127,29 @@ impl Run {
 
 /// All rows of some files of one run; columns that only some of them have are null in the others.
 async fn read(session: &SessionContext, files: &[PathBuf]) -> Result<DataFrame, DataFusionError> {
-    let urls: Result<Vec<_>, _> = files.iter().map(|file| ListingTableUrl::parse(file.to_string_lossy())).collect();
+    let urls: Result<Vec<_>, _> = files
+        .iter()
+        .map(|file| ListingTableUrl::parse(file.to_string_lossy()))
+        .collect();
     let options = ListingOptions::new(Arc::new(ParquetFormat::default().with_enable_pruning(true)));
     let config = ListingTableConfig::new_with_multi_paths(urls?).with_listing_options(options);
     let config = config.infer_schema(&session.state()).await?;
     // What one file has in every row another may not have at all.
-    let nullable = config.file_schema.iter().flat_map(|schema| schema.fields().iter());
-    let nullable: Vec<_> = nullable.map(|field| field.as_ref().clone().with_nullable(true)).collect();
+    let nullable = config
+        .file_schema
+        .iter()
+        .flat_map(|schema| schema.fields().iter());
+    let nullable: Vec<_> = nullable
+        .map(|field| field.as_ref().clone().with_nullable(true))
+        .collect();
     let config = config.with_schema(Arc::new(Schema::new(nullable)));
     let table = session.read_table(Arc::new(ListingTable::try_new(config)?))?;
     // Texts without the view's type, so that every client prints them.
     let fields: Vec<_> = table.schema().fields().iter().cloned().collect();
     let plain = fields.iter().map(|field| match field.data_type() {
         DataType::Binary | DataType::BinaryView => {
-            datafusion::prelude::cast(col(format!("\"{}\"", field.name())), DataType::Utf8).alias(field.name())
+            datafusion::prelude::cast(col(format!("\"{}\"", field.name())), DataType::Utf8)
+                .alias(field.name())
         }
         _ => col(format!("\"{}\"", field.name())),
     });

@@ -7,8 +7,15 @@ use crate::{LEFT_OUT, LONGEST_TEXT, foreign, http, redis, word};
 use std::borrow::Cow;
 
 /// Keys whose value is a statement.
-const STATEMENTS: [&str; 7] =
-    ["db.statement", "db.query.text", "db.query.summary", "sql.query", "db.sql", "query", "statement"];
+const STATEMENTS: [&str; 7] = [
+    "db.statement",
+    "db.query.text",
+    "db.query.summary",
+    "sql.query",
+    "db.sql",
+    "query",
+    "statement",
+];
 /// Keys whose value is a target or a URL.
 const TARGETS: [&str; 17] = [
     "http.url",
@@ -130,8 +137,14 @@ const PERSONAL: [&str; 32] = [
     "variables",
 ];
 /// Parts of a key in a row that say something else than each of them.
-const HARMLESS: [[&str; 2]; 6] =
-    [["content", "length"], ["content", "type"], ["flag", "key"], ["key", "phase"], ["key", "type"], ["user", "agent"]];
+const HARMLESS: [[&str; 2]; 6] = [
+    ["content", "length"],
+    ["content", "type"],
+    ["flag", "key"],
+    ["key", "phase"],
+    ["key", "type"],
+    ["user", "agent"],
+];
 /// Words of a key that say that its value is a secret.
 const SECRETS: [&str; 17] = [
     "password",
@@ -157,7 +170,9 @@ const SECRETS: [&str; 17] = [
 #[must_use]
 pub fn dialect(system: &str) -> Dialect {
     match system {
-        "postgresql" | "postgres" | "cockroachdb" | "redshift" => Dialect::Postgres(Backslash::Unknown),
+        "postgresql" | "postgres" | "cockroachdb" | "redshift" => {
+            Dialect::Postgres(Backslash::Unknown)
+        }
         "mysql" | "mariadb" => Dialect::MySql(Backslash::Unknown),
         _ => Dialect::Unknown,
     }
@@ -168,7 +183,9 @@ pub fn dialect(system: &str) -> Dialect {
 pub fn text<'v>(key: &str, value: &'v str, system: &str) -> Cow<'v, str> {
     let parts = parts(key);
     let key = key.to_ascii_lowercase();
-    let is_size = [".size", ".length", "_size", "_length", ".count", "_count"].iter().any(|end| key.ends_with(end));
+    let is_size = [".size", ".length", "_size", "_length", ".count", "_count"]
+        .iter()
+        .any(|end| key.ends_with(end));
     if is_size && value.bytes().all(|byte| byte.is_ascii_digit()) {
         return value.into();
     }
@@ -193,7 +210,8 @@ fn parts(key: &str) -> Vec<String> {
         let before = at.checked_sub(1).map(|before| letters[before]);
         let begins = letter.is_uppercase()
             && before.is_some_and(|before| {
-                !before.is_uppercase() || letters.get(at + 1).is_some_and(|next| next.is_lowercase())
+                !before.is_uppercase()
+                    || letters.get(at + 1).is_some_and(|next| next.is_lowercase())
             });
         if begins || !letter.is_alphanumeric() {
             parts.push(String::new());
@@ -208,13 +226,19 @@ fn parts(key: &str) -> Vec<String> {
 
 /// Whether a key says that its value is the query of a URL.
 fn is_query(parts: &[String]) -> bool {
-    let of_url = parts.iter().any(|part| is_one(part, &["http", "uri", "url"]));
+    let of_url = parts
+        .iter()
+        .any(|part| is_one(part, &["http", "uri", "url"]));
     of_url && parts.last().is_some_and(|part| part == "query")
 }
 
 /// Whether parts of a key say that its value is somebody's, or what somebody sent.
 fn is_personal(parts: &[String]) -> bool {
-    let is_pair = |at: usize| parts.get(at..at + 2).is_some_and(|two| HARMLESS.iter().any(|pair| two == pair));
+    let is_pair = |at: usize| {
+        parts
+            .get(at..at + 2)
+            .is_some_and(|two| HARMLESS.iter().any(|pair| two == pair))
+    };
     (0..parts.len()).any(|at| {
         let is_harmless = is_pair(at) || at.checked_sub(1).is_some_and(is_pair);
         (is_one(&parts[at], &PERSONAL) || is_one(&parts[at], &SECRETS)) && !is_harmless
@@ -224,8 +248,11 @@ fn is_personal(parts: &[String]) -> bool {
 /// What is kept of a statement, of whatever server.
 fn statement(value: &str, system: &str) -> String {
     if matches!(system, "redis" | "valkey" | "keydb") {
-        let words: Vec<Vec<u8>> =
-            value.split_ascii_whitespace().take(10).map(|word| word.as_bytes().to_vec()).collect();
+        let words: Vec<Vec<u8>> = value
+            .split_ascii_whitespace()
+            .take(10)
+            .map(|word| word.as_bytes().to_vec())
+            .collect();
         return redis::command(&words).kept().to_owned();
     }
     masked(dialect(system), value.as_bytes())
@@ -247,7 +274,9 @@ fn free(value: &str) -> Cow<'_, str> {
         return looked_at.into();
     }
     let words = looked_at.split(' ').map(|part| match part {
-        _ if part.contains("://") => http::url(part.trim_matches(['"', '\'', '(', ')', '<', '>', ','])),
+        _ if part.contains("://") => {
+            http::url(part.trim_matches(['"', '\'', '(', ')', '<', '>', ',']))
+        }
         _ if part.contains('@') && word::is_opaque(part) => LEFT_OUT.to_string(),
         _ => part.to_owned(),
     });
@@ -265,12 +294,29 @@ pub(crate) fn is_secret(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let words = || key.split(|letter: char| !letter.is_ascii_alphanumeric());
     words().any(|word| is_one(word, &SECRETS))
-        || ["api_key", "api-key", "api.key", "private_key", "access_key", "session_id", "sessionid", "session-id"]
-            .iter()
-            .any(|both| key.contains(both))
-        || ["password", "passwd", "secret", "apikey", "accesstoken", "refreshtoken", "authtoken"]
-            .iter()
-            .any(|part| key.contains(part))
+        || [
+            "api_key",
+            "api-key",
+            "api.key",
+            "private_key",
+            "access_key",
+            "session_id",
+            "sessionid",
+            "session-id",
+        ]
+        .iter()
+        .any(|both| key.contains(both))
+        || [
+            "password",
+            "passwd",
+            "secret",
+            "apikey",
+            "accesstoken",
+            "refreshtoken",
+            "authtoken",
+        ]
+        .iter()
+        .any(|part| key.contains(part))
 }
 
 fn is_one(word: &str, words: &[&str]) -> bool {

@@ -7,8 +7,8 @@ use crate::{LEFT_OUT, LONGEST_TEXT, attribute, http, word};
 
 /// Verbs that begin a statement behind other words too, written in capital letters.
 const VERBS: [&str; 16] = [
-    "ALTER", "CALL", "CREATE", "DELETE", "DROP", "EXEC", "EXECUTE", "GRANT", "INSERT", "MERGE", "REPLACE", "SELECT",
-    "SET", "UPDATE", "UPSERT", "WITH",
+    "ALTER", "CALL", "CREATE", "DELETE", "DROP", "EXEC", "EXECUTE", "GRANT", "INSERT", "MERGE",
+    "REPLACE", "SELECT", "SET", "UPDATE", "UPSERT", "WITH",
 ];
 /// The same, written in any letters.
 const USUAL_VERBS: [&str; 4] = ["DELETE", "INSERT", "SELECT", "UPDATE"];
@@ -16,11 +16,14 @@ const USUAL_VERBS: [&str; 4] = ["DELETE", "INSERT", "SELECT", "UPDATE"];
 /// What is kept of a name.
 #[must_use]
 pub fn name(name: &str) -> String {
-    let (mut out, mut rest) = (String::new(), &name[..name.floor_char_boundary(LONGEST_TEXT)]);
+    let (mut out, mut rest) = (
+        String::new(),
+        &name[..name.floor_char_boundary(LONGEST_TEXT)],
+    );
     loop {
         let statement = statement_of(rest);
-        let Some((at, end)) =
-            url_of(rest).filter(|(at, _)| statement.is_none_or(|begin| !has_quotes(rest, begin, *at)))
+        let Some((at, end)) = url_of(rest)
+            .filter(|(at, _)| statement.is_none_or(|begin| !has_quotes(rest, begin, *at)))
         else {
             plain(rest, statement, &mut out);
             return out;
@@ -28,7 +31,11 @@ pub fn name(name: &str) -> String {
         plain(&rest[..at], statement.filter(|begin| *begin < at), &mut out);
         let is_followed = rest[at..end].contains(['?', '#', ';', '%']);
         // Values may have blanks in them.
-        let url = if is_followed { &rest[at..] } else { &rest[at..end] };
+        let url = if is_followed {
+            &rest[at..]
+        } else {
+            &rest[at..end]
+        };
         out.push_str(&target(url));
         if is_followed {
             return out;
@@ -39,19 +46,29 @@ pub fn name(name: &str) -> String {
 
 /// Where words of a text begin and end.
 fn words(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
-    text.split(char::is_whitespace).filter(|word| !word.is_empty()).map(|word| {
-        let begin = word.as_ptr() as usize - text.as_ptr() as usize;
-        (begin, begin + word.len())
-    })
+    text.split(char::is_whitespace)
+        .filter(|word| !word.is_empty())
+        .map(|word| {
+            let begin = word.as_ptr() as usize - text.as_ptr() as usize;
+            (begin, begin + word.len())
+        })
 }
 
 /// Where the first word begins and ends that is a URL or a target, without what opens brackets or quotes before it.
 fn url_of(text: &str) -> Option<(usize, usize)> {
     let inner = |(begin, end): (usize, usize)| {
         let word = &text[begin..end];
-        (begin + word.len() - word.trim_start_matches(['"', '\'', '`', '(', '<', '[', ',']).len(), end)
+        (
+            begin + word.len()
+                - word
+                    .trim_start_matches(['"', '\'', '`', '(', '<', '[', ','])
+                    .len(),
+            end,
+        )
     };
-    words(text).map(inner).find(|(begin, end)| is_url(&text[*begin..*end]))
+    words(text)
+        .map(inner)
+        .find(|(begin, end)| is_url(&text[*begin..*end]))
 }
 
 /// Whether a word is a URL or a target, or has user information or a query as they have.
@@ -102,17 +119,22 @@ fn statement_of(text: &str) -> Option<usize> {
     let is = |verbs: &[&str], verb: &str| verbs.iter().any(|one| one.eq_ignore_ascii_case(verb));
     words(text).find_map(|(begin, end)| {
         let word = &text[begin..end];
-        let verb = word.rsplit([':', '(', '[', '{', '"', '\'', '`', '=', ',']).next().unwrap_or(word);
+        let verb = word
+            .rsplit([':', '(', '[', '{', '"', '\'', '`', '=', ','])
+            .next()
+            .unwrap_or(word);
         let at = end - verb.len();
         let behind = text[end..].split_whitespace().next()?;
-        let is_verb = at == first && sql::is_verb(verb) || VERBS.contains(&verb) || is(&USUAL_VERBS, verb);
+        let is_verb =
+            at == first && sql::is_verb(verb) || VERBS.contains(&verb) || is(&USUAL_VERBS, verb);
         (is_verb && !behind.starts_with('/') && !behind.contains("://")).then_some(at)
     })
 }
 
 /// Whether a statement has quotes before a place: what looks like a URL there may be a part of a literal.
 fn has_quotes(text: &str, begin: usize, end: usize) -> bool {
-    text.get(begin..end).is_some_and(|before| before.contains(['\'', '"', '`', '$']))
+    text.get(begin..end)
+        .is_some_and(|before| before.contains(['\'', '"', '`', '$']))
 }
 
 /// A text without URLs, with a statement at its end perhaps.
@@ -137,7 +159,9 @@ fn plain(text: &str, statement: Option<usize>, out: &mut String) {
 }
 
 fn word(word: &str) -> String {
-    let is_secret = word.split_once('=').is_some_and(|(key, value)| !value.is_empty() && attribute::names_secret(key));
+    let is_secret = word
+        .split_once('=')
+        .is_some_and(|(key, value)| !value.is_empty() && attribute::names_secret(key));
     match () {
         () if is_secret || word.contains('=') && word.contains('&') => http::query(word.as_bytes()),
         () if word.contains('/') && word.contains(['#', ';']) => target(word),

@@ -16,10 +16,16 @@ const LONGEST_PARAMETER: usize = 32;
 #[must_use]
 pub fn request(method: &[u8], target: &[u8]) -> Name {
     let is_method = (1..=LONGEST_METHOD).contains(&method.len())
-        && method.iter().all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
+        && method
+            .iter()
+            .all(|byte| byte.is_ascii_uppercase() || *byte == b'-');
     let kept = match method {
         b"CONNECT" => format!("CONNECT {}", authority(target)),
-        _ if is_method => format!("{} {}", String::from_utf8_lossy(method), self::target(target)),
+        _ if is_method => format!(
+            "{} {}",
+            String::from_utf8_lossy(method),
+            self::target(target)
+        ),
         _ => format!("{LEFT_OUT} {}", self::target(target)),
     };
     Name::of(&kept, &printable(&[method, b" ", target].concat()))
@@ -65,10 +71,17 @@ pub fn query(query: &[u8]) -> String {
 #[must_use]
 pub fn authority(authority: &[u8]) -> String {
     let (authority, cut) = bounded(authority);
-    let host = authority.rsplit(|byte| *byte == b'@').next().unwrap_or_default();
-    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'[' | b']');
+    let host = authority
+        .rsplit(|byte| *byte == b'@')
+        .next()
+        .unwrap_or_default();
+    let fits = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':' | b'[' | b']')
+    };
     match std::str::from_utf8(host) {
-        Ok(host) if !cut && !host.is_empty() && host.bytes().all(|byte| fits(&byte)) => host.to_owned(),
+        Ok(host) if !cut && !host.is_empty() && host.bytes().all(|byte| fits(&byte)) => {
+            host.to_owned()
+        }
         _ => LEFT_OUT.to_string(),
     }
 }
@@ -78,9 +91,14 @@ fn path_of(target: &[u8]) -> Option<&[u8]> {
     if target.first() == Some(&b'/') {
         return Some(target);
     }
-    let scheme = target.iter().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
+    let scheme = target
+        .iter()
+        .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
     let rest = target[scheme.count()..].strip_prefix(b"://")?;
-    let end = rest.iter().position(|byte| matches!(byte, b'/' | b'\\' | b'?' | b'#' | b';')).unwrap_or(rest.len());
+    let end = rest
+        .iter()
+        .position(|byte| matches!(byte, b'/' | b'\\' | b'?' | b'#' | b';'))
+        .unwrap_or(rest.len());
     Some(&rest[end..])
 }
 
@@ -88,7 +106,10 @@ fn path(rest: &[u8], cut: bool, out: &mut String) {
     let fragment = rest.iter().position(|byte| *byte == b'#');
     let rest = &rest[..fragment.unwrap_or(rest.len())];
     let question = rest.iter().position(|byte| *byte == b'?');
-    let (path, query) = (&rest[..question.unwrap_or(rest.len())], question.map(|at| &rest[at + 1..]));
+    let (path, query) = (
+        &rest[..question.unwrap_or(rest.len())],
+        question.map(|at| &rest[at + 1..]),
+    );
     let goes_on = cut && question.is_none() && fragment.is_none();
     match path {
         [] => out.push('/'),
@@ -106,7 +127,10 @@ fn segments(path: &[u8], goes_on: bool, out: &mut String) {
     let semicolon = path.iter().position(|byte| *byte == b';');
     let plain = &path[..semicolon.unwrap_or(path.len())];
     let mut parts = plain.split(|byte| matches!(byte, b'/' | b'\\')).peekable();
-    if plain.first().is_some_and(|byte| matches!(byte, b'/' | b'\\')) {
+    if plain
+        .first()
+        .is_some_and(|byte| matches!(byte, b'/' | b'\\'))
+    {
         parts.next();
     }
     while let Some(part) = parts.next() {
@@ -137,7 +161,9 @@ fn segment(part: &[u8], out: &mut String) -> bool {
             b'%' => match encoded(&part[at + 1..]) {
                 // A delimiter of the path or of what follows it: the rest may be anything.
                 Some(b';' | b'?' | b'#') => (end, rest, goes_on) = (at, "…", false),
-                Some(b' ' | b'(' | b')' | b',' | b'!' | b'\'' | b'+' | b'~' | b'-' | b'.' | b'_') => continue,
+                Some(
+                    b' ' | b'(' | b')' | b',' | b'!' | b'\'' | b'+' | b'~' | b'-' | b'.' | b'_',
+                ) => continue,
                 Some(letter) if letter.is_ascii_alphanumeric() || letter >= 0x80 => continue,
                 Some(b'/' | b':') => (end, rest) = (at, "…"),
                 _ => (end, rest, goes_on) = (at, "…", false),
@@ -162,7 +188,9 @@ fn segment(part: &[u8], out: &mut String) -> bool {
 
 /// The byte that two hexadecimal digits stand for.
 fn encoded(digits: &[u8]) -> Option<u8> {
-    let digits = digits.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
+    let digits = digits
+        .get(..2)
+        .filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
     u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
@@ -198,7 +226,10 @@ fn parameters(query: &[u8], out: &mut String) {
         if number == MOST_PARAMETERS || out.len() > LONGEST_NAME {
             return out.push(LEFT_OUT);
         }
-        let key = pair.iter().position(|byte| *byte == b'=').map(|end| &pair[..end]);
+        let key = pair
+            .iter()
+            .position(|byte| *byte == b'=')
+            .map(|end| &pair[..end]);
         if let Some(key) = key.filter(|key| is_parameter(key)) {
             out.push_str(&String::from_utf8_lossy(key));
             out.push('=');
@@ -208,7 +239,9 @@ fn parameters(query: &[u8], out: &mut String) {
 }
 
 fn is_parameter(key: &[u8]) -> bool {
-    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'[' | b']' | b'$');
+    let fits = |byte: &u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b'[' | b']' | b'$')
+    };
     (1..=LONGEST_PARAMETER).contains(&key.len())
         && key.iter().all(fits)
         && std::str::from_utf8(key).is_ok_and(|key| !word::is_opaque(key))

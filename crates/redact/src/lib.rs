@@ -36,5 +36,8 @@ pub const LEFT_OUT: char = '…';
 
 /// The bytes of a text that are looked at, and whether it may go on.
 fn bounded(text: &[u8]) -> (&[u8], bool) {
-    (&text[..text.len().min(LONGEST_TEXT)], text.len() >= LONGEST_TEXT)
+    (
+        &text[..text.len().min(LONGEST_TEXT)],
+        text.len() >= LONGEST_TEXT,
+    )
 }

@@ -35,12 +35,21 @@ impl Name {
     /// found.
     #[must_use]
     pub fn host(before: &str, host: &str, behind: &'static str) -> Self {
-        let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_' | '*' | ':');
+        let fits = |letter: char| {
+            letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_' | '*' | ':')
+        };
         let is_host = host.chars().all(fits);
         let kept = if is_host { host } else { "…" };
         let room = LONGEST_NAME.saturating_sub(before.len() + behind.len());
-        let [kept, whole] = [kept, host]
-            .map(|host| printable(format!("{before}{}{behind}", &host[..host.floor_char_boundary(room)]).as_bytes()));
+        let [kept, whole] = [kept, host].map(|host| {
+            printable(
+                format!(
+                    "{before}{}{behind}",
+                    &host[..host.floor_char_boundary(room)]
+                )
+                .as_bytes(),
+            )
+        });
         Self::of(&kept, &whole)
     }
 
@@ -54,17 +63,30 @@ impl Name {
     /// The same name behind words of our own.
     #[must_use]
     pub fn behind(&self, words: &'static str) -> Self {
-        Self::of(&format!("{words}{}", self.kept), &format!("{words}{}", self.whole))
+        Self::of(
+            &format!("{words}{}", self.kept),
+            &format!("{words}{}", self.whole),
+        )
     }
 
     /// Both forms; each is cut at [`LONGEST_NAME`].
     pub(crate) fn of(kept: &str, whole: &str) -> Self {
-        if kept == whole { Self::harmless(kept) } else { Self { kept: cut(kept).into(), whole: cut(whole).into() } }
+        if kept == whole {
+            Self::harmless(kept)
+        } else {
+            Self {
+                kept: cut(kept).into(),
+                whole: cut(whole).into(),
+            }
+        }
     }
 
     fn harmless(text: &str) -> Self {
         let kept: Arc<str> = cut(text).into();
-        Self { whole: Arc::clone(&kept), kept }
+        Self {
+            whole: Arc::clone(&kept),
+            kept,
+        }
     }
 
     /// What a run keeps of it.

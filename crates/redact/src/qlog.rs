@@ -4,10 +4,27 @@ use crate::{LEFT_OUT, attribute, http, word};
 use std::borrow::Cow;
 
 /// Fields that hold bytes or keys, whatever is in them.
-const HIDDEN: [&str; 11] =
-    ["body", "data", "details", "key", "message", "new", "old", "payload", "reason", "reason_phrase", "value"];
+const HIDDEN: [&str; 11] = [
+    "body",
+    "data",
+    "details",
+    "key",
+    "message",
+    "new",
+    "old",
+    "payload",
+    "reason",
+    "reason_phrase",
+    "value",
+];
 /// Fields of headers whose value is no secret.
-const HEADERS: [&str; 5] = [":method", ":protocol", ":scheme", ":status", "content-length"];
+const HEADERS: [&str; 5] = [
+    ":method",
+    ":protocol",
+    ":scheme",
+    ":status",
+    "content-length",
+];
 /// Bytes of a text.
 const LONGEST: usize = 256;
 
@@ -20,7 +37,9 @@ pub fn is_hidden(field: &str) -> bool {
 /// What is kept of a field's text.
 #[must_use]
 pub fn text<'v>(field: &str, value: &'v str) -> Cow<'v, str> {
-    let is_id = ["cid", "connection_id", "group_id"].iter().any(|end| field.to_ascii_lowercase().ends_with(end));
+    let is_id = ["cid", "connection_id", "group_id"]
+        .iter()
+        .any(|end| field.to_ascii_lowercase().ends_with(end));
     let is_hex = value.len() >= 16 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
     match () {
         () if is_hidden(field) || value.len() > LONGEST => LEFT_OUT.to_string().into(),

@@ -28,7 +28,8 @@ const ALONE: &str = " ASKING AUTH BGREWRITEAOF BGSAVE DBSIZE DISCARD ECHO EVAL E
     READONLY READWRITE REPLCONF REPLICAOF RESET RESTORE-ASKING ROLE SAVE SCAN SELECT SENTINEL SHUTDOWN SLAVEOF SWAPDB SYNC TIME \
     UNWATCH WAIT WAITAOF XREAD XREADGROUP ";
 /// Commands of which the second word is a part, and those of them that name a key behind it.
-const IN_TWO_WORDS: &str = " ACL CLIENT CLUSTER COMMAND CONFIG DEBUG FUNCTION LATENCY MODULE PUBSUB SCRIPT SLOWLOG ";
+const IN_TWO_WORDS: &str =
+    " ACL CLIENT CLUSTER COMMAND CONFIG DEBUG FUNCTION LATENCY MODULE PUBSUB SCRIPT SLOWLOG ";
 const IN_TWO_WORDS_AND_KEY: &str = " MEMORY OBJECT XGROUP XINFO ";
 /// Second words.
 const SECOND: &str = " ADDSLOTS BUMPEPOCH CACHING CAT CHANNELS CONSUMERS COUNT COUNT-FAILURE-REPORTS COUNTKEYSINSLOT CREATE CREATECONSUMER \
@@ -39,16 +40,17 @@ const SECOND: &str = " ADDSLOTS BUMPEPOCH CACHING CAT CHANNELS CONSUMERS COUNT C
     SETUSER SHARDCHANNELS SHARDNUMSUB SHARDS SLAVES SLEEP SLOT-STATS SLOTS STATS STREAM TRACKING TRACKINGINFO UNBLOCK UNLOAD UNPAUSE \
     USAGE USERS WHOAMI ";
 /// Commands of modules begin so; of these nothing but the command is kept.
-const OF_MODULES: [&str; 11] =
-    ["BF.", "CF.", "CMS.", "FT.", "GRAPH.", "JSON.", "TDIGEST.", "TOPK.", "TS.", "AI.", "RG."];
+const OF_MODULES: [&str; 11] = [
+    "BF.", "CF.", "CMS.", "FT.", "GRAPH.", "JSON.", "TDIGEST.", "TOPK.", "TS.", "AI.", "RG.",
+];
 /// Commands that wait for something that others do.
-const BLOCKING: &str = " BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN WAIT WAITAOF ";
+const BLOCKING: &str =
+    " BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN WAIT WAITAOF ";
 const BLOCKS: &str = ", blocking";
 /// For the whole name: the key is the fourth word of these too.
 const KEY_BEHIND_COUNT: &str = " EVAL EVALSHA EVALSHA_RO EVAL_RO FCALL FCALL_RO MIGRATE ";
 /// What a server says in a word that is not about data.
-const STATUSES: &str =
-    " OK PONG QUEUED BACKGROUND RESET NOKEY none string list set hash zset stream CONTINUE FULLRESYNC FIRST SECOND ";
+const STATUSES: &str = " OK PONG QUEUED BACKGROUND RESET NOKEY none string list set hash zset stream CONTINUE FULLRESYNC FIRST SECOND ";
 /// First words of errors.
 const ERRORS: &str = " ASK BUSY BUSYGROUP BUSYKEY CLUSTERDOWN CROSSSLOT DENIED ERR EXECABORT INPROG IOERR LOADING MASTERDOWN MISCONF \
     MOVED NOADDR NOAUTH NOGOODSLAVE NOGROUP NOMASTERLINK NOPERM NOPROTO NOQUORUM NOREPLICAS NOSCRIPT NOSUB NOTBUSY NOTREADY OOM \
@@ -57,16 +59,28 @@ const ERRORS: &str = " ASK BUSY BUSYGROUP BUSYKEY CLUSTERDOWN CROSSSLOT DENIED E
 /// A command of which these are the first words.
 #[must_use]
 pub fn command(words: &[Vec<u8>]) -> Name {
-    let Some(first) = words.first() else { return Name::default() };
+    let Some(first) = words.first() else {
+        return Name::default();
+    };
     let command = String::from_utf8_lossy(first).to_uppercase();
     let known = COMMANDS.get(command.as_str()).copied();
     let is = |word: &Vec<u8>, what: &str| word.eq_ignore_ascii_case(what.as_bytes());
     let reads = command.starts_with("XREAD");
     let streams = words.iter().position(|word| reads && is(word, "STREAMS"));
-    let block = words.iter().take(streams.unwrap_or(0)).any(|word| is(word, "BLOCK"));
-    let waits = if block || is_one_of(&command, BLOCKING) { BLOCKS } else { "" };
+    let block = words
+        .iter()
+        .take(streams.unwrap_or(0))
+        .any(|word| is(word, "BLOCK"));
+    let waits = if block || is_one_of(&command, BLOCKING) {
+        BLOCKS
+    } else {
+        ""
+    };
     let two = matches!(known, Some(Place::TwoWords | Place::BehindTwoWords));
-    let second = words.get(1).filter(|_| two).map(|word| String::from_utf8_lossy(word).to_uppercase());
+    let second = words
+        .get(1)
+        .filter(|_| two)
+        .map(|word| String::from_utf8_lossy(word).to_uppercase());
     let (kept_at, whole_at) = match known {
         _ if reads => (streams.map(|at| at + 1), streams.map(|at| at + 1)),
         Some(place) if is_one_of(&command, KEY_BEHIND_COUNT) => (place.word(), Some(3)),
@@ -75,8 +89,18 @@ pub fn command(words: &[Vec<u8>]) -> Name {
     };
     let word = |at: Option<usize>| at.and_then(|at| words.get(at)).map(Vec::as_slice);
     let kept = Parts {
-        command: if known.is_some() || is_of_module(&command) { &command } else { "command" },
-        second: second.as_deref().map(|second| if is_one_of(second, SECOND) { second } else { "…" }),
+        command: if known.is_some() || is_of_module(&command) {
+            &command
+        } else {
+            "command"
+        },
+        second: second.as_deref().map(|second| {
+            if is_one_of(second, SECOND) {
+                second
+            } else {
+                "…"
+            }
+        }),
         key: word(kept_at).map(key),
         waits,
     };
@@ -92,13 +116,30 @@ pub fn command(words: &[Vec<u8>]) -> Name {
 /// What a server says that nobody asked for at that moment: its kind and its channel.
 #[must_use]
 pub fn message(words: &[Vec<u8>]) -> Name {
-    const KINDS: &str =
-        " invalidate message pmessage smessage subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe ";
-    let kind = words.first().map(|kind| String::from_utf8_lossy(kind)).unwrap_or_default();
-    let of_kind = if is_one_of(&kind, KINDS) { &*kind } else { "push" };
-    let channel = words.get(1).map(|channel| format!(" {}", key(channel))).filter(|_| of_kind != "push");
-    let whole = words.iter().take(2).map(Vec::as_slice).collect::<Vec<_>>().join(&b' ');
-    Name::of(&format!("{of_kind}{}", channel.unwrap_or_default()), &printable(&whole))
+    const KINDS: &str = " invalidate message pmessage smessage subscribe psubscribe ssubscribe unsubscribe punsubscribe sunsubscribe ";
+    let kind = words
+        .first()
+        .map(|kind| String::from_utf8_lossy(kind))
+        .unwrap_or_default();
+    let of_kind = if is_one_of(&kind, KINDS) {
+        &*kind
+    } else {
+        "push"
+    };
+    let channel = words
+        .get(1)
+        .map(|channel| format!(" {}", key(channel)))
+        .filter(|_| of_kind != "push");
+    let whole = words
+        .iter()
+        .take(2)
+        .map(Vec::as_slice)
+        .collect::<Vec<_>>()
+        .join(&b' ');
+    Name::of(
+        &format!("{of_kind}{}", channel.unwrap_or_default()),
+        &printable(&whole),
+    )
 }
 
 /// A text that answers: the few that servers have are kept, what a script made is not.
@@ -106,7 +147,11 @@ pub fn message(words: &[Vec<u8>]) -> Name {
 pub fn status(text: &[u8]) -> Name {
     let whole = printable(text);
     let first = whole.split(' ').next().unwrap_or_default();
-    let kept = if is_one_of(first, STATUSES) { first } else { "text" };
+    let kept = if is_one_of(first, STATUSES) {
+        first
+    } else {
+        "text"
+    };
     Name::of(kept, &whole)
 }
 
@@ -114,17 +159,30 @@ pub fn status(text: &[u8]) -> Name {
 #[must_use]
 pub fn error(text: &[u8]) -> Name {
     let first = printable(text.split(|byte| *byte == b' ').next().unwrap_or_default());
-    Name::of(if is_one_of(&first, ERRORS) { &first } else { "ERROR" }, &first)
+    Name::of(
+        if is_one_of(&first, ERRORS) {
+            &first
+        } else {
+            "ERROR"
+        },
+        &first,
+    )
 }
 
 /// What is kept of a key: its parts between `:`, `/` and the like, up to what may begin a value.
 #[must_use]
 pub fn key(key: &[u8]) -> String {
-    let ends =
-        |byte: &u8| !byte.is_ascii_graphic() || matches!(byte, b'=' | b'?' | b'#' | b';' | b'&' | b'"' | b'\'' | b'%');
+    let ends = |byte: &u8| {
+        !byte.is_ascii_graphic()
+            || matches!(byte, b'=' | b'?' | b'#' | b';' | b'&' | b'"' | b'\'' | b'%')
+    };
     let end = key.iter().position(ends).unwrap_or(key.len());
     // What is cut off may belong to an address of somebody.
-    let begin = if key[end..].contains(&b'@') { &[][..] } else { &key[..end] };
+    let begin = if key[end..].contains(&b'@') {
+        &[][..]
+    } else {
+        &key[..end]
+    };
     let text = String::from_utf8_lossy(begin);
     let mut out = String::new();
     for part in text.split_inclusive([':', '/', '|', ',']) {
@@ -193,14 +251,25 @@ static COMMANDS: LazyLock<HashMap<&'static str, Place>> = LazyLock::new(|| {
     ];
     places
         .into_iter()
-        .flat_map(|(names, place)| names.split_ascii_whitespace().map(move |name| (name, place)))
+        .flat_map(|(names, place)| {
+            names
+                .split_ascii_whitespace()
+                .map(move |name| (name, place))
+        })
         .collect()
 });
 
 /// Whether it is a command of one of the usual modules.
 fn is_of_module(command: &str) -> bool {
-    let fits = |name: &str| name.len() <= 20 && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-    OF_MODULES.iter().any(|module| command.strip_prefix(module).is_some_and(fits))
+    let fits = |name: &str| {
+        name.len() <= 20
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+    };
+    OF_MODULES
+        .iter()
+        .any(|module| command.strip_prefix(module).is_some_and(fits))
 }
 
 fn is_one_of(word: &str, words: &str) -> bool {

@@ -73,20 +73,29 @@ fn kept(dialect: Dialect, text: &[u8], cut: bool) -> String {
     }
     let mut out = String::new();
     let mut statements = lexed.split_inclusive(|lexed| lexed.token == Token::Mark(';'));
-    while statements.next().is_some_and(|statement| one(statement, &mut out)) {}
+    while statements
+        .next()
+        .is_some_and(|statement| one(statement, &mut out))
+    {}
     out.truncate(out.floor_char_boundary(LONGEST_NAME));
     out
 }
 
 /// What is kept of a text that was not read as it is meant: what is before all quotes.
 fn verb_alone(lexed: &[Lexed<'_>]) -> String {
-    let verb = lexed.get(brackets_before(lexed)).and_then(Lexed::word).filter(|word| is_verb(word));
+    let verb = lexed
+        .get(brackets_before(lexed))
+        .and_then(Lexed::word)
+        .filter(|word| is_verb(word));
     verb.map_or_else(|| LEFT_OUT.to_string(), |verb| format!("{verb} {LEFT_OUT}"))
 }
 
 /// How many brackets are before the first word.
 fn brackets_before(statement: &[Lexed<'_>]) -> usize {
-    statement.iter().take_while(|lexed| matches!(lexed.token, Token::Mark('(' | '{'))).count()
+    statement
+        .iter()
+        .take_while(|lexed| matches!(lexed.token, Token::Mark('(' | '{')))
+        .count()
 }
 
 /// A statement up to its semicolon; whether those behind it are looked at.
@@ -114,17 +123,28 @@ fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
         words::Kept::Setting => {
             let is_value = |lexed: &Lexed<'_>| {
                 matches!(lexed.token, Token::Mark('='))
-                    || lexed.word().is_some_and(|word| word.eq_ignore_ascii_case("TO"))
+                    || lexed
+                        .word()
+                        .is_some_and(|word| word.eq_ignore_ascii_case("TO"))
             };
             let is = |lexed: &Lexed<'_>, words: &[&str]| {
-                lexed.word().is_some_and(|word| words.iter().any(|one| one.eq_ignore_ascii_case(word)))
+                lexed
+                    .word()
+                    .is_some_and(|word| words.iter().any(|one| one.eq_ignore_ascii_case(word)))
             };
-            let set = statement.iter().position(|lexed| is(lexed, &["SET"])).unwrap_or(0);
+            let set = statement
+                .iter()
+                .position(|lexed| is(lexed, &["SET"]))
+                .unwrap_or(0);
             // Some settings have their value behind their name alone.
             let ends = |(at, lexed): (usize, &Lexed<'_>)| {
-                is_value(lexed) || is(lexed, &["ROLE", "AUTHORIZATION"]) && !statement.get(at + 1).is_some_and(is_value)
+                is_value(lexed)
+                    || is(lexed, &["ROLE", "AUTHORIZATION"])
+                        && !statement.get(at + 1).is_some_and(is_value)
             };
-            let end = (set..statement.len()).find(|at| ends((*at, &statement[*at]))).unwrap_or(statement.len());
+            let end = (set..statement.len())
+                .find(|at| ends((*at, &statement[*at])))
+                .unwrap_or(statement.len());
             statement[..end].iter().for_each(|lexed| put(*lexed, out));
             if end < statement.len() {
                 put(statement[end], out);
@@ -132,13 +152,19 @@ fn one(statement: &[Lexed<'_>], out: &mut String) -> bool {
             }
         }
     }
-    out.len() <= LONGEST_NAME && statement.last().is_none_or(|last| last.token != Token::Unknown)
+    out.len() <= LONGEST_NAME
+        && statement
+            .last()
+            .is_none_or(|last| last.token != Token::Unknown)
 }
 
 /// What stands for the rest of a statement.
 fn rest(statement: &[Lexed<'_>], out: &mut String) {
     out.extend([' ', LEFT_OUT]);
-    if statement.last().is_some_and(|last| last.token == Token::Mark(';')) {
+    if statement
+        .last()
+        .is_some_and(|last| last.token == Token::Mark(';'))
+    {
         out.push(';');
     }
 }

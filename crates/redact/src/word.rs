@@ -16,7 +16,10 @@ const LONGEST_IDENTIFIER: usize = 64;
 /// Whether a text holds a word that looks like a token, an id or an address of somebody.
 #[must_use]
 pub fn is_opaque(text: &str) -> bool {
-    text.contains('@') || text.split(|letter: char| !letter.is_alphanumeric()).any(is_token)
+    text.contains('@')
+        || text
+            .split(|letter: char| !letter.is_alphanumeric())
+            .any(is_token)
 }
 
 /// An identifier if it is one, else [`LEFT_OUT`].
@@ -31,7 +34,10 @@ pub fn identifier(bytes: &[u8]) -> String {
 /// Whether a text may stand as an identifier: letters, digits, `_`, `-` and `.`, of a usual length, and no token.
 pub(crate) fn is_identifier(text: &str) -> bool {
     let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.');
-    !text.is_empty() && text.len() <= LONGEST_IDENTIFIER && text.chars().all(fits) && !is_opaque(text)
+    !text.is_empty()
+        && text.len() <= LONGEST_IDENTIFIER
+        && text.chars().all(fits)
+        && !is_opaque(text)
 }
 
 /// Whether letters and digits in a row look like a token.
@@ -49,7 +55,9 @@ fn is_token(word: &str) -> bool {
     match () {
         () if length >= VERY_LONG => true,
         () if is_hex && digits > 0 => length >= UUID_END,
-        () if digits > 0 => length >= LONG && (changes(|letter| letter.is_ascii_digit()) >= 3 || length >= 2 * LONG),
+        () if digits > 0 => {
+            length >= LONG && (changes(|letter| letter.is_ascii_digit()) >= 3 || length >= 2 * LONG)
+        }
         // In CamelCase a word has five letters or so, in random ones every second letter differs from the one before.
         () => length >= LONG + LONG / 4 && changes(char::is_uppercase) * 20 > length * 9,
     }

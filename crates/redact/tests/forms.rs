@@ -1,6 +1,9 @@
 //! What is kept of each form of `forms.tsv`. In each the word SECRET, or a person's name, stands where something is left out; it is
 //! never kept. Then the same with literals and surroundings that nobody thought of, and with texts of any length.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use proptest::prelude::*;
 use stackline_redact::sql::{self, Backslash, Dialect, answer};
@@ -21,7 +24,11 @@ const DIALECTS: [(&str, Dialect); 7] = [
 
 /// Bytes of a column: signs for what a line of a table cannot hold, `⟨hh⟩` for a byte.
 fn bytes(column: &str) -> Vec<u8> {
-    let text = column.replace('␊', "\n").replace('␉', "\t").replace('␍', "\r").replace('␀', "\0");
+    let text = column
+        .replace('␊', "\n")
+        .replace('␉', "\t")
+        .replace('␍', "\r")
+        .replace('␀', "\0");
     let mut parts = text.split('⟨');
     let mut out = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
@@ -33,14 +40,20 @@ fn bytes(column: &str) -> Vec<u8> {
 }
 
 fn words(bytes: &[u8]) -> Vec<Vec<u8>> {
-    bytes.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect()
+    bytes
+        .split(|byte| *byte == b' ')
+        .map(<[u8]>::to_vec)
+        .collect()
 }
 
 fn kept(kind: &str, input: &[u8]) -> String {
     if let Some((_, dialect)) = DIALECTS.iter().find(|(name, _)| *name == kind) {
         return sql::statement(*dialect, input).kept().to_owned();
     }
-    if let Some((_, dialect)) = DIALECTS.iter().find(|(name, _)| kind.strip_suffix("-cut") == Some(*name)) {
+    if let Some((_, dialect)) = DIALECTS
+        .iter()
+        .find(|(name, _)| kind.strip_suffix("-cut") == Some(*name))
+    {
         return sql::beginning(*dialect, input).kept().to_owned();
     }
     let text = || String::from_utf8_lossy(input).into_owned();
@@ -75,7 +88,9 @@ fn kept(kind: &str, input: &[u8]) -> String {
         "span" => return foreign::name(&text()),
         "attribute" => {
             let text = text();
-            let [key, system, value] = text.splitn(3, '|').collect::<Vec<_>>()[..] else { panic!("{text}") };
+            let [key, system, value] = text.splitn(3, '|').collect::<Vec<_>>()[..] else {
+                panic!("{text}")
+            };
             return attribute::text(key, value, system).into_owned();
         }
         _ => panic!("no such kind: {kind}"),
@@ -86,12 +101,22 @@ fn kept(kind: &str, input: &[u8]) -> String {
 #[test]
 fn every_form_is_kept_as_the_table_says() {
     let (mut forms, mut wrong) = (0, Vec::new());
-    for (number, line) in FORMS.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
+    for (number, line) in FORMS
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+    {
         let columns: Vec<&str> = line.split('\t').collect();
-        let [kind, input, expected] = columns[..] else { panic!("line {}: {line}", number + 1) };
+        let [kind, input, expected] = columns[..] else {
+            panic!("line {}: {line}", number + 1)
+        };
         forms += 1;
         let is_harmless = input.contains("nothing");
-        assert!(input.contains(SECRET) || input.contains("bob") || is_harmless, "line {} hides nothing", number + 1);
+        assert!(
+            input.contains(SECRET) || input.contains("bob") || is_harmless,
+            "line {} hides nothing",
+            number + 1
+        );
         let kept = kept(kind, &bytes(input));
         if kept != expected || kept.contains(SECRET) || kept.contains("bob") {
             wrong.push(format!("{}\t{kind}\t{input}\t{kept}", number + 1));
@@ -104,7 +129,10 @@ fn every_form_is_kept_as_the_table_says() {
 /// Literals of a dialect around a text that holds the marker, which its quoting lets stand as it is.
 fn literals(dialect: Dialect, inner: &str) -> Vec<String> {
     let doubled = inner.replace('\'', "''");
-    let escaped = inner.replace('\\', "\\\\").replace('\'', "\\'").replace('"', "\\\"");
+    let escaped = inner
+        .replace('\\', "\\\\")
+        .replace('\'', "\\'")
+        .replace('"', "\\\"");
     let twice = |text: &str| text.replace('\\', "\\\\").replace('\'', "''");
     match dialect {
         Dialect::Postgres(Backslash::Plain) => vec![
@@ -119,8 +147,14 @@ fn literals(dialect: Dialect, inner: &str) -> Vec<String> {
             format!("/* /* {} */ {SECRET} */", inner.replace(['*', '/'], "")),
             format!("--{}\n", inner.replace(['\n', '\r'], "")),
         ],
-        Dialect::Postgres(_) => vec![format!("'{}'", twice(inner)), format!("E'{}'", twice(inner))],
-        Dialect::MySql(Backslash::Plain) => vec![format!("'{doubled}'"), format!("\"{}\"", inner.replace('"', "\"\""))],
+        Dialect::Postgres(_) => vec![
+            format!("'{}'", twice(inner)),
+            format!("E'{}'", twice(inner)),
+        ],
+        Dialect::MySql(Backslash::Plain) => vec![
+            format!("'{doubled}'"),
+            format!("\"{}\"", inner.replace('"', "\"\"")),
+        ],
         Dialect::MySql(_) => vec![
             format!("'{}'", twice(inner)),
             format!("'{escaped}'"),
@@ -128,9 +162,17 @@ fn literals(dialect: Dialect, inner: &str) -> Vec<String> {
             format!("_utf8'{escaped}'"),
             format!("# {}\n", inner.replace('\n', "")),
             format!("-- {}\n", inner.replace('\n', "")),
-            format!("/*{}*/", inner.replace(['*', '/'], "").trim_start_matches(['!', 'M', 'm', '+'])),
+            format!(
+                "/*{}*/",
+                inner
+                    .replace(['*', '/'], "")
+                    .trim_start_matches(['!', 'M', 'm', '+'])
+            ),
         ],
-        Dialect::Unknown => vec![format!("'{doubled}'"), format!("\"{}\"", inner.replace('"', "\"\""))],
+        Dialect::Unknown => vec![
+            format!("'{doubled}'"),
+            format!("\"{}\"", inner.replace('"', "\"\"")),
+        ],
     }
 }
 
@@ -269,7 +311,9 @@ fn no_more_is_looked_at_than_the_bound() {
         "SELECT $$",
         "/",
     ] {
-        for filling in ["x", "'", "/*", "(", "[", "$a", "\\", "/%3", "a.", "''", "$1$"] {
+        for filling in [
+            "x", "'", "/*", "(", "[", "$a", "\\", "/%3", "a.", "''", "$1$",
+        ] {
             let long = format!("{beginning}{}", filling.repeat((1 << 20) / filling.len()));
             let (long, short) = (long.as_bytes(), &long.as_bytes()[..LONGEST_TEXT]);
             for (_, dialect) in DIALECTS {
@@ -282,8 +326,15 @@ fn no_more_is_looked_at_than_the_bound() {
 
 #[test]
 fn contents_are_kept_whole_where_they_are_asked_for() {
-    let name = sql::statement(Dialect::Postgres(Backslash::Plain), b"SELECT  a\nFROM b WHERE c = 'it''s'");
+    let name = sql::statement(
+        Dialect::Postgres(Backslash::Plain),
+        b"SELECT  a\nFROM b WHERE c = 'it''s'",
+    );
     assert_eq!(name.text(true), "SELECT a FROM b WHERE c = 'it''s'");
     assert_eq!(name.text(false), "SELECT a FROM b WHERE c = ?");
-    assert_eq!(format!("{name:?}"), "\"SELECT a FROM b WHERE c = ?\"", "a message about a name shows no value");
+    assert_eq!(
+        format!("{name:?}"),
+        "\"SELECT a FROM b WHERE c = ?\"",
+        "a message about a name shows no value"
+    );
 }

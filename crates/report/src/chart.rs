@@ -124,13 +124,22 @@ impl Axis {
             Scale::Linear => {
                 let step = step((self.to - self.from) / 8.0);
                 let (first, last) = ((self.from / step).ceil(), (self.to / step + 1e-9).floor());
-                let count = std::iter::successors(Some(first), |at| Some(at + 1.0)).take_while(|at| *at <= last);
-                count.map(|at| (at * step, number(at * step, step))).collect()
+                let count = std::iter::successors(Some(first), |at| Some(at + 1.0))
+                    .take_while(|at| *at <= last);
+                count
+                    .map(|at| (at * step, number(at * step, step)))
+                    .collect()
             }
             Scale::Logarithmic => {
-                let (first, last) = ((self.from.log10() - 1e-9).ceil(), (self.to.log10() + 1e-9).floor());
-                let decades = std::iter::successors(Some(first), |at| Some(at + 1.0)).take_while(|at| *at <= last);
-                decades.map(|power| (10_f64.powf(power), decade(power))).collect()
+                let (first, last) = (
+                    (self.from.log10() - 1e-9).ceil(),
+                    (self.to.log10() + 1e-9).floor(),
+                );
+                let decades = std::iter::successors(Some(first), |at| Some(at + 1.0))
+                    .take_while(|at| *at <= last);
+                decades
+                    .map(|power| (10_f64.powf(power), decade(power)))
+                    .collect()
             }
         }
     }
@@ -139,10 +148,18 @@ impl Axis {
 /// 1, 2 or 5 times a power of ten, the least that is not below `least`.
 fn step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0].into_iter().map(|factor| factor * power).find(|step| *step >= least).unwrap_or(10.0 * power)
+    [1.0, 2.0, 5.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= least)
+        .unwrap_or(10.0 * power)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 9")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and 9"
+)]
 fn number(value: f64, step: f64) -> String {
     let digits = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
     format!("{value:.digits$}")
@@ -160,7 +177,13 @@ fn decade(power: f64) -> String {
         '3' => '³',
         digit => char::from_u32(u32::from('⁰') + digit.to_digit(10).unwrap_or(0)).unwrap_or(digit),
     };
-    format!("10{}", format!("{power:.0}").chars().map(raised).collect::<String>())
+    format!(
+        "10{}",
+        format!("{power:.0}")
+            .chars()
+            .map(raised)
+            .collect::<String>()
+    )
 }
 
 fn x(chart: &Chart, value: f64) -> f64 {
@@ -173,7 +196,9 @@ fn y(chart: &Chart, value: f64) -> f64 {
 }
 
 fn band(chart: &Chart, out: &mut String) {
-    let Some((from, to, name)) = &chart.band else { return };
+    let Some((from, to, name)) = &chart.band else {
+        return;
+    };
     let (from, to) = (x(chart, *from), x(chart, *to));
     // Writing to a String cannot fail.
     let _ = writeln!(
@@ -224,7 +249,12 @@ fn drawn(chart: &Chart, curve: &Curve, colour: &str, dashes: &str, out: &mut Str
     let mut path = String::new();
     for (at, (across, up)) in curve.line.iter().enumerate() {
         let letter = if at == 0 { 'M' } else { 'L' };
-        let _ = write!(path, "{letter}{:.1} {:.1}", x(chart, *across), y(chart, *up));
+        let _ = write!(
+            path,
+            "{letter}{:.1} {:.1}",
+            x(chart, *across),
+            y(chart, *up)
+        );
     }
     let _ = write!(
         out,
@@ -234,9 +264,16 @@ fn drawn(chart: &Chart, curve: &Curve, colour: &str, dashes: &str, out: &mut Str
     );
     // A point on the frame is whole; one beyond it is left out.
     let inside = |axis: &Axis, value: f64| (-1e-9..=1.0 + 1e-9).contains(&axis.share(value));
-    for (across, up) in curve.points.iter().filter(|point| inside(&chart.x, point.0) && inside(&chart.y, point.1)) {
+    for (across, up) in curve
+        .points
+        .iter()
+        .filter(|point| inside(&chart.x, point.0) && inside(&chart.y, point.1))
+    {
         let (across, up) = (x(chart, *across), y(chart, *up));
-        let _ = write!(out, "<circle class=\"point\" cx=\"{across:.1}\" cy=\"{up:.1}\" r=\"4\" fill=\"{colour}\"/>");
+        let _ = write!(
+            out,
+            "<circle class=\"point\" cx=\"{across:.1}\" cy=\"{up:.1}\" r=\"4\" fill=\"{colour}\"/>"
+        );
     }
     out.push_str("</g>\n");
 }

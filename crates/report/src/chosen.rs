@@ -7,11 +7,19 @@ use std::collections::HashSet;
 
 /// Indices of the lines that a page holds, in their order, with at most about `most` events.
 pub(crate) fn chosen(lifelines: &Lifelines, findings: &[Finding], most: usize) -> Vec<u32> {
-    let named: HashSet<Id> =
-        findings.iter().flat_map(|f| &f.evidence).flat_map(|e| &e.units).map(|unit| Id::of(unit)).collect();
-    thinned(lifelines, (0..lifelines.lines.len() as u32).collect(), &named, most, |line| {
-        (line.count + line.mark_count) as usize
-    })
+    let named: HashSet<Id> = findings
+        .iter()
+        .flat_map(|f| &f.evidence)
+        .flat_map(|e| &e.units)
+        .map(|unit| Id::of(unit))
+        .collect();
+    thinned(
+        lifelines,
+        (0..lifelines.lines.len() as u32).collect(),
+        &named,
+        most,
+        |line| (line.count + line.mark_count) as usize,
+    )
 }
 
 /// Of these lines those that together weigh at most about `most`, in their order: first the named, then those that something
@@ -31,12 +39,20 @@ pub(crate) fn thinned(
     let rank = |index: &u32| {
         let line = line(index);
         let plain = line.outcome == Outcome::Complete && line.mark_count == 0;
-        if named.contains(&line.unit) { 0 } else { 1 + u8::from(plain) }
+        if named.contains(&line.unit) {
+            0
+        } else {
+            1 + u8::from(plain)
+        }
     };
     let mut chosen = Vec::new();
     let mut room = most;
     for wanted in 0..3 {
-        let these: Vec<u32> = lines.iter().copied().filter(|index| rank(index) == wanted).collect();
+        let these: Vec<u32> = lines
+            .iter()
+            .copied()
+            .filter(|index| rank(index) == wanted)
+            .collect();
         let step = weigh(&these).div_ceil(room.max(1)).max(1);
         let some: Vec<u32> = these.into_iter().step_by(step).collect();
         room = room.saturating_sub(weigh(&some));
@@ -53,9 +69,18 @@ mod tests {
     use stackline_analyze::lifelines::{Line, Passage};
 
     fn lines(count: u32) -> Lifelines {
-        let line = |unit: u32| Line { unit: i64::from(unit).into(), first: unit * 2, count: 2, ..Line::default() };
+        let line = |unit: u32| Line {
+            unit: i64::from(unit).into(),
+            first: unit * 2,
+            count: 2,
+            ..Line::default()
+        };
         let passages = vec![Passage::default(); count as usize * 2];
-        Lifelines { lines: (0..count).map(line).collect(), passages, ..Lifelines::default() }
+        Lifelines {
+            lines: (0..count).map(line).collect(),
+            passages,
+            ..Lifelines::default()
+        }
     }
 
     #[test]
@@ -73,7 +98,10 @@ mod tests {
             sentence: String::new(),
             confidence: 1.0,
             share: 1.0,
-            evidence: vec![Evidence { units: vec!["7".into()], ..Evidence::default() }],
+            evidence: vec![Evidence {
+                units: vec!["7".into()],
+                ..Evidence::default()
+            }],
             tries: Vec::new(),
             measurement: None,
         };

@@ -11,7 +11,14 @@ use serde_json::{Value, json as object};
 use stackline_analyze::{Comparison, Label, MetricComparison, Pairing, Verdict};
 use stackline_core::units::three_digits;
 
-const ALIGN: [Align; 6] = [Align::Left, Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
+const ALIGN: [Align; 6] = [
+    Align::Left,
+    Align::Right,
+    Align::Left,
+    Align::Right,
+    Align::Left,
+    Align::Left,
+];
 
 /// Which column the interval stands in.
 const INTERVAL: usize = 4;
@@ -23,22 +30,37 @@ pub fn comparison(comparisons: &[Comparison]) -> String {
     if comparisons.is_empty() {
         return "there is nothing to compare\n".to_owned();
     }
-    let rows: Vec<Vec<String>> = comparisons.iter().flat_map(|c| &c.metrics).map(row).collect();
+    let rows: Vec<Vec<String>> = comparisons
+        .iter()
+        .flat_map(|c| &c.metrics)
+        .map(row)
+        .collect();
     let widths = columns(&rows);
     let mut rows = rows.iter();
     let mut out = String::new();
     for comparison in comparisons {
-        heading(comparison, comparisons).iter().for_each(|text| out.push_str(&format!("{text}\n")));
+        heading(comparison, comparisons)
+            .iter()
+            .for_each(|text| out.push_str(&format!("{text}\n")));
         let mine = rows.by_ref().take(comparison.metrics.len());
         mine.for_each(|row| out.push_str(&format!("  {}\n", line(row, &widths, &ALIGN))));
     }
-    footer(comparisons).iter().for_each(|text| out.push_str(&format!("{text}\n")));
+    footer(comparisons)
+        .iter()
+        .for_each(|text| out.push_str(&format!("{text}\n")));
     out
 }
 
 /// The widths; the reason why there is no interval begins where one would stand, and may go on behind it.
 fn columns(rows: &[Vec<String>]) -> Vec<usize> {
-    let cells = |row: &Vec<String>| row[..if row.len() < ALIGN.len() { INTERVAL } else { ALIGN.len() }].to_vec();
+    let cells = |row: &Vec<String>| {
+        row[..if row.len() < ALIGN.len() {
+            INTERVAL
+        } else {
+            ALIGN.len()
+        }]
+            .to_vec()
+    };
     let mut widths = widths(&rows.iter().map(cells).collect::<Vec<_>>());
     widths.resize(ALIGN.len(), 0);
     widths
@@ -66,7 +88,12 @@ fn footer(comparisons: &[Comparison]) -> Vec<String> {
 }
 
 fn heading(comparison: &Comparison, all: &[Comparison]) -> Vec<String> {
-    let text = |label: &Option<Label>| label.as_ref().map(|label| name(label, all)).unwrap_or_default();
+    let text = |label: &Option<Label>| {
+        label
+            .as_ref()
+            .map(|label| name(label, all))
+            .unwrap_or_default()
+    };
     let (a, b) = (text(&comparison.a), text(&comparison.b));
     let nothing = comparison.metrics.is_empty() && comparison.pairing != Pairing::Alone;
     let mut lines = match comparison.pairing {
@@ -84,26 +111,53 @@ fn heading(comparison: &Comparison, all: &[Comparison]) -> Vec<String> {
 /// Measurement, part where there are several, and stack where the text does not name it.
 fn name(label: &Label, all: &[Comparison]) -> String {
     let parts = |get: fn(&Comparison) -> &Option<Label>| {
-        all.iter().filter_map(|c| get(c).as_ref()).filter(|other| other.text == label.text).count()
+        all.iter()
+            .filter_map(|c| get(c).as_ref())
+            .filter(|other| other.text == label.text)
+            .count()
     };
     let several = parts(|c| &c.a).max(parts(|c| &c.b)) > 1;
-    let part = if several { format!(": {}", label.part) } else { String::new() };
-    let stack = if label.text.contains(&label.stack) { String::new() } else { format!(" over {}", label.stack) };
+    let part = if several {
+        format!(": {}", label.part)
+    } else {
+        String::new()
+    };
+    let stack = if label.text.contains(&label.stack) {
+        String::new()
+    } else {
+        format!(" over {}", label.stack)
+    };
     format!("{}{part}{stack}", label.text)
 }
 
 fn row(m: &MetricComparison) -> Vec<String> {
     let mean = |s: &stackline_analyze::Statistics| figure::value(m.metric, s.mean);
-    let ratio = if m.ratio.is_finite() { format!("x {}", digits(m.ratio)) } else { figure::ABSENT.to_owned() };
-    let mut cells = vec![m.metric.name().to_owned(), mean(&m.a), format!("-> {}", mean(&m.b)), ratio];
-    cells.extend(m.ci95.map(|(low, high)| format!("(95 %: {}..{})", digits(low), digits(high))));
+    let ratio = if m.ratio.is_finite() {
+        format!("x {}", digits(m.ratio))
+    } else {
+        figure::ABSENT.to_owned()
+    };
+    let mut cells = vec![
+        m.metric.name().to_owned(),
+        mean(&m.a),
+        format!("-> {}", mean(&m.b)),
+        ratio,
+    ];
+    cells.extend(
+        m.ci95
+            .map(|(low, high)| format!("(95 %: {}..{})", digits(low), digits(high))),
+    );
     cells.push(verdict(m));
     cells
 }
 
 /// A ratio with enough digits to see what lies beside 1.
 fn digits(ratio: f64) -> String {
-    if ratio < 10.0 { format!("{ratio:.3}") } else { three_digits(ratio) }
+    if ratio < 10.0 {
+        format!("{ratio:.3}")
+    } else {
+        three_digits(ratio)
+    }
 }
 
 fn verdict(m: &MetricComparison) -> String {
@@ -113,7 +167,10 @@ fn verdict(m: &MetricComparison) -> String {
         Verdict::Less => "less".to_owned(),
         Verdict::More => "more".to_owned(),
         Verdict::NoDifferenceSeen => "no difference seen".to_owned(),
-        Verdict::CannotTell => format!("cannot tell: {}", m.reason.as_deref().unwrap_or("too little is known")),
+        Verdict::CannotTell => format!(
+            "cannot tell: {}",
+            m.reason.as_deref().unwrap_or("too little is known")
+        ),
     }
 }
 

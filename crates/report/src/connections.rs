@@ -11,17 +11,40 @@ const LISTED: usize = 20;
 /// The table; the first connections are those with most data.
 #[must_use]
 pub fn connections(all: &[CapturedConnection]) -> String {
-    let heads = ["connection", "round trip", "acks", "bytes there", "back", "again", "no window", "longest quiet"];
+    let heads = [
+        "connection",
+        "round trip",
+        "acks",
+        "bytes there",
+        "back",
+        "again",
+        "no window",
+        "longest quiet",
+    ];
     let head: Vec<String> = heads.map(str::to_owned).to_vec();
     let listed = &all[..all.len().min(LISTED)];
     let mut rows = vec![head];
     rows.extend(listed.iter().map(figures));
     let widths = widths(&rows);
-    let align =
-        [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left];
+    let align = [
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Left,
+    ];
     let mut text = line(&rows[0], &widths, &align) + "\n";
     for (one, row) in listed.iter().zip(&rows[1..]) {
-        text += &format!("{} > {} ({})\n{}\n", one.initiator, one.responder, one.end, line(row, &widths, &align));
+        text += &format!(
+            "{} > {} ({})\n{}\n",
+            one.initiator,
+            one.responder,
+            one.end,
+            line(row, &widths, &align)
+        );
     }
     if all.len() > LISTED {
         text += &format!("and {} with less data\n", all.len() - LISTED);
@@ -79,12 +102,18 @@ mod tests {
         };
         let text = connections(&vec![one; 22]);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0], "connection  round trip     acks  bytes there   back  again  no window  longest quiet");
+        assert_eq!(
+            lines[0],
+            "connection  round trip     acks  bytes there   back  again  no window  longest quiet"
+        );
         assert_eq!(lines[1], "10.0.0.1:45678 > 10.0.0.2:80 (closed)");
         assert_eq!(
             lines[2],
             "  1.20 s       20.0 ms  20.1 ms      1.23 MB  500 B      4     800 ms  220 ms, responder"
         );
-        assert_eq!((lines.len(), *lines.last().unwrap()), (42, "and 2 with less data"));
+        assert_eq!(
+            (lines.len(), *lines.last().unwrap()),
+            (42, "and 2 with less data")
+        );
     }
 }

@@ -46,8 +46,12 @@ const FIGURES: [Figure; 9] = [
 ];
 
 const SPENT: [Column; 4] = [
-    ("cpu_s_per_gb", |s| s.cpu_s_per_gb.map(|cost| cost.both.to_string())),
-    ("cpu_us_per_call", |s| s.cpu_us_per_call.map(|cost| cost.both.to_string())),
+    ("cpu_s_per_gb", |s| {
+        s.cpu_s_per_gb.map(|cost| cost.both.to_string())
+    }),
+    ("cpu_us_per_call", |s| {
+        s.cpu_us_per_call.map(|cost| cost.both.to_string())
+    }),
     ("lost", |s| s.lost.map(|lost| lost.to_string())),
     ("flags", |s| Some(s.flags.join("; "))),
 ];
@@ -55,33 +59,67 @@ const SPENT: [Column; 4] = [
 /// A line of names, then a line for each summary; a variable of a sweep has the column of its name behind those of the text.
 #[must_use]
 pub fn csv(summaries: &[Summary], percentiles: &[Percentile]) -> String {
-    let variables: BTreeSet<&str> =
-        summaries.iter().flat_map(|summary| &summary.variables).map(|(name, _)| name.as_str()).collect();
-    let figures = || METRICS.iter().flat_map(|metric| FIGURES.iter().map(move |figure| (metric, figure)));
+    let variables: BTreeSet<&str> = summaries
+        .iter()
+        .flat_map(|summary| &summary.variables)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let figures = || {
+        METRICS
+            .iter()
+            .flat_map(|metric| FIGURES.iter().map(move |figure| (metric, figure)))
+    };
     let described = DESCRIBED.iter().map(|(name, _)| (*name).to_owned());
     let names = described.chain(variables.iter().map(|name| (*name).to_owned()));
-    let names = names.chain(figures().map(|((metric, _), (figure, _))| format!("{metric}_{figure}")));
+    let names =
+        names.chain(figures().map(|((metric, _), (figure, _))| format!("{metric}_{figure}")));
     let names = names.chain(SPENT.iter().map(|(name, _)| (*name).to_owned()));
     let further = further(percentiles);
-    let head: Vec<String> = names.chain(further.iter().map(|(name, ..)| name.clone())).collect();
+    let head: Vec<String> = names
+        .chain(further.iter().map(|(name, ..)| name.clone()))
+        .collect();
     let row = |s: &Summary| -> Vec<String> {
         let described = DESCRIBED.iter().map(|(_, value)| value(s));
-        let swept = variables.iter().map(|name| Some(s.variables.iter().find(|(n, _)| n == name)?.1.to_string()));
-        let measured = figures().map(|((_, metric), (_, figure))| Some(figure(&metric(s)?)?.to_string()));
+        let swept = variables
+            .iter()
+            .map(|name| Some(s.variables.iter().find(|(n, _)| n == name)?.1.to_string()));
+        let measured =
+            figures().map(|((_, metric), (_, figure))| Some(figure(&metric(s)?)?.to_string()));
         let spent = SPENT.iter().map(|(_, value)| value(s));
-        let further = further.iter().map(|(_, metric, percentile)| Some(percentile.of(*metric, s)?.to_string()));
-        described.chain(swept).chain(measured).chain(spent).chain(further).map(Option::unwrap_or_default).collect()
+        let further = further
+            .iter()
+            .map(|(_, metric, percentile)| Some(percentile.of(*metric, s)?.to_string()));
+        described
+            .chain(swept)
+            .chain(measured)
+            .chain(spent)
+            .chain(further)
+            .map(Option::unwrap_or_default)
+            .collect()
     };
-    std::iter::once(head).chain(summaries.iter().map(row)).map(|cells| line(&cells)).collect()
+    std::iter::once(head)
+        .chain(summaries.iter().map(row))
+        .map(|cells| line(&cells))
+        .collect()
 }
 
 /// The columns of the percentiles that have none yet: name, metric, percentile.
 fn further(percentiles: &[Percentile]) -> Vec<(String, analyze::Metric, Percentile)> {
-    let known = |one: &Percentile| FIGURES.iter().any(|(name, _)| *name == one.name().replace('.', ""));
-    let metrics = [("response_s", analyze::Metric::Response), ("connect_s", analyze::Metric::Connect)];
+    let known = |one: &Percentile| {
+        FIGURES
+            .iter()
+            .any(|(name, _)| *name == one.name().replace('.', ""))
+    };
+    let metrics = [
+        ("response_s", analyze::Metric::Response),
+        ("connect_s", analyze::Metric::Connect),
+    ];
     let of = |(name, metric): &(&str, analyze::Metric)| {
         let (name, metric) = ((*name).to_owned(), *metric);
-        percentiles.iter().filter(|one| !known(one)).map(move |one| (format!("{name}_{}", one.name()), metric, *one))
+        percentiles
+            .iter()
+            .filter(|one| !known(one))
+            .map(move |one| (format!("{name}_{}", one.name()), metric, *one))
     };
     metrics.iter().flat_map(of).collect()
 }
@@ -111,10 +149,35 @@ mod tests {
         let first: Vec<&str> = lines[1].split(',').collect();
         let of = |name: &str| first[head.iter().position(|other| *other == name).unwrap()];
         assert_eq!((lines.len(), head.len()), (all.len() + 1, first.len()));
-        assert_eq!((of("measurement"), of("N"), of("runs"), of("response_s_mean")), ("1", "8", "3", ""));
-        assert_eq!(of("throughput_bit_s_mean").parse::<f64>().unwrap(), all[0].throughput_bit_s.unwrap().mean);
-        let further = csv(&all, &[Percentile::Percent(99.9), Percentile::Percent(75.0)]);
-        assert!(further.lines().next().unwrap().ends_with("flags,response_s_p75,connect_s_p75"), "{further}");
-        assert!(lines[2].starts_with("2,\"a \"\"b\"\", c\","), "{}", lines[2]);
+        assert_eq!(
+            (
+                of("measurement"),
+                of("N"),
+                of("runs"),
+                of("response_s_mean")
+            ),
+            ("1", "8", "3", "")
+        );
+        assert_eq!(
+            of("throughput_bit_s_mean").parse::<f64>().unwrap(),
+            all[0].throughput_bit_s.unwrap().mean
+        );
+        let further = csv(
+            &all,
+            &[Percentile::Percent(99.9), Percentile::Percent(75.0)],
+        );
+        assert!(
+            further
+                .lines()
+                .next()
+                .unwrap()
+                .ends_with("flags,response_s_p75,connect_s_p75"),
+            "{further}"
+        );
+        assert!(
+            lines[2].starts_with("2,\"a \"\"b\"\", c\","),
+            "{}",
+            lines[2]
+        );
     }
 }

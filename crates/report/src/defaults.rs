@@ -14,14 +14,28 @@ pub(crate) fn defaults(summaries: &[(usize, &Summary)]) -> Vec<(String, Vec<usiz
             stacks.push(name);
         }
     }
-    let rows = |stack: &str| summaries.iter().filter(|(_, s)| name(s) == stack).copied().collect::<Vec<_>>();
-    stacks.into_iter().flat_map(|stack| of_stack(stack, &rows(stack))).collect()
+    let rows = |stack: &str| {
+        summaries
+            .iter()
+            .filter(|(_, s)| name(s) == stack)
+            .copied()
+            .collect::<Vec<_>>()
+    };
+    stacks
+        .into_iter()
+        .flat_map(|stack| of_stack(stack, &rows(stack)))
+        .collect()
 }
 
 /// `tcp` of `tcp(nodelay)`; several stacks together stay as they are written.
 fn name(summary: &Summary) -> &str {
     let several = summary.stack.contains(" + ");
-    summary.stack.split('(').next().filter(|_| !several).unwrap_or(&summary.stack)
+    summary
+        .stack
+        .split('(')
+        .next()
+        .filter(|_| !several)
+        .unwrap_or(&summary.stack)
 }
 
 fn of_stack(stack: &str, rows: &[(usize, &Summary)]) -> Vec<(String, Vec<usize>)> {
@@ -31,12 +45,19 @@ fn of_stack(stack: &str, rows: &[(usize, &Summary)]) -> Vec<(String, Vec<usize>)
             by_setting.entry(setting).or_default().push((*row, used));
         }
     }
-    let (agreed, various): (Vec<_>, Vec<_>) = by_setting.into_iter().partition(|(_, all)| agreed(all).is_some());
-    let texts = agreed.iter().filter_map(|(setting, all)| Some(format!("{setting} {}", self::agreed(all)?)));
+    let (agreed, various): (Vec<_>, Vec<_>) = by_setting
+        .into_iter()
+        .partition(|(_, all)| agreed(all).is_some());
+    let texts = agreed
+        .iter()
+        .filter_map(|(setting, all)| Some(format!("{setting} {}", self::agreed(all)?)));
     let texts: Vec<String> = texts.collect();
     let mut lines = Vec::new();
     if !texts.is_empty() {
-        lines.push((format!("{stack} by default: {}", texts.join(", ")), Vec::new()));
+        lines.push((
+            format!("{stack} by default: {}", texts.join(", ")),
+            Vec::new(),
+        ));
     }
     for (setting, all) in various {
         for (row, used) in all {
@@ -54,9 +75,13 @@ fn of_stack(stack: &str, rows: &[(usize, &Summary)]) -> Vec<(String, Vec<usize>)
 /// be lost the receive buffer decides how many are.
 fn of_row(summary: &Summary) -> BTreeMap<&str, Used<'_>> {
     let mut out: BTreeMap<&str, Used<'_>> = BTreeMap::new();
-    for (at, side) in [&summary.initiator, &summary.responder].into_iter().enumerate() {
+    for (at, side) in [&summary.initiator, &summary.responder]
+        .into_iter()
+        .enumerate()
+    {
         for (setting, value) in &side.settings {
-            let matters = !value.ends_with(" B") || (setting == "receive_buffer" && summary.lost.is_some());
+            let matters =
+                !value.ends_with(" B") || (setting == "receive_buffer" && summary.lost.is_some());
             if !summary.options.contains(setting) && matters {
                 out.entry(setting).or_default()[at] = Some(value);
             }
@@ -67,7 +92,9 @@ fn of_row(summary: &Summary) -> BTreeMap<&str, Used<'_>> {
 
 /// The one value that every side of every row used.
 fn agreed<'s>(all: &[(usize, Used<'s>)]) -> Option<&'s str> {
-    let mut values = all.iter().flat_map(|(_, used)| used.iter().flatten().copied());
+    let mut values = all
+        .iter()
+        .flat_map(|(_, used)| used.iter().flatten().copied());
     let first = values.next()?;
     values.all(|value| value == first).then_some(first)
 }
@@ -85,16 +112,35 @@ fn said(used: Used<'_>) -> String {
 mod tests {
     use super::*;
 
-    fn row(stack: &str, written: &[&str], initiator: &[(&str, &str)], responder: &[(&str, &str)]) -> Summary {
-        let settings = |all: &[(&str, &str)]| all.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        let mut summary = Summary { stack: stack.into(), ..Summary::default() };
+    fn row(
+        stack: &str,
+        written: &[&str],
+        initiator: &[(&str, &str)],
+        responder: &[(&str, &str)],
+    ) -> Summary {
+        let settings = |all: &[(&str, &str)]| {
+            all.iter()
+                .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+                .collect()
+        };
+        let mut summary = Summary {
+            stack: stack.into(),
+            ..Summary::default()
+        };
         summary.options = written.iter().map(|name| (*name).to_owned()).collect();
-        (summary.initiator.settings, summary.responder.settings) = (settings(initiator), settings(responder));
+        (summary.initiator.settings, summary.responder.settings) =
+            (settings(initiator), settings(responder));
         summary
     }
 
     fn lines(rows: &[Summary]) -> Vec<(String, Vec<usize>)> {
-        defaults(&rows.iter().enumerate().map(|(at, row)| (at + 1, row)).collect::<Vec<_>>())
+        defaults(
+            &rows
+                .iter()
+                .enumerate()
+                .map(|(at, row)| (at + 1, row))
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -107,21 +153,43 @@ mod tests {
             row("tcp(receive = spin)", &["receive"], &spin, &spin),
         ];
         let all = |line: &str| (line.to_owned(), vec![]);
-        assert_eq!(lines(&rows), [all("tcp by default: nodelay off, receive block"), all("udp by default: gso off")]);
+        assert_eq!(
+            lines(&rows),
+            [
+                all("tcp by default: nodelay off, receive block"),
+                all("udp by default: gso off")
+            ]
+        );
         assert!(lines(&[row("tcp", &["nodelay"], &spin[..1], &[])]).is_empty());
         let together = row("tcp(nodelay) + udp", &["nodelay"], &[("gso", "off")], &[]);
-        assert_eq!(lines(&[together]), [all("tcp(nodelay) + udp by default: gso off")]);
+        assert_eq!(
+            lines(&[together]),
+            [all("tcp(nodelay) + udp by default: gso off")]
+        );
     }
 
     #[test]
     fn where_rows_or_sides_differ_the_rows_are_named() {
-        let with = |a, b| row("tcp", &[], &[("congestion", a), ("nodelay", "off")], &[("congestion", b)]);
+        let with = |a, b| {
+            row(
+                "tcp",
+                &[],
+                &[("congestion", a), ("nodelay", "off")],
+                &[("congestion", b)],
+            )
+        };
         let rows = [with("bbr", "bbr"), with("cubic", "bbr"), with("bbr", "bbr")];
         let expected = [
             ("tcp by default: nodelay off", vec![]),
             ("tcp by default: congestion bbr", vec![1, 3]),
-            ("tcp by default: congestion cubic at the initiator, bbr at the responder", vec![2]),
+            (
+                "tcp by default: congestion cubic at the initiator, bbr at the responder",
+                vec![2],
+            ),
         ];
-        assert_eq!(lines(&rows), expected.map(|(line, rows)| (line.to_owned(), rows)));
+        assert_eq!(
+            lines(&rows),
+            expected.map(|(line, rows)| (line.to_owned(), rows))
+        );
     }
 }

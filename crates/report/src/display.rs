@@ -22,17 +22,41 @@ pub struct Row {
 /// The table; below it why rates are absent.
 #[must_use]
 pub fn display(address: &str, rows: &[Row]) -> String {
-    let head = ["picture", "rate", "n", "mean", "± 95 %", "", "times stop-and-wait"];
-    let mut all = vec![head.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>()];
+    let head = [
+        "picture",
+        "rate",
+        "n",
+        "mean",
+        "± 95 %",
+        "",
+        "times stop-and-wait",
+    ];
+    let mut all = vec![
+        head.iter()
+            .map(|cell| (*cell).to_owned())
+            .collect::<Vec<_>>(),
+    ];
     all.extend(rows.iter().filter_map(|row| cells(row, rows)));
     let widths = widths(&all);
-    let align = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Right, Align::Left, Align::Right];
+    let align = [
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Left,
+        Align::Right,
+    ];
     let mut out = format!("display at {address}\n\n");
-    all.iter().for_each(|row| out += &(line(row, &widths, &align).trim_end().to_owned() + "\n"));
+    all.iter()
+        .for_each(|row| out += &(line(row, &widths, &align).trim_end().to_owned() + "\n"));
     out += "\nmean ± 95 % over n trials; construction: nothing is shown; display: by the display's own clock\n";
     let mut told: Vec<String> = Vec::new();
     for row in rows {
-        let note = row.absent.as_ref().map(|why| format!("{} - {why}\n", row.rate));
+        let note = row
+            .absent
+            .as_ref()
+            .map(|why| format!("{} - {why}\n", row.rate));
         told.extend(note.filter(|note| !told.contains(note)));
     }
     out + &told.concat()
@@ -41,26 +65,50 @@ pub fn display(address: &str, rows: &[Row]) -> String {
 /// A row of the table; none of what was not measured, and says no reason.
 fn cells(row: &Row, rows: &[Row]) -> Option<Vec<String>> {
     let named = |n: String, mean: String, half: String, times: String| {
-        vec![row.picture.to_owned(), row.rate.to_owned(), n, mean, half, row.unit.to_owned(), times]
+        vec![
+            row.picture.to_owned(),
+            row.rate.to_owned(),
+            n,
+            mean,
+            half,
+            row.unit.to_owned(),
+            times,
+        ]
     };
     let Some(statistics) = Statistics::from_values(&row.trials) else {
         let absent = || "-".to_owned();
-        return row.absent.as_ref().map(|_| named(absent(), absent(), absent(), String::new()));
+        return row
+            .absent
+            .as_ref()
+            .map(|_| named(absent(), absent(), absent(), String::new()));
     };
     // What is no level is not compared with one.
     let is_level = !matches!(row.rate, "construction" | "display");
     let slowest = |other: &&Row| other.picture == row.picture && other.rate == "stop-and-wait";
     let base = rows.iter().filter(|_| is_level).find(slowest);
-    let base = base.and_then(|base| Statistics::from_values(&base.trials)).map(|base| base.mean);
-    let times = base.map_or(String::new(), |base| format!("{:.1}", statistics.mean / base));
+    let base = base
+        .and_then(|base| Statistics::from_values(&base.trials))
+        .map(|base| base.mean);
+    let times = base.map_or(String::new(), |base| {
+        format!("{:.1}", statistics.mean / base)
+    });
     let half = statistics.half_width().map_or("-".to_owned(), number);
-    Some(named(statistics.n.to_string(), number(statistics.mean), half, times))
+    Some(named(
+        statistics.n.to_string(),
+        number(statistics.mean),
+        half,
+        times,
+    ))
 }
 
 /// Three digits, with thousands apart.
 fn number(value: f64) -> String {
     if value < 1000.0 {
-        return format!("{value:.3}").get(..5).unwrap_or("").trim_end_matches('.').to_owned();
+        return format!("{value:.3}")
+            .get(..5)
+            .unwrap_or("")
+            .trim_end_matches('.')
+            .to_owned();
     }
     let scale = 10_f64.powi(value.log10() as i32 - 2);
     let digits = format!("{:.0}", (value / scale).round() * scale);
@@ -102,12 +150,46 @@ mod tests {
             trials: trials.to_vec(),
             absent: None,
         };
-        let text = display("x", &[row("stop-and-wait", &[1e4, 1.2e4]), row("pipelined", &[2.2e6; 3])]);
+        let text = display(
+            "x",
+            &[
+                row("stop-and-wait", &[1e4, 1.2e4]),
+                row("pipelined", &[2.2e6; 3]),
+            ],
+        );
         let cells = |at: usize| {
-            text.lines().nth(at).unwrap().split("  ").filter(|c| !c.is_empty()).map(str::trim).collect::<Vec<_>>()
+            text.lines()
+                .nth(at)
+                .unwrap()
+                .split("  ")
+                .filter(|c| !c.is_empty())
+                .map(str::trim)
+                .collect::<Vec<_>>()
         };
-        assert_eq!(cells(3), ["vectors", "stop-and-wait", "2", "11 000", "12 700", "vectors/s", "1.0"]);
-        assert_eq!(cells(4), ["vectors", "pipelined", "3", "2 200 000", "0.000", "vectors/s", "200.0"]);
+        assert_eq!(
+            cells(3),
+            [
+                "vectors",
+                "stop-and-wait",
+                "2",
+                "11 000",
+                "12 700",
+                "vectors/s",
+                "1.0"
+            ]
+        );
+        assert_eq!(
+            cells(4),
+            [
+                "vectors",
+                "pipelined",
+                "3",
+                "2 200 000",
+                "0.000",
+                "vectors/s",
+                "200.0"
+            ]
+        );
     }
     #[test]
     fn a_rate_that_is_absent_has_its_row_and_one_reason() {
@@ -125,11 +207,35 @@ mod tests {
             row("text", "construction", &[], why),
         ];
         let text = display("x", &rows);
-        let words = |at: usize| text.lines().nth(at).unwrap().split_whitespace().collect::<Vec<_>>();
-        assert_eq!(words(3), ["vectors", "construction", "-", "-", "-", "items/s"]);
-        assert!(text.ends_with("own clock\nconstruction - takes no time\n"), "{text}");
+        let words = |at: usize| {
+            text.lines()
+                .nth(at)
+                .unwrap()
+                .split_whitespace()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            words(3),
+            ["vectors", "construction", "-", "-", "-", "items/s"]
+        );
+        assert!(
+            text.ends_with("own clock\nconstruction - takes no time\n"),
+            "{text}"
+        );
         let json = display_json("x", &rows);
-        assert_eq!((&json["rates"][0]["mean"], json["rates"][0]["absent"].as_str()), (&Value::Null, why));
-        assert_eq!((json["rates"][1]["mean"].as_f64(), &json["rates"][1]["absent"]), (Some(2.0), &Value::Null));
+        assert_eq!(
+            (
+                &json["rates"][0]["mean"],
+                json["rates"][0]["absent"].as_str()
+            ),
+            (&Value::Null, why)
+        );
+        assert_eq!(
+            (
+                json["rates"][1]["mean"].as_f64(),
+                &json["rates"][1]["absent"]
+            ),
+            (Some(2.0), &Value::Null)
+        );
     }
 }

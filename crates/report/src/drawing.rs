@@ -62,7 +62,9 @@ pub fn drawing_in_use(network: &Network, uses: &[Option<LinkUse>]) -> Option<Str
     }
     let mut scene = Scene::of(network);
     for line in &mut scene.lines {
-        if let (Some(Some(used)), Some(link)) = (uses.get(line.number), network.links.get(line.number)) {
+        if let (Some(Some(used)), Some(link)) =
+            (uses.get(line.number), network.links.get(line.number))
+        {
             line.is_used(link, *used);
         }
     }
@@ -85,7 +87,16 @@ impl Node {
     fn new(class: &'static str, name: &str, below: String, title: String) -> Self {
         let wide = (text_width(name, NAME)).max(text_width(&below, SMALL)) + 16.0;
         let high = if below.is_empty() { 26.0 } else { 36.0 };
-        Self { class, name: name.to_owned(), below, title, half: Point { x: wide / 2.0, y: high / 2.0 } }
+        Self {
+            class,
+            name: name.to_owned(),
+            below,
+            title,
+            half: Point {
+                x: wide / 2.0,
+                y: high / 2.0,
+            },
+        }
     }
 }
 
@@ -126,7 +137,11 @@ impl Scene {
         let boxes = boxes(network);
         let lines = lines(network);
         let graph = graph(&boxes, &lines);
-        let mut scene = Self { boxes, lines, shapes: Vec::new() };
+        let mut scene = Self {
+            boxes,
+            lines,
+            shapes: Vec::new(),
+        };
         let mut best = None;
         for stretch in [1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.4, 3.0] {
             for start in [Start::Scaled, Start::Circle] {
@@ -148,7 +163,11 @@ impl Scene {
 
     /// Puts everything where these nodes ask for it, and says how much overlaps.
     fn stand(&mut self, points: &[Point]) -> usize {
-        let shape = |(one, middle): (&Node, &Point)| Shape { middle: *middle, half: one.half, angle: 0.0 };
+        let shape = |(one, middle): (&Node, &Point)| Shape {
+            middle: *middle,
+            half: one.half,
+            angle: 0.0,
+        };
         self.shapes = self.boxes.iter().zip(points).map(shape).collect();
         for line in &mut self.lines {
             line.stretch(&self.shapes);
@@ -157,7 +176,11 @@ impl Scene {
         let mut labels: Vec<Shape> = Vec::new();
         let mut overlaps = 0;
         for at in 0..self.lines.len() {
-            let others = drawn.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, line)| line);
+            let others = drawn
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != at)
+                .map(|(_, line)| line);
             let others: Vec<&Shape> = others.collect();
             let (label, bad) = self.lines[at].write(&self.shapes, &labels, &others);
             overlaps += bad;
@@ -170,7 +193,11 @@ impl Scene {
     fn crossed(&self, drawn: &[Shape]) -> usize {
         let through = |(line, drawn): (&Line, &Shape)| {
             let other = |at: usize| at != line.ends.0 && at != line.ends.1;
-            self.shapes.iter().enumerate().filter(|(at, shape)| other(*at) && shape.overlaps(drawn)).count()
+            self.shapes
+                .iter()
+                .enumerate()
+                .filter(|(at, shape)| other(*at) && shape.overlaps(drawn))
+                .count()
         };
         self.lines.iter().zip(drawn).map(through).sum()
     }
@@ -178,7 +205,8 @@ impl Scene {
     fn svg(&self, network: &Network) -> String {
         let (least, most) = self.bounds();
         let heading = heading(network);
-        let width = (most.x - least.x + 2.0 * MARGIN).max(text_width(&heading, NAME) + 2.0 * MARGIN);
+        let width =
+            (most.x - least.x + 2.0 * MARGIN).max(text_width(&heading, NAME) + 2.0 * MARGIN);
         let height = most.y - least.y + 2.0 * MARGIN + HEADING;
         let (left, top) = (least.x - MARGIN, least.y - MARGIN - HEADING);
         let mut out = format!(
@@ -192,7 +220,10 @@ impl Scene {
             escaped(&heading)
         );
         self.lines.iter().for_each(|line| line.svg(&mut out));
-        self.boxes.iter().zip(&self.shapes).for_each(|(one, shape)| one.svg(shape.middle, &mut out));
+        self.boxes
+            .iter()
+            .zip(&self.shapes)
+            .for_each(|(one, shape)| one.svg(shape.middle, &mut out));
         out.push_str("</svg>\n");
         out
     }
@@ -200,60 +231,122 @@ impl Scene {
     fn bounds(&self) -> (Point, Point) {
         let labels = self.lines.iter().map(|line| {
             let reach = line.label.half.length();
-            Shape { half: Point { x: reach, y: reach }, ..line.label }
+            Shape {
+                half: Point { x: reach, y: reach },
+                ..line.label
+            }
         });
         let mut corners = self.shapes.iter().copied().chain(labels);
-        let first = corners.next().map_or((Point::default(), Point::default()), |shape| corner(&shape));
+        let first = corners
+            .next()
+            .map_or((Point::default(), Point::default()), |shape| corner(&shape));
         corners.fold(first, |(least, most), shape| {
             let (low, high) = corner(&shape);
-            let least = Point { x: least.x.min(low.x), y: least.y.min(low.y) };
-            (least, Point { x: most.x.max(high.x), y: most.y.max(high.y) })
+            let least = Point {
+                x: least.x.min(low.x),
+                y: least.y.min(low.y),
+            };
+            (
+                least,
+                Point {
+                    x: most.x.max(high.x),
+                    y: most.y.max(high.y),
+                },
+            )
         })
     }
 }
 
 const fn corner(shape: &Shape) -> (Point, Point) {
-    (shape.middle.minus(shape.half), shape.middle.plus(shape.half))
+    (
+        shape.middle.minus(shape.half),
+        shape.middle.plus(shape.half),
+    )
 }
 
 /// Pairs of boxes that nearly touch.
 fn crowded(shapes: &[Shape]) -> usize {
-    let wide = |shape: &Shape| Shape { half: shape.half.plus(Point { x: 3.0, y: 3.0 }), ..*shape };
-    let near =
-        |(at, shape): (usize, &Shape)| shapes[..at].iter().filter(|other| wide(shape).overlaps(&wide(other))).count();
+    let wide = |shape: &Shape| Shape {
+        half: shape.half.plus(Point { x: 3.0, y: 3.0 }),
+        ..*shape
+    };
+    let near = |(at, shape): (usize, &Shape)| {
+        shapes[..at]
+            .iter()
+            .filter(|other| wide(shape).overlaps(&wide(other)))
+            .count()
+    };
     shapes.iter().enumerate().map(near).sum()
 }
 
 fn boxes(network: &Network) -> Vec<Node> {
     let hosts = network.hosts.iter().enumerate().map(|(at, host)| {
         let address = address(at).unwrap_or_default();
-        Node::new("host", &host.name, address.clone(), format!("host {} {address}", host.name))
+        Node::new(
+            "host",
+            &host.name,
+            address.clone(),
+            format!("host {} {address}", host.name),
+        )
     });
     let switches = network.switches.iter().map(|switch| {
-        let kind = if switch.imp.is_some() { "IMP" } else { "switch" };
-        Node::new("switch", &switch.name, String::new(), format!("{kind} {}: {}", switch.name, described(switch)))
+        let kind = if switch.imp.is_some() {
+            "IMP"
+        } else {
+            "switch"
+        };
+        Node::new(
+            "switch",
+            &switch.name,
+            String::new(),
+            format!("{kind} {}: {}", switch.name, described(switch)),
+        )
     });
     hosts.chain(switches).collect()
 }
 
 fn lines(network: &Network) -> Vec<Line> {
-    let names = network.hosts.iter().map(|host| &host.name).chain(network.switches.iter().map(|switch| &switch.name));
+    let names = network
+        .hosts
+        .iter()
+        .map(|host| &host.name)
+        .chain(network.switches.iter().map(|switch| &switch.name));
     let nodes: BTreeMap<&String, usize> = names.zip(0..).collect();
-    let ends = |link: &Link| nodes.get(&link.ends.0).copied().zip(nodes.get(&link.ends.1).copied());
+    let ends = |link: &Link| {
+        nodes
+            .get(&link.ends.0)
+            .copied()
+            .zip(nodes.get(&link.ends.1).copied())
+    };
     // What joins a node to itself or to nothing cannot be drawn; no checked network has it.
     let numbered = network.links.iter().enumerate();
-    let drawn = numbered.filter_map(|link| ends(link.1).filter(|(a, b)| a != b).map(|ends| (link, ends)));
+    let drawn = numbered.filter_map(|link| {
+        ends(link.1)
+            .filter(|(a, b)| a != b)
+            .map(|ends| (link, ends))
+    });
     let drawn: Vec<_> = drawn.collect();
     let mut joining: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
-    drawn.iter().for_each(|(_, (a, b))| joining.entry((*a.min(b), *a.max(b))).or_default().1 += 1);
-    let rates: Vec<f64> = network.links.iter().filter_map(|link| facts::mean_rate(&link.rate)).collect();
+    drawn
+        .iter()
+        .for_each(|(_, (a, b))| joining.entry((*a.min(b), *a.max(b))).or_default().1 += 1);
+    let rates: Vec<f64> = network
+        .links
+        .iter()
+        .filter_map(|link| facts::mean_rate(&link.rate))
+        .collect();
     let line = |((number, link), ends): &((usize, &Link), (usize, usize))| {
-        let (done, all) = joining.entry((ends.0.min(ends.1), ends.0.max(ends.1))).or_default();
+        let (done, all) = joining
+            .entry((ends.0.min(ends.1), ends.0.max(ends.1)))
+            .or_default();
         #[expect(clippy::cast_precision_loss, reason = "few links")]
         let beside = (*done as f64 - (*all as f64 - 1.0) / 2.0) * BESIDE;
         *done += 1;
         let beside = if ends.0 < ends.1 { beside } else { -beside };
-        Line { number: *number, ..Line::new(link, *ends, network, thickness(link, &rates), beside) }
+        Line {
+            number: *number,
+            ..Line::new(link, *ends, network, thickness(link, &rates), beside)
+        }
     };
     drawn.iter().map(line).collect()
 }
@@ -262,8 +355,14 @@ fn lines(network: &Network) -> Vec<Line> {
 fn thickness(link: &Link, rates: &[f64]) -> f64 {
     let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
     let most = rates.iter().copied().fold(0.0, f64::max);
-    let Some(rate) = facts::mean_rate(&link.rate) else { return 4.5 };
-    if most > least && least > 0.0 { 1.5 + 3.0 * (rate / least).ln() / (most / least).ln() } else { 2.0 }
+    let Some(rate) = facts::mean_rate(&link.rate) else {
+        return 4.5;
+    };
+    if most > least && least > 0.0 {
+        1.5 + 3.0 * (rate / least).ln() / (most / least).ln()
+    } else {
+        2.0
+    }
 }
 
 fn graph(boxes: &[Node], lines: &[Line]) -> Graph {
@@ -271,43 +370,102 @@ fn graph(boxes: &[Node], lines: &[Line]) -> Graph {
     for line in lines {
         let bow = if line.beside == 0.0 { 0.0 } else { 40.0 };
         let needed = 2.0 * line.label.half.x + 16.0 + bow;
-        let pair = joined.entry((line.ends.0.min(line.ends.1), line.ends.0.max(line.ends.1))).or_insert(needed);
+        let pair = joined
+            .entry((line.ends.0.min(line.ends.1), line.ends.0.max(line.ends.1)))
+            .or_insert(needed);
         *pair = pair.max(needed);
     }
     Graph {
         half: boxes.iter().map(|one| one.half).collect(),
-        lines: joined.into_iter().map(|((a, b), needed)| (a, b, needed)).collect(),
+        lines: joined
+            .into_iter()
+            .map(|((a, b), needed)| (a, b, needed))
+            .collect(),
     }
 }
 
 impl Line {
-    fn new(link: &Link, ends: (usize, usize), network: &Network, thickness: f64, beside: f64) -> Self {
+    fn new(
+        link: &Link,
+        ends: (usize, usize),
+        network: &Network,
+        thickness: f64,
+        beside: f64,
+    ) -> Self {
         let above = match facts::mean_rate(&link.rate) {
             None => "unlimited".to_owned(),
-            Some(rate) if matches!(link.rate, stackline_core::network::Rate::Constant(_)) => units::rate(rate),
+            Some(rate) if matches!(link.rate, stackline_core::network::Rate::Constant(_)) => {
+                units::rate(rate)
+            }
             Some(rate) => format!("~{}", units::rate(rate)),
         };
         let loss = facts::loss(&link.loss);
         let lossy = if loss.is_empty() { "" } else { ", lossy" };
-        let below = format!("{}{}{lossy}", facts::delay(link), if link.jitter.is_some() { " + jitter" } else { "" });
-        let mut said = vec![format!("{}: {}, {}", joined(link), facts::rate(&link.rate), facts::delay(link))];
+        let below = format!(
+            "{}{}{lossy}",
+            facts::delay(link),
+            if link.jitter.is_some() {
+                " + jitter"
+            } else {
+                ""
+            }
+        );
+        let mut said = vec![format!(
+            "{}: {}, {}",
+            joined(link),
+            facts::rate(&link.rate),
+            facts::delay(link)
+        )];
         said.extend((!loss.is_empty()).then(|| format!("loss {loss}")));
-        said.push(format!("MTU {}, queue {}", units::size(link.mtu()), queue(link, &limited(network))));
+        said.push(format!(
+            "MTU {}, queue {}",
+            units::size(link.mtu()),
+            queue(link, &limited(network))
+        ));
         said.extend(peculiar(link));
-        let half = Point { x: text_width(&above, SMALL).max(text_width(&below, SMALL)) / 2.0, y: 15.0 };
-        let label = Shape { middle: Point::default(), half, angle: 0.0 };
+        let half = Point {
+            x: text_width(&above, SMALL).max(text_width(&below, SMALL)) / 2.0,
+            y: 15.0,
+        };
+        let label = Shape {
+            middle: Point::default(),
+            half,
+            angle: 0.0,
+        };
         let (from, bend, to) = (Point::default(), Point::default(), Point::default());
         let (one_way, title) = (link.one_way, said.join(", "));
         let (number, class) = (0, "line".to_owned());
-        Self { number, class, ends, above, below, title, one_way, thickness, beside, label, from, bend, to }
+        Self {
+            number,
+            class,
+            ends,
+            above,
+            below,
+            title,
+            one_way,
+            thickness,
+            beside,
+            label,
+            from,
+            bend,
+            to,
+        }
     }
 
     /// Shows how busy it was.
     fn is_used(&mut self, link: &Link, used: LinkUse) {
         let busier = used.there.max(used.back);
         let level = BUSY.iter().filter(|from| busier >= **from).count();
-        self.class = if used.is_down { "line down".to_owned() } else { format!("line busy{level}") };
-        self.below = if used.is_down { "down".to_owned() } else { format!("{:.0} %", 100.0 * busier) };
+        self.class = if used.is_down {
+            "line down".to_owned()
+        } else {
+            format!("line busy{level}")
+        };
+        self.below = if used.is_down {
+            "down".to_owned()
+        } else {
+            format!("{:.0} %", 100.0 * busier)
+        };
         let (first, second) = &link.ends;
         self.title = format!(
             "{first}>{second} {:.1} % busy, {second}>{first} {:.1} %; {}",
@@ -322,7 +480,11 @@ impl Line {
         let (a, b) = (&shapes[self.ends.0], &shapes[self.ends.1]);
         let v = b.middle.minus(a.middle);
         let v = v.times(2.0 * self.beside / v.length().max(1e-9));
-        self.bend = a.middle.plus(b.middle).times(0.5).plus(Point { x: -v.y, y: v.x });
+        self.bend = a
+            .middle
+            .plus(b.middle)
+            .times(0.5)
+            .plus(Point { x: -v.y, y: v.x });
         (self.from, self.to) = (a.edge(self.bend), b.edge(self.bend));
         if self.beside == 0.0 {
             self.bend = self.from.plus(self.to).times(0.5);
@@ -332,26 +494,45 @@ impl Line {
     /// Its point at a share of it, and where it leads there.
     fn at(&self, share: f64) -> (Point, Point) {
         let (first, second) = (self.bend.minus(self.from), self.to.minus(self.bend));
-        let (p, q) = (self.from.plus(first.times(share)), self.bend.plus(second.times(share)));
-        (p.plus(q.minus(p).times(share)), first.times(1.0 - share).plus(second.times(share)))
+        let (p, q) = (
+            self.from.plus(first.times(share)),
+            self.bend.plus(second.times(share)),
+        );
+        (
+            p.plus(q.minus(p).times(share)),
+            first.times(1.0 - share).plus(second.times(share)),
+        )
     }
 
     /// What it takes of the picture; of a bow, its middle half.
     fn shape(&self) -> Shape {
-        if self.beside == 0.0 { Shape::line(self.from, self.to) } else { Shape::line(self.at(0.25).0, self.at(0.75).0) }
+        if self.beside == 0.0 {
+            Shape::line(self.from, self.to)
+        } else {
+            Shape::line(self.at(0.25).0, self.at(0.75).0)
+        }
     }
 
     /// Puts its text where least is in the way, and says what is.
     fn write(&mut self, nodes: &[Shape], labels: &[Shape], lines: &[&Shape]) -> (Shape, usize) {
         let v = self.at(0.5).1;
         // Read from the left, or from below.
-        let upright =
-            if v.x < -1e-3 * v.length() || (v.x < 1e-3 * v.length() && v.y > 0.0) { v.times(-1.0) } else { v };
+        let upright = if v.x < -1e-3 * v.length() || (v.x < 1e-3 * v.length() && v.y > 0.0) {
+            v.times(-1.0)
+        } else {
+            v
+        };
         let angle = upright.y.atan2(upright.x);
         let mut best: Option<(usize, usize, Shape)> = None;
         for share in [0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7] {
-            let label = Shape { middle: self.at(share).0, angle, ..self.label };
-            let over = |shapes: &mut dyn Iterator<Item = &Shape>| shapes.filter(|other| label.overlaps(other)).count();
+            let label = Shape {
+                middle: self.at(share).0,
+                angle,
+                ..self.label
+            };
+            let over = |shapes: &mut dyn Iterator<Item = &Shape>| {
+                shapes.filter(|other| label.overlaps(other)).count()
+            };
             let bad = over(&mut nodes.iter()) + over(&mut labels.iter());
             let cost = 4 * bad + over(&mut lines.iter().copied());
             if best.as_ref().is_none_or(|(least, ..)| cost < *least) {
@@ -414,12 +595,19 @@ impl Node {
             self.class,
             escaped(&self.title),
             middle.x,
-            if self.below.is_empty() { middle.y + 4.5 } else { middle.y - 1.5 },
+            if self.below.is_empty() {
+                middle.y + 4.5
+            } else {
+                middle.y - 1.5
+            },
             escaped(&self.name)
         );
         if !self.below.is_empty() {
             let (x, y, below) = (middle.x, middle.y + 12.0, escaped(&self.below));
-            let _ = write!(out, "<text class=\"soft\" x=\"{x:.1}\" y=\"{y:.1}\">{below}</text>");
+            let _ = write!(
+                out,
+                "<text class=\"soft\" x=\"{x:.1}\" y=\"{y:.1}\">{below}</text>"
+            );
         }
         out.push_str("</g>\n");
     }

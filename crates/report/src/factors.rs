@@ -46,7 +46,11 @@ impl Unit {
             Self::BitPerSecond => format!("-{}", units::rate(-value)),
             Self::Seconds => format!("-{}", units::time(-value)),
             Self::PerSecond(what) => {
-                format!("{}{} {what}", if value < 0.0 { "-" } else { "" }, units::three_digits(value.abs()))
+                format!(
+                    "{}{} {what}",
+                    if value < 0.0 { "-" } else { "" },
+                    units::three_digits(value.abs())
+                )
             }
         }
     }
@@ -86,13 +90,18 @@ impl Response {
 
     /// How many times as fast a level of a factor is than its first, on average over the levels of the others.
     fn gain(&self, answer: &Answer, factor: usize, level: usize) -> Gain {
-        answer.ratio_on_average(factor, level).map_or((f64::NAN, None), |ratio| self.in_its_direction(ratio))
+        answer
+            .ratio_on_average(factor, level)
+            .map_or((f64::NAN, None), |ratio| self.in_its_direction(ratio))
     }
 
     fn in_its_direction(&self, (ratio, within): Gain) -> Gain {
         match self.more_is_better {
             true => (ratio, within),
-            false => (1.0 / ratio, within.map(|(least, most)| (1.0 / most, 1.0 / least))),
+            false => (
+                1.0 / ratio,
+                within.map(|(least, most)| (1.0 / most, 1.0 / least)),
+            ),
         }
     }
 }
@@ -182,12 +191,19 @@ impl Outcome {
 
     fn level(&self, factor: usize, level: usize) -> String {
         let words = &self.factors[factor];
-        let sign = if words.levels[level].starts_with("x ") { "" } else { "= " };
+        let sign = if words.levels[level].starts_with("x ") {
+            ""
+        } else {
+            "= "
+        };
         format!("{} {sign}{}", words.name, words.levels[level])
     }
 
     fn names(&self, factors: &[usize]) -> String {
-        let names: Vec<&str> = factors.iter().map(|factor| self.factors[*factor].name.as_str()).collect();
+        let names: Vec<&str> = factors
+            .iter()
+            .map(|factor| self.factors[*factor].name.as_str())
+            .collect();
         names.join(" with ")
     }
 }
@@ -197,15 +213,25 @@ fn wrapped(text: &str) -> String {
     const WIDTH: usize = 80;
     let blank = if text.starts_with("  ") { "    " } else { "  " };
     let lines = wrap(text, WIDTH - blank.len()).into_iter().enumerate();
-    lines.map(|(at, line)| format!("{}{line}\n", if at == 0 { "" } else { blank })).collect()
+    lines
+        .map(|(at, line)| format!("{}{line}\n", if at == 0 { "" } else { blank }))
+        .collect()
 }
 
 fn times(value: f64) -> String {
-    if value.is_finite() { format!("x {}", units::three_digits(value)) } else { "-".into() }
+    if value.is_finite() {
+        format!("x {}", units::three_digits(value))
+    } else {
+        "-".into()
+    }
 }
 
 fn interval((least, most): (f64, f64)) -> String {
-    let most = if most.is_finite() { units::three_digits(most) } else { "no bound".into() };
+    let most = if most.is_finite() {
+        units::three_digits(most)
+    } else {
+        "no bound".into()
+    };
     format!("{} .. {most}", units::three_digits(least))
 }
 
@@ -239,7 +265,10 @@ pub fn factors(outcome: &Outcome) -> String {
     if !outcome.notes.is_empty() {
         out.push('\n');
     }
-    outcome.notes.iter().for_each(|note| out += &wrapped(&format!("! {note}")));
+    outcome
+        .notes
+        .iter()
+        .for_each(|note| out += &wrapped(&format!("! {note}")));
     if let Some(directory) = &outcome.directory {
         out += &format!("kept in {directory}\n");
     }
@@ -253,38 +282,70 @@ fn first(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
         Scale::Additive => "differences",
     };
     let start = match written(outcome, response, answer) {
-        Some(value) => format!("{} with everything as it is first", response.unit.written(value)),
+        Some(value) => format!(
+            "{} with everything as it is first",
+            response.unit.written(value)
+        ),
         None => {
-            format!("{} on average over all combinations", response.unit.written(unscaled(answer, answer.mean.value)))
+            format!(
+                "{} on average over all combinations",
+                response.unit.written(unscaled(answer, answer.mean.value))
+            )
         }
     };
     let mut rows = vec![
-        ["", "factor", "alone", "95 %", "on average", "95 %", "of variation", "sensitivity"]
-            .map(str::to_owned)
-            .to_vec(),
+        [
+            "",
+            "factor",
+            "alone",
+            "95 %",
+            "on average",
+            "95 %",
+            "of variation",
+            "sensitivity",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
     ];
     for effect in &answer.effects {
         rows.push(effect_row(outcome, response, answer, effect, effect.level));
-        let others = (1..outcome.design.levels[effect.factor]).filter(|level| *level != effect.level);
+        let others =
+            (1..outcome.design.levels[effect.factor]).filter(|level| *level != effect.level);
         rows.extend(others.map(|level| effect_row(outcome, response, answer, effect, level)));
     }
     let right = Align::Right;
-    let align = [right, Align::Left, right, Align::Left, right, Align::Left, right, right];
+    let align = [
+        right,
+        Align::Left,
+        right,
+        Align::Left,
+        right,
+        Align::Left,
+        right,
+        right,
+    ];
     let columns = widths(&rows);
     let mut out = wrapped(&format!(
         "{}: {start}; alone from there, and on average over the levels of the others ({model}):",
         response.name
     ));
-    rows.iter().for_each(|row| out += &(line(row, &columns, &align) + "\n"));
+    rows.iter()
+        .for_each(|row| out += &(line(row, &columns, &align) + "\n"));
     out += &clear_interactions(outcome, response, answer);
     out += &aliased(outcome, answer);
     out += &bend(response, answer);
     let left = match answer.spread {
         Spread::None => "repeated runs are equal: nothing in them is drawn by chance".to_owned(),
-        _ => format!("repeated runs and what the model leaves: {} of the variation", percent(answer.error_share)),
+        _ => format!(
+            "repeated runs and what the model leaves: {} of the variation",
+            percent(answer.error_share)
+        ),
     };
     out += &wrapped(&left);
-    answer.doubts.iter().for_each(|doubt| out += &wrapped(&format!("! {doubt}")));
+    answer
+        .doubts
+        .iter()
+        .for_each(|doubt| out += &wrapped(&format!("! {doubt}")));
     out
 }
 
@@ -293,15 +354,37 @@ fn rank(effect: &Effect, answer: &Answer) -> String {
     if effect.estimate.may_be_zero() {
         return "-".into();
     }
-    let tied = answer.effects.iter().filter(|other| other.rank == effect.rank && !other.estimate.may_be_zero()).count();
-    if tied > 1 { format!("={}", effect.rank) } else { effect.rank.to_string() }
+    let tied = answer
+        .effects
+        .iter()
+        .filter(|other| other.rank == effect.rank && !other.estimate.may_be_zero())
+        .count();
+    if tied > 1 {
+        format!("={}", effect.rank)
+    } else {
+        effect.rank.to_string()
+    }
 }
 
-fn effect_row(outcome: &Outcome, response: &Response, answer: &Answer, effect: &Effect, level: usize) -> Vec<String> {
-    let estimate = effect.levels.get(level - 1).copied().unwrap_or(effect.estimate);
+fn effect_row(
+    outcome: &Outcome,
+    response: &Response,
+    answer: &Answer,
+    effect: &Effect,
+    level: usize,
+) -> Vec<String> {
+    let estimate = effect
+        .levels
+        .get(level - 1)
+        .copied()
+        .unwrap_or(effect.estimate);
     let (gain, within) = response.gain(answer, effect.factor, level);
     let words = |within: Option<(f64, f64)>| within.map_or("no interval".into(), interval);
-    let nothing = if estimate.may_be_zero() { ", may be nothing" } else { "" };
+    let nothing = if estimate.may_be_zero() {
+        ", may be nothing"
+    } else {
+        ""
+    };
     let (alone, alone_within) = match alone(outcome, response, answer, effect.factor, level) {
         Some((gain, within)) => (times(gain), words(within)),
         None => ("-".into(), "not run".into()),
@@ -313,34 +396,65 @@ fn effect_row(outcome: &Outcome, response: &Response, answer: &Answer, effect: &
     };
     let (average, average_within) = match outcome.design.kind {
         Kind::OneAtATime => ("-".into(), "not run".into()),
-        _ => (format!("{}{differs}", times(gain)), format!("{}{nothing}", words(within))),
+        _ => (
+            format!("{}{differs}", times(gain)),
+            format!("{}{nothing}", words(within)),
+        ),
     };
     vec![
-        if first { rank(effect, answer) } else { String::new() },
+        if first {
+            rank(effect, answer)
+        } else {
+            String::new()
+        },
         outcome.level(effect.factor, level),
         alone,
         alone_within,
         average,
         average_within,
-        if first { percent(effect.share) } else { String::new() },
-        sensitivity(outcome, effect.factor, level, gain).map_or("-".into(), |value| format!("{value:.2}")),
+        if first {
+            percent(effect.share)
+        } else {
+            String::new()
+        },
+        sensitivity(outcome, effect.factor, level, gain)
+            .map_or("-".into(), |value| format!("{value:.2}")),
     ]
 }
 
 fn signed(unit: Unit, value: f64) -> String {
-    if value < 0.0 { unit.written(value) } else { format!("+{}", unit.written(value)) }
+    if value < 0.0 {
+        unit.written(value)
+    } else {
+        format!("+{}", unit.written(value))
+    }
 }
 
 /// From the answer's scale to the response's.
 fn unscaled(answer: &Answer, value: f64) -> f64 {
-    if answer.scale == Scale::Multiplicative { value.exp() } else { value }
+    if answer.scale == Scale::Multiplicative {
+        value.exp()
+    } else {
+        value
+    }
 }
 
 /// The mean of the runs with everything at its first level, where there are some.
 fn written(outcome: &Outcome, response: &Response, answer: &Answer) -> Option<f64> {
     let row = outcome.design.row_of(&outcome.base())?;
-    let scaled = |value: f64| if answer.scale == Scale::Multiplicative { value.ln() } else { value };
-    let values: Vec<f64> = response.observed.iter().filter(|one| one.row == row).map(|one| scaled(one.value)).collect();
+    let scaled = |value: f64| {
+        if answer.scale == Scale::Multiplicative {
+            value.ln()
+        } else {
+            value
+        }
+    };
+    let values: Vec<f64> = response
+        .observed
+        .iter()
+        .filter(|one| one.row == row)
+        .map(|one| scaled(one.value))
+        .collect();
     (!values.is_empty()).then(|| unscaled(answer, values.iter().sum::<f64>() / values.len() as f64))
 }
 
@@ -368,8 +482,12 @@ fn sensitivity(outcome: &Outcome, factor: usize, level: usize, gain: f64) -> Opt
 }
 
 fn clear_interactions(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
-    let clear: Vec<&Interaction> =
-        answer.interactions.iter().filter(|one| one.is_clear && one.share >= 0.001).take(5).collect();
+    let clear: Vec<&Interaction> = answer
+        .interactions
+        .iter()
+        .filter(|one| one.is_clear && one.share >= 0.001)
+        .take(5)
+        .collect();
     let mut out = String::new();
     for one in clear {
         let two = one.estimate.filter(|_| one.factors.len() == 2);
@@ -378,7 +496,10 @@ fn clear_interactions(outcome: &Outcome, response: &Response, answer: &Answer) -
                 // Of times, what is less is more.
                 let sign = if response.more_is_better { 1.0 } else { -1.0 };
                 let more = (2.0 * sign * estimate.value).exp();
-                format!("; both bring {} of what their gains alone multiply to", times(more))
+                format!(
+                    "; both bring {} of what their gains alone multiply to",
+                    times(more)
+                )
             }
             (Some(estimate), Scale::Additive) => {
                 format!(
@@ -389,26 +510,40 @@ fn clear_interactions(outcome: &Outcome, response: &Response, answer: &Answer) -
             _ => String::new(),
         };
         let same = one_of(outcome, &one.factors, &one.aliases);
-        out += &wrapped(&format!("{same}: {} of the variation{how}", percent(one.share)));
+        out += &wrapped(&format!(
+            "{same}: {} of the variation{how}",
+            percent(one.share)
+        ));
     }
     out
 }
 
 /// Whether the response bends between the levels.
 fn bend(response: &Response, answer: &Answer) -> String {
-    let Some(bend) = answer.bend(&response.centre) else { return String::new() };
+    let Some(bend) = answer.bend(&response.centre) else {
+        return String::new();
+    };
     let value = match answer.scale {
         Scale::Multiplicative => times(bend.value.exp()),
         Scale::Additive => signed(response.unit, bend.value),
     };
-    let within = bend.interval().map_or("no interval".into(), |(least, most)| match answer.scale {
-        Scale::Multiplicative => interval((least.exp(), most.exp())),
-        Scale::Additive => format!("{} .. {}", signed(response.unit, least), signed(response.unit, most)),
-    });
+    let within = bend
+        .interval()
+        .map_or("no interval".into(), |(least, most)| match answer.scale {
+            Scale::Multiplicative => interval((least.exp(), most.exp())),
+            Scale::Additive => format!(
+                "{} .. {}",
+                signed(response.unit, least),
+                signed(response.unit, most)
+            ),
+        });
     let (mark, words) = match (bend.half, bend.may_be_zero()) {
         (None, _) => ("", "one run tells little"),
         (_, true) => ("", "no bend is seen"),
-        _ => ("! ", "it bends between the levels: others in between are not on the line"),
+        _ => (
+            "! ",
+            "it bends between the levels: others in between are not on the line",
+        ),
     };
     wrapped(&format!(
         "{mark}half way between all levels the {} is {value} ({within}) of their mean: {words}",
@@ -419,18 +554,33 @@ fn bend(response: &Response, answer: &Answer) -> String {
 /// What cannot be told apart, joined by `=`.
 fn one_of(outcome: &Outcome, factors: &[usize], aliases: &[Vec<usize>]) -> String {
     let all = std::iter::once(factors).chain(aliases.iter().map(Vec::as_slice));
-    all.map(|factors| outcome.names(factors)).collect::<Vec<_>>().join(" = ")
+    all.map(|factors| outcome.names(factors))
+        .collect::<Vec<_>>()
+        .join(" = ")
 }
 
 fn aliased(outcome: &Outcome, answer: &Answer) -> String {
-    let effects = answer.effects.iter().map(|effect| (vec![effect.factor], &effect.aliases));
-    let interactions = answer.interactions.iter().map(|one| (one.factors.clone(), &one.aliases));
-    let mixed = effects.chain(interactions).filter(|(_, aliases)| !aliases.is_empty());
-    let words: Vec<String> = mixed.map(|(factors, aliases)| one_of(outcome, &factors, aliases)).collect();
+    let effects = answer
+        .effects
+        .iter()
+        .map(|effect| (vec![effect.factor], &effect.aliases));
+    let interactions = answer
+        .interactions
+        .iter()
+        .map(|one| (one.factors.clone(), &one.aliases));
+    let mixed = effects
+        .chain(interactions)
+        .filter(|(_, aliases)| !aliases.is_empty());
+    let words: Vec<String> = mixed
+        .map(|(factors, aliases)| one_of(outcome, &factors, aliases))
+        .collect();
     if words.is_empty() {
         return String::new();
     }
-    wrapped(&format!("! this design does not tell apart: {}", words.join("; ")))
+    wrapped(&format!(
+        "! this design does not tell apart: {}",
+        words.join("; ")
+    ))
 }
 
 /// Another response: what is clear of it.
@@ -438,11 +588,28 @@ fn further(outcome: &Outcome, response: &Response, answer: &Answer) -> String {
     let words = |effect: &Effect| {
         let (gain, within) = response.gain(answer, effect.factor, effect.level);
         let within = within.map_or(String::new(), |within| format!(" ({})", interval(within)));
-        format!("{} {}{within}", outcome.level(effect.factor, effect.level), times(gain))
+        format!(
+            "{} {}{within}",
+            outcome.level(effect.factor, effect.level),
+            times(gain)
+        )
     };
-    let clear: Vec<String> = answer.effects.iter().filter(|effect| !effect.estimate.may_be_zero()).map(words).collect();
-    let text = if clear.is_empty() { "no effect is clear".to_owned() } else { clear.join("; ") };
-    let how = if outcome.design.kind == Kind::OneAtATime { "" } else { ", on average" };
+    let clear: Vec<String> = answer
+        .effects
+        .iter()
+        .filter(|effect| !effect.estimate.may_be_zero())
+        .map(words)
+        .collect();
+    let text = if clear.is_empty() {
+        "no effect is clear".to_owned()
+    } else {
+        clear.join("; ")
+    };
+    let how = if outcome.design.kind == Kind::OneAtATime {
+        ""
+    } else {
+        ", on average"
+    };
     wrapped(&format!("{}{how}: {text}", response.name))
 }
 
@@ -454,7 +621,12 @@ fn steps(outcome: &Outcome) -> String {
         "\nwhat to change first, and what brings most then (each with those before it, in runs of their own):\n"
             .to_owned();
     for (at, step) in outcome.steps.iter().enumerate() {
-        out += &wrapped(&format!("  {}. {}: {}", at + 1, outcome.level(step.factor, step.level), times(step.times)));
+        out += &wrapped(&format!(
+            "  {}. {}: {}",
+            at + 1,
+            outcome.level(step.factor, step.level),
+            times(step.times)
+        ));
     }
     out
 }
@@ -463,7 +635,13 @@ fn steps(outcome: &Outcome) -> String {
 const APART: f64 = 0.1;
 
 fn limits(outcome: &Outcome) -> String {
-    let Some(first) = outcome.responses.first().filter(|_| !outcome.limits.is_empty()) else { return String::new() };
+    let Some(first) = outcome
+        .responses
+        .first()
+        .filter(|_| !outcome.limits.is_empty())
+    else {
+        return String::new();
+    };
     let mut out = format!(
         "\nif a factor were infinite ({}, simulated a thousand times better, all else as it is first):\n",
         first.name
@@ -477,10 +655,19 @@ fn limits(outcome: &Outcome) -> String {
             Some((middle, ..)) => times(middle),
             None => "not known".into(),
         };
-        let next = limit.next.as_ref().map_or(String::new(), |next| format!("; then {next}"));
+        let next = limit
+            .next
+            .as_ref()
+            .map_or(String::new(), |next| format!("; then {next}"));
         let account = limit.by_account.map_or(String::new(), |account| {
-            let apart = limit.times.is_some_and(|(middle, ..)| (account / middle - 1.0).abs() > APART);
-            let doubt = if apart { ", not to be believed: what is faster changes the way of the rest" } else { "" };
+            let apart = limit
+                .times
+                .is_some_and(|(middle, ..)| (account / middle - 1.0).abs() > APART);
+            let doubt = if apart {
+                ", not to be believed: what is faster changes the way of the rest"
+            } else {
+                ""
+            };
             format!(" (by the account of one run {}{doubt})", times(account))
         });
         out += &wrapped(&format!("  {name}: {gain}{account}{next}"));
@@ -492,9 +679,17 @@ fn offers(outcome: &Outcome) -> String {
     if outcome.offers.is_empty() {
         return String::new();
     }
-    let mut rows = vec![["cost", "times as fast", "95 %", "what"].map(str::to_owned).to_vec()];
+    let mut rows = vec![
+        ["cost", "times as fast", "95 %", "what"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
     for offer in &outcome.offers {
-        let what = if offer.bought.is_empty() { "nothing".into() } else { offer.bought.join(", ") };
+        let what = if offer.bought.is_empty() {
+            "nothing".into()
+        } else {
+            offer.bought.join(", ")
+        };
         let best = if offer.is_best {
             format!("   <- the best for {}", outcome.spend.unwrap_or(offer.cost))
         } else {
@@ -510,7 +705,8 @@ fn offers(outcome: &Outcome) -> String {
     let columns = widths(&rows);
     let mut out = "\nwhat to buy: no other set brings more for as little\n".to_owned();
     let align = [Align::Right, Align::Right, Align::Left, Align::Left];
-    rows.iter().for_each(|row| out += &(line(row, &columns, &align) + "\n"));
+    rows.iter()
+        .for_each(|row| out += &(line(row, &columns, &align) + "\n"));
     out
 }
 
@@ -518,22 +714,29 @@ fn offers(outcome: &Outcome) -> String {
 #[must_use]
 pub fn factors_page(outcome: &Outcome) -> String {
     let title = escaped(&outcome.measurement);
-    let drawn: String =
-        pictures(outcome).into_iter().map(|picture| format!("<figure>{}</figure>\n", picture.svg)).collect();
+    let drawn: String = pictures(outcome)
+        .into_iter()
+        .map(|picture| format!("<figure>{}</figure>\n", picture.svg))
+        .collect();
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"color-scheme\" content=\"light dark\">\
          <title>{title}</title>\n<style>body{{font:15px system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}}\
          pre{{overflow-x:auto;font-size:13px}}figure{{margin:1.5rem 0}}svg{{max-width:100%;height:auto}}</style></head>\n\
          <body><h1>What would make it faster?</h1>\n{drawn}<pre>{}</pre>\n</body></html>\n",
-        factors(outcome).lines().map(|line| escaped(line) + "\n").collect::<String>()
+        factors(outcome)
+            .lines()
+            .map(|line| escaped(line) + "\n")
+            .collect::<String>()
     )
 }
 
 /// As JSON: the design, every run, every estimate.
 #[must_use]
 pub fn factors_json(outcome: &Outcome) -> Value {
-    let factors =
-        outcome.factors.iter().map(|one| json!({ "name": one.name, "levels": one.levels, "times": one.times }));
+    let factors = outcome
+        .factors
+        .iter()
+        .map(|one| json!({ "name": one.name, "levels": one.levels, "times": one.times }));
     let responses = outcome.responses.iter().map(|response| {
         let runs = response
             .observed

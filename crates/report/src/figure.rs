@@ -22,14 +22,24 @@ pub(crate) fn value(metric: Metric, value: f64) -> String {
 /// that reaches zero is written from there.
 pub(crate) fn with_half_width(metric: Metric, mean: f64, half: Option<f64>) -> String {
     let text = value(metric, mean);
-    let (Some(half), Some((_, unit))) = (half, text.split_once(' ')) else { return text };
+    let (Some(half), Some((_, unit))) = (half, text.split_once(' ')) else {
+        return text;
+    };
     let factor = factor(unit);
     let digits = digits(mean / factor, half / factor);
     if half > mean {
         // No rate and no time is below zero.
-        return format!("{:.digits$} (0..{:.digits$}) {unit}", mean / factor, (mean + half) / factor);
+        return format!(
+            "{:.digits$} (0..{:.digits$}) {unit}",
+            mean / factor,
+            (mean + half) / factor
+        );
     }
-    format!("{:.digits$} ± {:.digits$} {unit}", mean / factor, half / factor)
+    format!(
+        "{:.digits$} ± {:.digits$} {unit}",
+        mean / factor,
+        half / factor
+    )
 }
 
 /// From the least to the largest, with one unit where it is the same.
@@ -66,12 +76,22 @@ impl Percentile {
 
     /// `median / p99`.
     pub(crate) fn names(several: &[Self]) -> String {
-        several.iter().map(|one| one.name()).collect::<Vec<_>>().join(" / ")
+        several
+            .iter()
+            .map(|one| one.name())
+            .collect::<Vec<_>>()
+            .join(" / ")
     }
 
     /// Its value among the times of a summary; nothing of too few.
     pub(crate) fn of(self, metric: Metric, summary: &Summary) -> Option<f64> {
-        let statistics = || if metric == Metric::Connect { summary.connect_s } else { summary.response_s };
+        let statistics = || {
+            if metric == Metric::Connect {
+                summary.connect_s
+            } else {
+                summary.response_s
+            }
+        };
         match self {
             Self::Percent(percent) => summary.percentile(metric, percent),
             Self::Max => statistics().map(|statistics| statistics.max),
@@ -80,7 +100,9 @@ impl Percentile {
 
     /// Why it is absent where there are this many times.
     pub(crate) fn too_few(self, n: u64) -> Option<String> {
-        let Self::Percent(percent) = self else { return None };
+        let Self::Percent(percent) = self else {
+            return None;
+        };
         let needed = values_needed(percent);
         (n < needed).then(|| format!("{needed} values are needed, {n} were measured"))
     }
@@ -88,12 +110,27 @@ impl Percentile {
 
 /// Values of one metric, with one unit where it is the same.
 pub(crate) fn several(metric: Metric, values: &[Option<f64>]) -> String {
-    let values: Vec<String> =
-        values.iter().map(|one| one.map_or_else(|| ABSENT.to_owned(), |one| value(metric, one))).collect();
-    let units: BTreeSet<_> = values.iter().filter_map(|value| value.split_once(' ')).map(|(_, unit)| unit).collect();
-    let (Some(unit), 1) = (units.first(), units.len()) else { return values.join(" / ") };
-    let number = |value: &String| value.split_once(' ').map_or(value.clone(), |(number, _)| number.to_owned());
-    format!("{} {unit}", values.iter().map(number).collect::<Vec<_>>().join(" / "))
+    let values: Vec<String> = values
+        .iter()
+        .map(|one| one.map_or_else(|| ABSENT.to_owned(), |one| value(metric, one)))
+        .collect();
+    let units: BTreeSet<_> = values
+        .iter()
+        .filter_map(|value| value.split_once(' '))
+        .map(|(_, unit)| unit)
+        .collect();
+    let (Some(unit), 1) = (units.first(), units.len()) else {
+        return values.join(" / ");
+    };
+    let number = |value: &String| {
+        value
+            .split_once(' ')
+            .map_or(value.clone(), |(number, _)| number.to_owned())
+    };
+    format!(
+        "{} {unit}",
+        values.iter().map(number).collect::<Vec<_>>().join(" / ")
+    )
 }
 
 /// `12 %`, `0.30 %`.
@@ -127,19 +164,30 @@ fn fine(value: f64) -> String {
 
 /// The factor of a unit that [`value`] printed.
 fn factor(unit: &str) -> f64 {
-    let rate = unit.strip_suffix("/s").and_then(|unit| units::factor(units::RATE_UNITS, unit));
-    rate.or_else(|| units::factor(units::TIME_UNITS, unit)).unwrap_or(1.0)
+    let rate = unit
+        .strip_suffix("/s")
+        .and_then(|unit| units::factor(units::RATE_UNITS, unit));
+    rate.or_else(|| units::factor(units::TIME_UNITS, unit))
+        .unwrap_or(1.0)
 }
 
 /// Digits behind the point: three of the mean, or more where the half width would be nothing; at most two more.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 4")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "between 0 and 4"
+)]
 fn digits(mean: f64, half: f64) -> usize {
     let usual = match mean.abs() {
         mean if mean >= 99.95 => 0,
         mean if mean >= 9.995 => 1,
         _ => 2,
     };
-    let needed = if half > 0.0 { (-half.log10()).ceil().clamp(0.0, 4.0) as usize } else { 0 };
+    let needed = if half > 0.0 {
+        (-half.log10()).ceil().clamp(0.0, 4.0) as usize
+    } else {
+        0
+    };
     usual.max(needed.min(usual + 2))
 }
 
@@ -173,11 +221,17 @@ mod tests {
 
     #[test]
     fn ranges() {
-        assert_eq!(range(Metric::Throughput, 17.2e9, 18.9e9), "17.2..18.9 Gbit/s");
+        assert_eq!(
+            range(Metric::Throughput, 17.2e9, 18.9e9),
+            "17.2..18.9 Gbit/s"
+        );
         assert_eq!(range(Metric::Response, 6.4e-6, 0.012), "6.40 us..12.0 ms");
         let times = |values: &[Option<f64>]| several(Metric::Response, values);
         assert_eq!(times(&[Some(43.2e-6), Some(79.3e-6)]), "43.2 / 79.3 us");
         assert_eq!(times(&[Some(43.2e-6), Some(0.002)]), "43.2 us / 2.00 ms");
-        assert_eq!((times(&[Some(43.2e-6), None]), times(&[None])), ("43.2 / - us".into(), "-".into()));
+        assert_eq!(
+            (times(&[Some(43.2e-6), None]), times(&[None])),
+            ("43.2 / - us".into(), "-".into())
+        );
     }
 }

@@ -21,13 +21,21 @@ pub fn findings(plan: &Plan, findings: &[Finding]) -> String {
             &format!("{}. ", at + 1),
             &format!("{} ({}; {sure} sure)", finding.sentence, finding.kind),
         ));
-        if let Some(measurement) =
-            finding.measurement.filter(|_| several).and_then(|index| plan.measurements.get(index))
+        if let Some(measurement) = finding
+            .measurement
+            .filter(|_| several)
+            .and_then(|index| plan.measurements.get(index))
         {
             lines.extend(indented("   of  ", &measurement.text));
         }
-        finding.evidence.iter().for_each(|evidence| lines.extend(indented("   see ", &seen(evidence))));
-        finding.tries.iter().for_each(|attempt| lines.extend(indented("   try ", &attempt.text())));
+        finding
+            .evidence
+            .iter()
+            .for_each(|evidence| lines.extend(indented("   see ", &seen(evidence))));
+        finding
+            .tries
+            .iter()
+            .for_each(|attempt| lines.extend(indented("   try ", &attempt.text())));
     }
     lines.into_iter().map(|line| line + "\n").collect()
 }
@@ -37,7 +45,10 @@ fn seen(evidence: &Evidence) -> String {
     let mut text = evidence.what.clone();
     if let Some((host, row)) = evidence.events.first() {
         let lasts = evidence.to_ns.saturating_sub(evidence.from_ns) as f64 / 1e9;
-        text += &format!(" [its events span {}; event {row} of {host}", units::time(lasts));
+        text += &format!(
+            " [its events span {}; event {row} of {host}",
+            units::time(lasts)
+        );
         if evidence.events.len() > 1 {
             text += " and others";
         }
@@ -49,14 +60,21 @@ fn seen(evidence: &Evidence) -> String {
 /// A sentence as lines that fit a terminal.
 #[must_use]
 pub fn wrapped(sentence: &str) -> String {
-    wrap(sentence, WIDTH).into_iter().map(|line| line + "\n").collect()
+    wrap(sentence, WIDTH)
+        .into_iter()
+        .map(|line| line + "\n")
+        .collect()
 }
 
 /// A text behind a mark, its further lines below it.
 fn indented(mark: &str, text: &str) -> Vec<String> {
     let blank = " ".repeat(mark.len());
     let lines = wrap(text, WIDTH - mark.len());
-    lines.into_iter().enumerate().map(|(at, line)| format!("{}{line}", if at == 0 { mark } else { &blank })).collect()
+    lines
+        .into_iter()
+        .enumerate()
+        .map(|(at, line)| format!("{}{line}", if at == 0 { mark } else { &blank }))
+        .collect()
 }
 
 /// One line for the notes of a run: the first finding, with its measurement where there are several (rows count from one);
@@ -67,15 +85,21 @@ pub fn first_finding(plan: &Plan, findings: &[Finding]) -> Option<String> {
     let sure = format!("{:.0} %", 100.0 * first.confidence);
     let row = first.measurement.filter(|_| plan.measurements.len() > 1);
     let row = row.map_or_else(String::new, |index| format!("row {}: ", index + 1));
-    Some(format!("{row}{}: {} ({sure} sure); `stackline diagnose` shows why", first.kind, first.sentence))
+    Some(format!(
+        "{row}{}: {} ({sure} sure); `stackline diagnose` shows why",
+        first.kind, first.sentence
+    ))
 }
 
 /// The findings as JSON (docs/JSON.md).
 #[must_use]
 pub fn findings_json(run: &str, complete: bool, findings: &[Finding]) -> Value {
     let evidence = |evidence: &Evidence| {
-        let events: Vec<Value> =
-            evidence.events.iter().map(|(host, row)| object!({"host": host, "row": row})).collect();
+        let events: Vec<Value> = evidence
+            .events
+            .iter()
+            .map(|(host, row)| object!({"host": host, "row": row}))
+            .collect();
         object!({
             "what": evidence.what,
             "from_ns": evidence.from_ns,
@@ -138,7 +162,12 @@ mod tests {
     }
 
     fn plan() -> Plan {
-        Plan { seed: 1, hosts: Default::default(), networks: vec![], measurements: vec![] }
+        Plan {
+            seed: 1,
+            hosts: Default::default(),
+            networks: vec![],
+            measurements: vec![],
+        }
     }
 
     #[test]
@@ -155,7 +184,10 @@ mod tests {
 
     #[test]
     fn a_note_is_of_what_limits_with_its_row_among_several() {
-        let healthy = Finding { kind: "healthy", ..finding() };
+        let healthy = Finding {
+            kind: "healthy",
+            ..finding()
+        };
         assert_eq!(first_finding(&plan(), &[healthy]), None);
         let measurement = Measurement {
             text: String::new(),
@@ -170,20 +202,44 @@ mod tests {
             across: None,
             parts: vec![],
         };
-        let two = Plan { measurements: vec![measurement.clone(), measurement], ..plan() };
-        let second = Finding { measurement: Some(1), ..finding() };
-        assert!(first_finding(&two, &[second]).unwrap().starts_with("row 2: queue_drop: "));
+        let two = Plan {
+            measurements: vec![measurement.clone(), measurement],
+            ..plan()
+        };
+        let second = Finding {
+            measurement: Some(1),
+            ..finding()
+        };
+        assert!(
+            first_finding(&two, &[second])
+                .unwrap()
+                .starts_with("row 2: queue_drop: ")
+        );
     }
 
     #[test]
     fn json_counts_from_one() {
         let json = findings_json("runs/x", true, &[finding()]);
-        for kind in ["queue_drop", "window_below_bdp", "nagle_delayed_ack", "cpu_limit", "slow_start"] {
+        for kind in [
+            "queue_drop",
+            "window_below_bdp",
+            "nagle_delayed_ack",
+            "cpu_limit",
+            "slow_start",
+        ] {
             let named = findings_json("runs/x", true, &[Finding { kind, ..finding() }]);
             assert_eq!(named["findings"][0]["kind"], kind);
-            assert!(stackline_analyze::findings::KINDS.iter().any(|known| known.name == kind), "{kind}");
+            assert!(
+                stackline_analyze::findings::KINDS
+                    .iter()
+                    .any(|known| known.name == kind),
+                "{kind}"
+            );
         }
         assert_eq!(json["findings"][0]["measurement"], 1);
-        assert_eq!(json["findings"][0]["evidence"][0]["events"][1], serde_json::json!({"host": "x", "row": 40}));
+        assert_eq!(
+            json["findings"][0]["evidence"][0]["events"][1],
+            serde_json::json!({"host": "x", "row": 40})
+        );
     }
 }

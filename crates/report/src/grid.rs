@@ -34,20 +34,30 @@ pub(crate) fn wrap(text: &str, most: usize) -> Vec<String> {
 pub(crate) fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     (0..columns)
-        .map(|at| rows.iter().filter_map(|row| row.get(at)).map(|cell| width(cell)).max().unwrap_or(0))
+        .map(|at| {
+            rows.iter()
+                .filter_map(|row| row.get(at))
+                .map(|cell| width(cell))
+                .max()
+                .unwrap_or(0)
+        })
         .collect()
 }
 
 /// One line, without spaces at its end.
 pub(crate) fn line(cells: &[String], widths: &[usize], align: &[Align]) -> String {
-    let padded = cells.iter().zip(widths).zip(align).map(|((cell, width), align)| {
-        // The widest that can be formatted.
-        let width = (*width).min(usize::from(u16::MAX));
-        match align {
-            Align::Left => format!("{cell:<width$}"),
-            Align::Right => format!("{cell:>width$}"),
-        }
-    });
+    let padded = cells
+        .iter()
+        .zip(widths)
+        .zip(align)
+        .map(|((cell, width), align)| {
+            // The widest that can be formatted.
+            let width = (*width).min(usize::from(u16::MAX));
+            match align {
+                Align::Left => format!("{cell:<width$}"),
+                Align::Right => format!("{cell:>width$}"),
+            }
+        });
     padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
 }
 
@@ -62,8 +72,14 @@ mod tests {
 
     #[test]
     fn words_are_never_broken() {
-        assert_eq!(wrap("10 bulk_get bytes 1024", 12), ["10 bulk_get", "bytes 1024"]);
-        assert_eq!(wrap("averyveryverylongword x", 5), ["averyveryverylongword", "x"]);
+        assert_eq!(
+            wrap("10 bulk_get bytes 1024", 12),
+            ["10 bulk_get", "bytes 1024"]
+        );
+        assert_eq!(
+            wrap("averyveryverylongword x", 5),
+            ["averyveryverylongword", "x"]
+        );
         assert_eq!(wrap("  indented text", 10), ["  indented", "text"]);
         assert_eq!(wrap("", 5), [""]);
     }

@@ -46,13 +46,22 @@ pub fn json(header: &Header, summaries: &[Summary], percentiles: &[Percentile]) 
 fn measurement(s: &Summary, percentiles: &[Percentile]) -> Value {
     let parts = [described(s), measured(s), spent(s)];
     let mut value = Value::Object(parts.into_iter().flat_map(into_map).collect());
-    for (name, metric, of) in
-        [("response_s", Metric::Response, s.response_s), ("connect_s", Metric::Connect, s.connect_s)]
-    {
-        let Some(of) = of.filter(|_| !percentiles.is_empty()) else { continue };
-        let each = percentiles.iter().map(|one| (one.name(), one.of(metric, s).into())).collect::<Map<_, Value>>();
+    for (name, metric, of) in [
+        ("response_s", Metric::Response, s.response_s),
+        ("connect_s", Metric::Connect, s.connect_s),
+    ] {
+        let Some(of) = of.filter(|_| !percentiles.is_empty()) else {
+            continue;
+        };
+        let each = percentiles
+            .iter()
+            .map(|one| (one.name(), one.of(metric, s).into()))
+            .collect::<Map<_, Value>>();
         value[name]["percentiles"] = each.into();
-        for (one, why) in percentiles.iter().filter_map(|one| Some((one, one.too_few(of.n)?))) {
+        for (one, why) in percentiles
+            .iter()
+            .filter_map(|one| Some((one, one.too_few(of.n)?)))
+        {
             value["absent"][format!("{name} {}", one.name())] = why.into();
         }
     }
@@ -68,8 +77,11 @@ fn into_map(value: Value) -> Map<String, Value> {
 
 /// The specification of the run.
 fn described(s: &Summary) -> Value {
-    let variables: Map<String, Value> =
-        s.variables.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
+    let variables: Map<String, Value> = s
+        .variables
+        .iter()
+        .map(|(name, value)| (name.clone(), (*value).into()))
+        .collect();
     object!({
         "measurement": s.measurement,
         "text": s.text,
@@ -138,7 +150,9 @@ fn cpu(side: &SideSummary) -> Value {
 
 /// The object S of the schema, or null.
 pub(crate) fn statistics(statistics: Option<&Statistics>) -> Value {
-    let Some(s) = statistics else { return Value::Null };
+    let Some(s) = statistics else {
+        return Value::Null;
+    };
     object!({
         "n": s.n, "mean": s.mean, "sd": s.sd, "min": s.min, "max": s.max, "median": s.median,
         "p90": s.p90, "p99": s.p99, "p999": s.p999,

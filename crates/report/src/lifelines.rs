@@ -41,15 +41,40 @@ pub fn lifelines(shown: &Shown<'_>) -> String {
     }
     let mut paragraphs = vec![outcomes(shown)];
     paragraphs.extend(times(shown, None));
-    let grouped = shown.statistics.whole.iter().filter_map(|whole| whole.group);
+    let grouped = shown
+        .statistics
+        .whole
+        .iter()
+        .filter_map(|whole| whole.group);
     paragraphs.extend(grouped.filter_map(|group| times(shown, Some(group))));
-    paragraphs.extend([connections(shown), rates(shown), blocked(shown), operation(shown)].into_iter().flatten());
-    paragraphs.extend(shown.statistics.slowest.iter().map(|line| one::line_of(shown, *line)));
-    let notes: Vec<String> = notes(shown).iter().flat_map(|note| wrap(note, WIDTH)).collect();
+    paragraphs.extend(
+        [
+            connections(shown),
+            rates(shown),
+            blocked(shown),
+            operation(shown),
+        ]
+        .into_iter()
+        .flatten(),
+    );
+    paragraphs.extend(
+        shown
+            .statistics
+            .slowest
+            .iter()
+            .map(|line| one::line_of(shown, *line)),
+    );
+    let notes: Vec<String> = notes(shown)
+        .iter()
+        .flat_map(|note| wrap(note, WIDTH))
+        .collect();
     if !notes.is_empty() {
         paragraphs.push(notes);
     }
-    let texts: Vec<String> = paragraphs.into_iter().map(|lines| lines.join("\n") + "\n").collect();
+    let texts: Vec<String> = paragraphs
+        .into_iter()
+        .map(|lines| lines.join("\n") + "\n")
+        .collect();
     texts.join("\n")
 }
 
@@ -59,8 +84,11 @@ pub(crate) fn label(point: &Point) -> String {
     if point.place.contains('>') {
         return format!("{} {}", point.keyword, point.place);
     }
-    let place =
-        if point.place.is_empty() || point.place == point.host { String::new() } else { format!(" {}", point.place) };
+    let place = if point.place.is_empty() || point.place == point.host {
+        String::new()
+    } else {
+        format!(" {}", point.place)
+    };
     format!("{} {}{place}", point.keyword, point.host)
 }
 
@@ -90,10 +118,18 @@ fn outcome(lifelines: &Lifelines, outcome: Outcome) -> String {
 fn outcomes(shown: &Shown<'_>) -> Vec<String> {
     let groups = &shown.lifelines.groups;
     let several = groups.len() > 1 && groups.len() <= 8;
-    let mut head = vec!["what became of units".to_owned(), "units".into(), "share".into()];
+    let mut head = vec![
+        "what became of units".to_owned(),
+        "units".into(),
+        "share".into(),
+    ];
     head.extend(groups.iter().filter(|_| several).cloned());
-    let mut kinds: Vec<(bool, Outcome)> =
-        shown.statistics.outcomes.iter().map(|count| (count.connections, count.outcome)).collect();
+    let mut kinds: Vec<(bool, Outcome)> = shown
+        .statistics
+        .outcomes
+        .iter()
+        .map(|count| (count.connections, count.outcome))
+        .collect();
     kinds.sort_by_key(|(connections, kind)| (*connections, order(*kind)));
     kinds.dedup();
     let sum = |kind: (bool, Option<Outcome>), group: Option<u32>| {
@@ -102,7 +138,13 @@ fn outcomes(shown: &Shown<'_>) -> Vec<String> {
                 && kind.1.is_none_or(|kind| count.outcome == kind)
                 && group.is_none_or(|group| count.group == group)
         };
-        shown.statistics.outcomes.iter().filter(of).map(|count| count.lines).sum::<u64>()
+        shown
+            .statistics
+            .outcomes
+            .iter()
+            .filter(of)
+            .map(|count| count.lines)
+            .sum::<u64>()
     };
     let row = |(connections, kind): &(bool, Outcome)| {
         let of = (*connections, Some(*kind));
@@ -150,8 +192,14 @@ fn times(shown: &Shown<'_>, group: Option<u32>) -> Option<Vec<String>> {
         |group| format!("{} {}", shown.by, shown.lifelines.groups[group as usize]),
     );
     let mut rows = stretches(shown, &title, of);
-    let whole = shown.statistics.whole.iter().find(|whole| whole.group == group);
-    rows.extend(whole.map(|whole| spread("first to last, of those that came".into(), &whole.ns, "")));
+    let whole = shown
+        .statistics
+        .whole
+        .iter()
+        .find(|whole| whole.group == group);
+    rows.extend(
+        whole.map(|whole| spread("first to last, of those that came".into(), &whole.ns, "")),
+    );
     (rows.len() > 1).then(|| grid(rows))
 }
 
@@ -163,9 +211,18 @@ fn connections(shown: &Shown<'_>) -> Option<Vec<String>> {
 }
 
 /// A table's head and a row for each stretch that is wanted.
-fn stretches(shown: &Shown<'_>, title: &str, wanted: impl Fn(&&Segment) -> bool) -> Vec<Vec<String>> {
-    let mut rows =
-        vec![[title, "n", "min", "median", "mean", "p90", "p99", "max", "share"].map(str::to_owned).to_vec()];
+fn stretches(
+    shown: &Shown<'_>,
+    title: &str,
+    wanted: impl Fn(&&Segment) -> bool,
+) -> Vec<Vec<String>> {
+    let mut rows = vec![
+        [
+            title, "n", "min", "median", "mean", "p90", "p99", "max", "share",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
     let (points, segments) = table_of(shown);
     let mut last = None;
     for segment in chained(segments.iter().filter(wanted).collect()) {
@@ -182,7 +239,11 @@ fn stretches(shown: &Shown<'_>, title: &str, wanted: impl Fn(&&Segment) -> bool)
 
 /// The points and segments that the tables are of: of very many hosts those of the stages, unless lines are grouped.
 fn table_of<'s>(shown: &Shown<'s>) -> (&'s [Point], &'s [Segment]) {
-    let grouped = shown.statistics.whole.iter().any(|whole| whole.group.is_some());
+    let grouped = shown
+        .statistics
+        .whole
+        .iter()
+        .any(|whole| whole.group.is_some());
     match &shown.statistics.by_stage {
         Some(stages) if !grouped => (&stages.points, &stages.segments),
         _ => (&shown.lifelines.points, &shown.statistics.segments),
@@ -202,8 +263,14 @@ fn chained(mut segments: Vec<&Segment>) -> Vec<&Segment> {
         let last = chained.last().map(|segment| segment.to);
         // Where ways part, the usual one goes on.
         let goes_on = |segment: &&Segment| last == Some(segment.from);
-        let most = segments.iter().filter(|segment| goes_on(segment)).map(|segment| segment.ns.n).max();
-        let next = segments.iter().position(|segment| goes_on(segment) && Some(segment.ns.n) == most);
+        let most = segments
+            .iter()
+            .filter(|segment| goes_on(segment))
+            .map(|segment| segment.ns.n)
+            .max();
+        let next = segments
+            .iter()
+            .position(|segment| goes_on(segment) && Some(segment.ns.n) == most);
         chained.push(segments.remove(next.unwrap_or(0)));
     }
     chained
@@ -216,7 +283,14 @@ fn is_doubtful(segment: &Segment) -> bool {
 }
 
 fn spread(name: String, ns: &Spread, last: &str) -> Vec<String> {
-    let times = [ns.min_ns as f64, ns.median_ns, ns.mean_ns, ns.p90_ns, ns.p99_ns, ns.max_ns as f64];
+    let times = [
+        ns.min_ns as f64,
+        ns.median_ns,
+        ns.mean_ns,
+        ns.p90_ns,
+        ns.p99_ns,
+        ns.max_ns as f64,
+    ];
     let mut cells = vec![name, ns.n.to_string()];
     cells.extend(times.map(time));
     cells.push(last.to_owned());
@@ -229,8 +303,16 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
     if rates.is_empty() {
         return None;
     }
-    let head =
-        ["throughput from unit to unit", "side", "units", "average", "bursts of five: min", "median", "max", "jitter"];
+    let head = [
+        "throughput from unit to unit",
+        "side",
+        "units",
+        "average",
+        "bursts of five: min",
+        "median",
+        "max",
+        "jitter",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for rates in rates {
         let side = match (rates.side, rates.responses) {
@@ -239,10 +321,18 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
             (Side::Sender, true) => "sender of responses",
             (Side::Receiver, true) => "receiver of responses",
         };
-        let average = rates.average_bit_s.map_or_else(|| units::per_second(rates.units_per_s), units::rate);
-        let bursts = rates.bursts_bit_s.map(|bursts| [bursts.min, bursts.median, bursts.max].map(units::rate));
-        let mut cells =
-            vec![shown.lifelines.groups[rates.group as usize].clone(), side.into(), rates.units.to_string(), average];
+        let average = rates
+            .average_bit_s
+            .map_or_else(|| units::per_second(rates.units_per_s), units::rate);
+        let bursts = rates
+            .bursts_bit_s
+            .map(|bursts| [bursts.min, bursts.median, bursts.max].map(units::rate));
+        let mut cells = vec![
+            shown.lifelines.groups[rates.group as usize].clone(),
+            side.into(),
+            rates.units.to_string(),
+            average,
+        ];
         cells.extend(bursts.unwrap_or_else(|| std::array::from_fn(|_| ABSENT.to_owned())));
         cells.push(rates.jitter_ns.map_or_else(|| ABSENT.to_owned(), time));
         rows.push(cells);
@@ -252,7 +342,11 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
         lines.push("jitter: how times on the way differ from unit to unit (RFC 3550)".to_owned());
     }
     let average = |rates: &Rates| rates.average_bit_s.unwrap_or(f64::INFINITY);
-    if rates.iter().any(|rates| rates.bursts_bit_s.is_some_and(|bursts| bursts.max > 2.0 * average(rates))) {
+    if rates.iter().any(|rates| {
+        rates
+            .bursts_bit_s
+            .is_some_and(|bursts| bursts.max > 2.0 * average(rates))
+    }) {
         let why = "A burst is as fast as an application hands five units over or takes them; between it and the link are \
                    buffers, so it can be above the rate of the link.";
         lines.extend(wrap(why, WIDTH));
@@ -262,15 +356,32 @@ fn rates(shown: &Shown<'_>) -> Option<Vec<String>> {
 
 /// When groups were blocked, and whether together.
 fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
-    let some: Vec<_> = shown.statistics.blocked.iter().filter(|blocked| !blocked.intervals.is_empty()).collect();
+    let some: Vec<_> = shown
+        .statistics
+        .blocked
+        .iter()
+        .filter(|blocked| !blocked.intervals.is_empty())
+        .collect();
     if some.is_empty() {
         return None;
     }
     let name = |group: u32| shown.lifelines.groups[group as usize].as_str();
-    let head = ["blocked with units under way", "intervals", "longer than", "longest", "together", "of its busy time"];
+    let head = [
+        "blocked with units under way",
+        "intervals",
+        "longer than",
+        "longest",
+        "together",
+        "of its busy time",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for blocked in some {
-        let longest = blocked.intervals.iter().map(|(from, to)| to - from).max().unwrap_or(0);
+        let longest = blocked
+            .intervals
+            .iter()
+            .map(|(from, to)| to - from)
+            .max()
+            .unwrap_or(0);
         let share = blocked.blocked_ns as f64 / blocked.busy_ns.max(1) as f64;
         rows.push(vec![
             name(blocked.group).to_owned(),
@@ -283,7 +394,11 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
     }
     let mut lines = grid(rows);
     for pair in &shown.statistics.synchrony {
-        let verdict = if pair.is_significant() { "more than chance" } else { "no more than chance explains" };
+        let verdict = if pair.is_significant() {
+            "more than chance"
+        } else {
+            "no more than chance explains"
+        };
         lines.push(format!(
             "{} and {}: both blocked {} of the time, {} expected: {verdict} (p = {})",
             name(pair.a),
@@ -306,17 +421,31 @@ fn blocked(shown: &Shown<'_>) -> Option<Vec<String>> {
 /// What each host did with its time: stretches of the way inside it, of which several can be busy at once.
 fn operation(shown: &Shown<'_>) -> Option<Vec<String>> {
     let profiles = &shown.statistics.profiles;
-    let hosts = profiles.iter().filter(|profile| profile.stretches.len() > 1).count();
+    let hosts = profiles
+        .iter()
+        .filter(|profile| profile.stretches.len() > 1)
+        .count();
     if hosts == 0 || hosts > 16 {
         return None;
     }
-    let head = ["of each host's time", "units", "of the time", "at once", "limits it"];
+    let head = [
+        "of each host's time",
+        "units",
+        "of the time",
+        "at once",
+        "limits it",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for profile in profiles.iter().filter(|profile| profile.stretches.len() > 1) {
+    for profile in profiles
+        .iter()
+        .filter(|profile| profile.stretches.len() > 1)
+    {
         rows.push(vec![profile.host.clone()]);
         for (at, stretch) in profile.stretches.iter().enumerate() {
             let point = |at: u32| point_name(&shown.lifelines.points[at as usize]);
-            let limits = profile.limits(at).map_or_else(|| ABSENT.to_owned(), percent);
+            let limits = profile
+                .limits(at)
+                .map_or_else(|| ABSENT.to_owned(), percent);
             rows.push(vec![
                 format!("  {} to {}", point(stretch.from), point(stretch.to)),
                 stretch.units.to_string(),
@@ -325,7 +454,11 @@ fn operation(shown: &Shown<'_>) -> Option<Vec<String>> {
                 limits,
             ]);
         }
-        rows.push(vec!["  nothing to do".into(), String::new(), percent(profile.share(profile.idle_ns))]);
+        rows.push(vec![
+            "  nothing to do".into(),
+            String::new(),
+            percent(profile.share(profile.idle_ns)),
+        ]);
     }
     Some(grid(rows))
 }
@@ -350,7 +483,10 @@ fn notes(shown: &Shown<'_>) -> Vec<String> {
             0 => "the median is within the clocks' error".to_owned(),
             n => format!("{n} of {} are below zero", segment.ns.n),
         };
-        notes.push(format!("? {}: {negative}; {why}.", name_of(points, segment)));
+        notes.push(format!(
+            "? {}: {negative}; {why}.",
+            name_of(points, segment)
+        ));
     }
     notes.extend(shown.notes.iter().cloned());
     notes

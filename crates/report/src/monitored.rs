@@ -30,24 +30,47 @@ pub struct Monitored {
 pub fn fields(events: &Table) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     for (row, entry) in monitors(events) {
-        let numbers = entry.data.iter().enumerate().skip(1).filter(|(at, _)| events.number(row, *at).is_some());
-        found.extend(numbers.map(|(_, name)| *name).filter(|name| !WHICH.contains(name)));
+        let numbers = entry
+            .data
+            .iter()
+            .enumerate()
+            .skip(1)
+            .filter(|(at, _)| events.number(row, *at).is_some());
+        found.extend(
+            numbers
+                .map(|(_, name)| *name)
+                .filter(|name| !WHICH.contains(name)),
+        );
     }
     found
 }
 
 /// Draws a field; `None` where no monitor recorded it in that time.
 #[must_use]
-pub fn monitored(index: &Index, events: &Table, origin_ns: u64, field: &str, (from, to): Span) -> Option<Monitored> {
+pub fn monitored(
+    index: &Index,
+    events: &Table,
+    origin_ns: u64,
+    field: &str,
+    (from, to): Span,
+) -> Option<Monitored> {
     let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let (scale, unit) = unit(field);
     for (row, entry) in monitors(events) {
-        let Some(value) = entry.field(field).and_then(|at| events.number(row, at)) else { continue };
+        let Some(value) = entry.field(field).and_then(|at| events.number(row, at)) else {
+            continue;
+        };
         let at_ns = events.at_ns[row];
-        let at_ns = index.hosts.get(events.host(row)).map_or(at_ns, |host| host.clock.reference_ns(at_ns));
+        let at_ns = index
+            .hosts
+            .get(events.host(row))
+            .map_or(at_ns, |host| host.clock.reference_ns(at_ns));
         let at = at_ns.saturating_sub(origin_ns) as f64 * 1e-9;
         if from.is_none_or(|from| at >= from) && to.is_none_or(|to| at <= to) {
-            curves.entry(name(events, row, entry)).or_default().push((at, value as f64 * scale));
+            curves
+                .entry(name(events, row, entry))
+                .or_default()
+                .push((at, value as f64 * scale));
         }
     }
     let of_curves = curves.len();
@@ -56,7 +79,11 @@ pub fn monitored(index: &Index, events: &Table, origin_ns: u64, field: &str, (fr
         .into_iter()
         .map(|(name, mut line)| {
             line.sort_by(|a, b| a.0.total_cmp(&b.0));
-            Curve { name, points: Vec::new(), line }
+            Curve {
+                name,
+                points: Vec::new(),
+                line,
+            }
         })
         .collect();
     // Of more than can be drawn those with the largest values, in the order of their names.
@@ -65,13 +92,24 @@ pub fn monitored(index: &Index, events: &Table, origin_ns: u64, field: &str, (fr
     order.truncate(MOST_CURVES);
     let mut at = 0..;
     curves.retain(|_| at.next().is_some_and(|at| order.contains(&at)));
-    let high = curves.iter().map(|curve| largest(&curve.line)).fold(0.0, f64::max);
-    let moments = || curves.iter().flat_map(|curve| &curve.line).map(|(at, _)| *at);
+    let high = curves
+        .iter()
+        .map(|curve| largest(&curve.line))
+        .fold(0.0, f64::max);
+    let moments = || {
+        curves
+            .iter()
+            .flat_map(|curve| &curve.line)
+            .map(|(at, _)| *at)
+    };
     let begins = from.unwrap_or(0.0);
     let ends = to.unwrap_or_else(|| moments().fold(begins, f64::max));
     moments().next()?;
-    let shown =
-        if of_curves > curves.len() { format!(" The {MOST_CURVES} largest of {of_curves}.") } else { String::new() };
+    let shown = if of_curves > curves.len() {
+        format!(" The {MOST_CURVES} largest of {of_curves}.")
+    } else {
+        String::new()
+    };
     let chart = Chart {
         title: field.to_owned(),
         x: Axis {
@@ -96,21 +134,37 @@ pub fn monitored(index: &Index, events: &Table, origin_ns: u64, field: &str, (fr
 /// Rows of monitors, whose first field is their interval.
 fn monitors(events: &Table) -> impl Iterator<Item = (usize, &'static Entry)> {
     let mut known: BTreeMap<u32, Option<&'static Entry>> = BTreeMap::new();
-    let entry = |keyword: &str| catalogue::find(keyword).filter(|entry| entry.data.first() == Some(&"interval_ns"));
+    let entry = |keyword: &str| {
+        catalogue::find(keyword).filter(|entry| entry.data.first() == Some(&"interval_ns"))
+    };
     (0..events.len()).filter_map(move |row| {
         let keyword = events.keyword[row];
-        Some((row, (*known.entry(keyword).or_insert_with(|| entry(events.keyword(row))))?))
+        Some((
+            row,
+            (*known
+                .entry(keyword)
+                .or_insert_with(|| entry(events.keyword(row))))?,
+        ))
     })
 }
 
 /// The host, and which of its streams, cores or interfaces.
 fn name(events: &Table, row: usize, entry: &Entry) -> String {
-    let which = entry.data.iter().enumerate().filter(|(_, field)| WHICH.contains(field));
-    let which =
-        which.map(|(at, field)| (field, events.value(row, at).to_string())).filter(|(_, which)| !which.is_empty());
-    let which = which.map(
-        |(field, which)| if which.parse::<i64>().is_ok() { format!(" {field} {which}") } else { format!(" {which}") },
-    );
+    let which = entry
+        .data
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| WHICH.contains(field));
+    let which = which
+        .map(|(at, field)| (field, events.value(row, at).to_string()))
+        .filter(|(_, which)| !which.is_empty());
+    let which = which.map(|(field, which)| {
+        if which.parse::<i64>().is_ok() {
+            format!(" {field} {which}")
+        } else {
+            format!(" {which}")
+        }
+    });
     format!("{}{}", events.host(row), which.collect::<String>())
 }
 
@@ -135,20 +189,44 @@ mod tests {
         for tick in 1..=5_i64 {
             for stream in 0..streams {
                 let mut data = vec![Value::Absent; 16];
-                (data[0], data[1], data[4]) = (100_000_000.into(), stream.into(), (tick * 1_000 * (stream + 1)).into());
-                table.push("TCP_INFO", "edc", 7_000_000_000 + tick as u64 * 100_000_000, &data);
+                (data[0], data[1], data[4]) = (
+                    100_000_000.into(),
+                    stream.into(),
+                    (tick * 1_000 * (stream + 1)).into(),
+                );
+                table.push(
+                    "TCP_INFO",
+                    "edc",
+                    7_000_000_000 + tick as u64 * 100_000_000,
+                    &data,
+                );
             }
-            table.push("CPU_USE", "edc", 7_000_000_000, &[100_000_000.into(), 0.into(), 5.into()]);
+            table.push(
+                "CPU_USE",
+                "edc",
+                7_000_000_000,
+                &[100_000_000.into(), 0.into(), 5.into()],
+            );
         }
         table
     }
 
     #[test]
     fn a_window_over_time_is_one_curve_a_stream() {
-        let drawn = monitored(&Index::default(), &events(2), 7_000_000_000, "cwnd_bytes", (None, None)).unwrap();
+        let drawn = monitored(
+            &Index::default(),
+            &events(2),
+            7_000_000_000,
+            "cwnd_bytes",
+            (None, None),
+        )
+        .unwrap();
         let curves = &drawn.chart.curves;
         assert_eq!(
-            curves.iter().map(|curve| curve.name.as_str()).collect::<Vec<_>>(),
+            curves
+                .iter()
+                .map(|curve| curve.name.as_str())
+                .collect::<Vec<_>>(),
             ["edc stream 0", "edc stream 1"]
         );
         let near = |(at, value): (f64, f64), expected: (f64, f64)| {
@@ -162,17 +240,32 @@ mod tests {
 
     #[test]
     fn of_many_streams_those_with_the_largest_values_are_drawn() {
-        let drawn =
-            monitored(&Index::default(), &events(9), 7_000_000_000, "cwnd_bytes", (Some(0.2), Some(0.4))).unwrap();
+        let drawn = monitored(
+            &Index::default(),
+            &events(9),
+            7_000_000_000,
+            "cwnd_bytes",
+            (Some(0.2), Some(0.4)),
+        )
+        .unwrap();
         assert_eq!((drawn.of_curves, drawn.chart.curves.len()), (9, 6));
-        assert_eq!((drawn.chart.curves[0].name.as_str(), drawn.chart.curves[0].line.len()), ("edc stream 3", 3));
+        assert_eq!(
+            (
+                drawn.chart.curves[0].name.as_str(),
+                drawn.chart.curves[0].line.len()
+            ),
+            ("edc stream 3", 3)
+        );
         assert!(drawn.chart.below.contains("6 largest of 9"));
     }
 
     #[test]
     fn what_no_monitor_recorded_is_none_and_the_fields_are_listed() {
         let events = events(1);
-        assert_eq!(monitored(&Index::default(), &events, 0, "queue_bytes", (None, None)), None);
+        assert_eq!(
+            monitored(&Index::default(), &events, 0, "queue_bytes", (None, None)),
+            None
+        );
         assert!(fields(&events).contains("cwnd_bytes") && !fields(&events).contains("stream"));
     }
 }

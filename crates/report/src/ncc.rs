@@ -14,7 +14,11 @@ const FULL: f64 = 0.9;
 /// The table as text: lines that carried data, the busiest first.
 #[must_use]
 pub fn ncc(reports: &Reports) -> String {
-    let seconds = reports.imps.values().map(|imp| imp.seconds).fold(0.0, f64::max);
+    let seconds = reports
+        .imps
+        .values()
+        .map(|imp| imp.seconds)
+        .fold(0.0, f64::max);
     let mut out = format!(
         "{} IMPs and {} directions of lines, reports of {}\n\n",
         reports.imps.len(),
@@ -43,16 +47,34 @@ pub fn ncc_each(spans: &BTreeMap<u64, Reports>, span_s: f64) -> String {
     let mut head = vec!["from", "messages", "CPU most", "down"];
     head.extend(&lines);
     let row = |(number, reports): (&u64, &Reports)| {
-        let lines_down = reports.lines.values().filter(|line| line.up_seconds < line.seconds).count();
+        let lines_down = reports
+            .lines
+            .values()
+            .filter(|line| line.up_seconds < line.seconds)
+            .count();
         let mut row = vec![
             units::time(*number as f64 * span_s),
-            reports.imps.values().map(|imp| imp.messages.1).sum::<u64>().to_string(),
-            percent(reports.imps.values().map(|imp| imp.busy.0).fold(0.0, f64::max)),
+            reports
+                .imps
+                .values()
+                .map(|imp| imp.messages.1)
+                .sum::<u64>()
+                .to_string(),
+            percent(
+                reports
+                    .imps
+                    .values()
+                    .map(|imp| imp.busy.0)
+                    .fold(0.0, f64::max),
+            ),
             lines_down.to_string(),
         ];
-        row.extend(
-            lines.iter().map(|line| reports.lines.get(*line).map_or(String::new(), |line| percent(line.busy.0))),
-        );
+        row.extend(lines.iter().map(|line| {
+            reports
+                .lines
+                .get(*line)
+                .map_or(String::new(), |line| percent(line.busy.0))
+        }));
         row
     };
     let align = vec![Align::Right; head.len()];
@@ -67,19 +89,33 @@ pub fn ncc_each(spans: &BTreeMap<u64, Reports>, span_s: f64) -> String {
 /// The lines that carried data for the longest, over all spans.
 fn busiest(spans: &BTreeMap<u64, Reports>) -> Vec<&str> {
     let mut busy = BTreeMap::<&str, f64>::new();
-    for (name, line) in spans.values().flat_map(|reports| &reports.lines).filter(|(_, line)| line.bits > 0) {
+    for (name, line) in spans
+        .values()
+        .flat_map(|reports| &reports.lines)
+        .filter(|(_, line)| line.bits > 0)
+    {
         *busy.entry(name).or_default() += line.busy.0 * line.seconds;
     }
     let mut names: Vec<(&str, f64)> = busy.into_iter().collect();
     names.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(b.0)));
-    names.into_iter().take(COLUMNS).map(|(name, _)| name).collect()
+    names
+        .into_iter()
+        .take(COLUMNS)
+        .map(|(name, _)| name)
+        .collect()
 }
 
 fn table(head: &[&str], align: &[Align], rows: Vec<Vec<String>>) -> String {
-    let mut all = vec![head.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>()];
+    let mut all = vec![
+        head.iter()
+            .map(|cell| (*cell).to_owned())
+            .collect::<Vec<_>>(),
+    ];
     all.extend(rows);
     let widths = widths(&all);
-    all.iter().map(|row| line(row, &widths, align).trim_end().to_owned() + "\n").collect()
+    all.iter()
+        .map(|row| line(row, &widths, align).trim_end().to_owned() + "\n")
+        .collect()
 }
 
 fn percent(share: f64) -> String {
@@ -103,9 +139,26 @@ fn imps(reports: &Reports) -> String {
             format!("{} of {}", imp.reassembly.0, imp.reassembly.1),
         ]
     };
-    let head = ["IMP", "packets/s", "sent", "received", "CPU", "most", "through", "reassembly free"];
-    let align =
-        [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
+    let head = [
+        "IMP",
+        "packets/s",
+        "sent",
+        "received",
+        "CPU",
+        "most",
+        "through",
+        "reassembly free",
+    ];
+    let align = [
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+    ];
     let mut out = table(&head, &align, imps.into_iter().map(row).collect());
     if idle > 0 {
         out += &format!("and {idle} without a packet of a host\n");
@@ -114,8 +167,11 @@ fn imps(reports: &Reports) -> String {
 }
 
 fn lines(reports: &Reports) -> String {
-    let mut lines: Vec<(&String, &Line)> =
-        reports.lines.iter().filter(|(_, line)| line.bits > 0 || is_down(line)).collect();
+    let mut lines: Vec<(&String, &Line)> = reports
+        .lines
+        .iter()
+        .filter(|(_, line)| line.bits > 0 || is_down(line))
+        .collect();
     lines.sort_by(|a, b| b.1.busy.0.total_cmp(&a.1.busy.0).then(a.0.cmp(b.0)));
     let row = |(name, line): (&String, &Line)| {
         vec![
@@ -129,9 +185,19 @@ fn lines(reports: &Reports) -> String {
             line.downs.to_string(),
         ]
     };
-    let head = ["line", "busy", "most", "data", "packets", "again", "refused", "downs"];
-    let align =
-        [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right, Align::Right];
+    let head = [
+        "line", "busy", "most", "data", "packets", "again", "refused", "downs",
+    ];
+    let align = [
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+        Align::Right,
+    ];
     table(&head, &align, lines.into_iter().map(row).collect())
 }
 
@@ -144,16 +210,22 @@ fn is_down(line: &Line) -> bool {
 fn anomalies(reports: &Reports) -> Vec<String> {
     let mut found = Vec::new();
     for (name, imp) in &reports.imps {
-        found.extend(
-            (imp.unreachable > 0)
-                .then(|| format!("{name} had {} packets for IMPs that cannot be reached", imp.unreachable)),
-        );
-        found.extend(
-            (imp.busy.1 > FULL)
-                .then(|| format!("the processor of {name} was busy {} of a report", percent(imp.busy.1))),
-        );
+        found.extend((imp.unreachable > 0).then(|| {
+            format!(
+                "{name} had {} packets for IMPs that cannot be reached",
+                imp.unreachable
+            )
+        }));
+        found.extend((imp.busy.1 > FULL).then(|| {
+            format!(
+                "the processor of {name} was busy {} of a report",
+                percent(imp.busy.1)
+            )
+        }));
         let is_short = imp.reassembly.1 > 0 && imp.reassembly.0 == 0;
-        found.extend(is_short.then(|| format!("{name} had no buffer left to put messages together")));
+        found.extend(
+            is_short.then(|| format!("{name} had no buffer left to put messages together")),
+        );
     }
     for (name, line) in &reports.lines {
         found.extend((line.up_seconds <= 0.0).then(|| format!("{name} was down all the time")));
@@ -167,9 +239,13 @@ fn anomalies(reports: &Reports) -> Vec<String> {
             )
         }));
         let again = line.again as f64 / (line.packets.max(1)) as f64;
-        found.extend((again > AGAIN).then(|| format!("{} of the packets over {name} went again", percent(again))));
         found.extend(
-            (line.busy.1 > FULL).then(|| format!("{name} was full: busy {} of a report", percent(line.busy.1))),
+            (again > AGAIN)
+                .then(|| format!("{} of the packets over {name} went again", percent(again))),
+        );
+        found.extend(
+            (line.busy.1 > FULL)
+                .then(|| format!("{name} was full: busy {} of a report", percent(line.busy.1))),
         );
     }
     found

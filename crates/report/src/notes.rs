@@ -47,7 +47,10 @@ impl Note {
     /// A sentence of some weight.
     #[must_use]
     pub fn new(weight: Weight, text: impl Into<String>) -> Self {
-        Self { weight, text: text.into() }
+        Self {
+            weight,
+            text: text.into(),
+        }
     }
 
     pub(crate) fn is_always_shown(&self) -> bool {
@@ -70,22 +73,41 @@ const OF_ALL: [(Weight, Say); 7] = [
 ];
 
 /// What is said of parts alone: where they have rows of their own, a row of all of them repeats nothing that cannot be summed.
-const OF_PARTS: [(Weight, Say); 3] =
-    [(Weight::Doubt, backlog), (Weight::Placement, placement), (Weight::Detail, absent)];
+const OF_PARTS: [(Weight, Say); 3] = [
+    (Weight::Doubt, backlog),
+    (Weight::Placement, placement),
+    (Weight::Detail, absent),
+];
 
 /// All that is worth a sentence, in no particular order.
 pub(crate) fn notes(summaries: &[Summary]) -> Vec<Note> {
-    let ran: Vec<(usize, &Summary)> = (1..).zip(summaries).filter(|(_, summary)| summary.runs > 0).collect();
-    let part = |s: &Summary| s.part_index.is_some() || !ran.iter().any(|(_, o)| !o.background && is_part_of(o, s));
-    let parts: Vec<(usize, &Summary)> = ran.iter().filter(|(_, summary)| part(summary)).copied().collect();
+    let ran: Vec<(usize, &Summary)> = (1..)
+        .zip(summaries)
+        .filter(|(_, summary)| summary.runs > 0)
+        .collect();
+    let part = |s: &Summary| {
+        s.part_index.is_some() || !ran.iter().any(|(_, o)| !o.background && is_part_of(o, s))
+    };
+    let parts: Vec<(usize, &Summary)> = ran
+        .iter()
+        .filter(|(_, summary)| part(summary))
+        .copied()
+        .collect();
     let all = summaries.len();
-    let settings =
-        defaults(&parts).into_iter().map(|(line, rows)| Note::new(Weight::Settings, with_rows(line, &rows, all)));
+    let settings = defaults(&parts)
+        .into_iter()
+        .map(|(line, rows)| Note::new(Weight::Settings, with_rows(line, &rows, all)));
     let of = |rows: &[(usize, &Summary)], (weight, say): (Weight, Say)| {
-        grouped(rows, all, say).into_iter().map(|line| Note::new(weight, line)).collect::<Vec<_>>()
+        grouped(rows, all, say)
+            .into_iter()
+            .map(|line| Note::new(weight, line))
+            .collect::<Vec<_>>()
     };
     let sums = OF_ALL.into_iter().flat_map(|note| of(&ran, note));
-    settings.chain(sums).chain(OF_PARTS.into_iter().flat_map(|note| of(&parts, note))).collect()
+    settings
+        .chain(sums)
+        .chain(OF_PARTS.into_iter().flat_map(|note| of(&parts, note)))
+        .collect()
 }
 
 fn is_part_of(part: &Summary, whole: &Summary) -> bool {
@@ -95,20 +117,30 @@ fn is_part_of(part: &Summary, whole: &Summary) -> bool {
 /// What one kind of note says of the rows, of `all` there are.
 fn grouped(rows: &[(usize, &Summary)], all: usize, say: Say) -> Vec<String> {
     let mut lines: Vec<(String, Vec<usize>)> = Vec::new();
-    for (row, text) in rows.iter().flat_map(|(row, summary)| say(summary).into_iter().map(move |text| (*row, text))) {
+    for (row, text) in rows
+        .iter()
+        .flat_map(|(row, summary)| say(summary).into_iter().map(move |text| (*row, text)))
+    {
         match lines.iter_mut().find(|(line, _)| *line == text) {
             Some((_, rows)) => rows.push(row),
             None => lines.push((text, vec![row])),
         }
     }
-    lines.into_iter().map(|(line, rows)| with_rows(line, &rows, all)).collect()
+    lines
+        .into_iter()
+        .map(|(line, rows)| with_rows(line, &rows, all))
+        .collect()
 }
 
 fn with_rows(line: String, rows: &[usize], all: usize) -> String {
     if rows.is_empty() || rows.len() == all {
         return line;
     }
-    format!("{line} [row{} {}]", if rows.len() == 1 { "" } else { "s" }, ranges(rows))
+    format!(
+        "{line} [row{} {}]",
+        if rows.len() == 1 { "" } else { "s" },
+        ranges(rows)
+    )
 }
 
 /// `1, 4-7`.
@@ -120,24 +152,46 @@ fn ranges(rows: &[usize]) -> String {
             _ => ranges.push((*row, *row)),
         }
     }
-    let text = |(first, last)| if first == last { format!("{first}") } else { format!("{first}-{last}") };
+    let text = |(first, last)| {
+        if first == last {
+            format!("{first}")
+        } else {
+            format!("{first}-{last}")
+        }
+    };
     ranges.into_iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 fn placement(summary: &Summary) -> Vec<String> {
     let core = |side: &str, placement: Option<Placement>| {
         let Placement { start, end, pinned } = placement?;
-        let moved = if start == end { String::new() } else { format!(" -> {end}") };
-        Some(format!("{side} on core {start}{moved} ({})", if pinned { "pinned" } else { "not pinned" }))
+        let moved = if start == end {
+            String::new()
+        } else {
+            format!(" -> {end}")
+        };
+        Some(format!(
+            "{side} on core {start}{moved} ({})",
+            if pinned { "pinned" } else { "not pinned" }
+        ))
     };
-    let sides = [core("initiator", summary.initiator.placement), core("responder", summary.responder.placement)];
+    let sides = [
+        core("initiator", summary.initiator.placement),
+        core("responder", summary.responder.placement),
+    ];
     let said: Vec<String> = sides.into_iter().flatten().collect();
-    if said.is_empty() { said } else { vec![format!("placement, last run: {}", said.join(", "))] }
+    if said.is_empty() {
+        said
+    } else {
+        vec![format!("placement, last run: {}", said.join(", "))]
+    }
 }
 
 /// What was measured besides a row's figures: whole transactions, response times where it is judged by throughput, and marks.
 pub(crate) fn results(summary: &Summary) -> Vec<String> {
-    let calls = summary.response_s.filter(|_| summary.throughput_bit_s.is_some());
+    let calls = summary
+        .response_s
+        .filter(|_| summary.throughput_bit_s.is_some());
     let calls = calls.iter().map(|s| times("response times", "call", s));
     transactions(summary)
         .into_iter()
@@ -157,27 +211,49 @@ fn marks(summary: &Summary) -> impl Iterator<Item = String> {
 
 /// How long the whole took, where that is what one asks.
 fn transfer(summary: &Summary) -> Option<String> {
-    let s = summary.elapsed_s.filter(|_| summary.is_transfer && summary.throughput_bit_s.is_some())?;
-    let spread = if s.n > 1 { format!(" ({}..{})", units::time(s.min), units::time(s.max)) } else { String::new() };
-    Some(format!("time of the whole transfer: mean {}{spread}", units::time(s.mean)))
+    let s = summary
+        .elapsed_s
+        .filter(|_| summary.is_transfer && summary.throughput_bit_s.is_some())?;
+    let spread = if s.n > 1 {
+        format!(" ({}..{})", units::time(s.min), units::time(s.max))
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "time of the whole transfer: mean {}{spread}",
+        units::time(s.mean)
+    ))
 }
 
 /// How equally parts share; the row itself has their sum.
 fn fairness(summary: &Summary) -> Option<String> {
     let index = summary.fairness?;
-    let least = if index.n > 1 { format!(" (least {:.3})", index.min) } else { String::new() };
-    Some(format!("Jain's fairness index of the parts' throughputs: {:.3}{least}", index.mean))
+    let least = if index.n > 1 {
+        format!(" (least {:.3})", index.min)
+    } else {
+        String::new()
+    };
+    Some(format!(
+        "Jain's fairness index of the parts' throughputs: {:.3}{least}",
+        index.mean
+    ))
 }
 
 /// Connections with all that is done over them; the row itself counts calls.
 fn transactions(summary: &Summary) -> Option<String> {
     let (each, rate) = (summary.transaction_s?, summary.transactions_per_s?);
-    let connect = summary
-        .connect_s
-        .map_or_else(String::new, |s| format!(", of it connect and disconnect {}", units::time(s.mean)));
-    let waits = if summary.lateness_s.is_some() { ", with paced waits" } else { "" };
+    let connect = summary.connect_s.map_or_else(String::new, |s| {
+        format!(", of it connect and disconnect {}", units::time(s.mean))
+    });
+    let waits = if summary.lateness_s.is_some() {
+        ", with paced waits"
+    } else {
+        ""
+    };
     let (each, rate) = (units::time(each.mean), units::per_second(rate.mean));
-    Some(format!("transactions (connect, calls, disconnect): mean {each}{waits}{connect}; {rate}"))
+    Some(format!(
+        "transactions (connect, calls, disconnect): mean {each}{waits}{connect}; {rate}"
+    ))
 }
 
 /// `from the start to mark a`, `from mark a to mark b` of the time between two that follow each other, and the time of a pass.
@@ -193,13 +269,23 @@ fn mark(name: &str) -> String {
 }
 
 fn lateness(summary: &Summary) -> Vec<String> {
-    summary.lateness_s.iter().map(|s| times("paced operations began late by", "operation", s)).collect()
+    summary
+        .lateness_s
+        .iter()
+        .map(|s| times("paced operations began late by", "operation", s))
+        .collect()
 }
 
 /// What callers that fell behind measured, and how to measure what they wanted to.
 fn backlog(summary: &Summary) -> Vec<String> {
-    let Some((wait, response)) = summary.backlog_s.zip(summary.response_s) else { return Vec::new() };
-    let (call, wait, mean) = (units::time(response.mean - wait), units::time(wait), units::time(response.mean));
+    let Some((wait, response)) = summary.backlog_s.zip(summary.response_s) else {
+        return Vec::new();
+    };
+    let (call, wait, mean) = (
+        units::time(response.mean - wait),
+        units::time(wait),
+        units::time(response.mean),
+    );
     vec![format!(
         "calls were answered more slowly than they were to be made: of their mean of {mean}, {wait} are the caller's backlog \
          and not the network's delay; a call itself took {call}. Without a time between calls, or with more pairs at once, \
@@ -209,48 +295,94 @@ fn backlog(summary: &Summary) -> Vec<String> {
 
 fn times(name: &str, what: &str, s: &Statistics) -> String {
     let several = if s.n == 1 { "" } else { "s" };
-    format!("{name}: mean {}, p99 {} ({} {what}{several})", units::time(s.mean), units::time(s.p99), s.n)
+    format!(
+        "{name}: mean {}, p99 {} ({} {what}{several})",
+        units::time(s.mean),
+        units::time(s.p99),
+        s.n
+    )
 }
 
 fn lost(summary: &Summary) -> Vec<String> {
-    let Some(lost) = summary.lost else { return Vec::new() };
+    let Some(lost) = summary.lost else {
+        return Vec::new();
+    };
     let share = summary
         .lost_share
         .filter(|share| *share > 0.0)
         .map_or_else(String::new, |share| format!(" ({})", percent(share)));
-    let more = [("duplicated", summary.duplicated), ("reordered", summary.reordered)];
-    let more = more.iter().filter_map(|(name, n)| n.filter(|n| *n > 0).map(|n| format!(", {name} {n}")));
-    vec![format!("data units or calls lost: {lost}{share}{}", more.collect::<String>())]
+    let more = [
+        ("duplicated", summary.duplicated),
+        ("reordered", summary.reordered),
+    ];
+    let more = more
+        .iter()
+        .filter_map(|(name, n)| n.filter(|n| *n > 0).map(|n| format!(", {name} {n}")));
+    vec![format!(
+        "data units or calls lost: {lost}{share}{}",
+        more.collect::<String>()
+    )]
 }
 
 fn retransmitted(summary: &Summary) -> Vec<String> {
-    let again = [("initiator", summary.initiator.retransmits), ("responder", summary.responder.retransmits)];
-    let again = again.iter().filter_map(|(side, n)| n.filter(|n| *n > 0).map(|n| format!("{n} by the {side}")));
+    let again = [
+        ("initiator", summary.initiator.retransmits),
+        ("responder", summary.responder.retransmits),
+    ];
+    let again = again
+        .iter()
+        .filter_map(|(side, n)| n.filter(|n| *n > 0).map(|n| format!("{n} by the {side}")));
     let again: Vec<String> = again.collect();
-    if again.is_empty() { again } else { vec![format!("segments retransmitted: {}", again.join(", "))] }
+    if again.is_empty() {
+        again
+    } else {
+        vec![format!("segments retransmitted: {}", again.join(", "))]
+    }
 }
 
 fn limits(summary: &Summary) -> Vec<String> {
-    let sides = [("initiator", &summary.initiator), ("responder", &summary.responder)];
-    sides.into_iter().filter_map(|(name, side)| limited(name, side)).collect()
+    let sides = [
+        ("initiator", &summary.initiator),
+        ("responder", &summary.responder),
+    ];
+    sides
+        .into_iter()
+        .filter_map(|(name, side)| limited(name, side))
+        .collect()
 }
 
 fn limited(name: &str, side: &SideSummary) -> Option<String> {
-    let window = side.receive_window_limited_share.map(|share| ("the peer's receive window", share));
-    let buffer = side.send_buffer_limited_share.map(|share| ("its send buffer", share));
-    let worth = [window, buffer].into_iter().flatten().filter(|(_, share)| *share >= WORTH_A_LINE);
-    let said: Vec<String> = worth.map(|(by, share)| format!("{} by {by}", percent(share))).collect();
+    let window = side
+        .receive_window_limited_share
+        .map(|share| ("the peer's receive window", share));
+    let buffer = side
+        .send_buffer_limited_share
+        .map(|share| ("its send buffer", share));
+    let worth = [window, buffer]
+        .into_iter()
+        .flatten()
+        .filter(|(_, share)| *share >= WORTH_A_LINE);
+    let said: Vec<String> = worth
+        .map(|(by, share)| format!("{} by {by}", percent(share)))
+        .collect();
     (!said.is_empty()).then(|| format!("the {name}'s sending time was limited {}", said.join(", ")))
 }
 
 /// Without what a table does not show anyhow: the CPU time of hosts is in the JSON.
 fn absent(summary: &Summary) -> Vec<String> {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (name, reason) in summary.absent.iter().filter(|(name, _)| *name != "host_cpu") {
+    for (name, reason) in summary
+        .absent
+        .iter()
+        .filter(|(name, _)| *name != "host_cpu")
+    {
         match reasons.iter_mut().find(|(known, _)| known == reason) {
             Some((_, names)) => names.push(name),
             None => reasons.push((reason, vec![name])),
         }
     }
-    reasons.into_iter().map(|(reason, names)| format!("not measured: {}: {reason}", names.join(", "))).collect()
+    reasons
+        .into_iter()
+        .map(|(reason, names)| format!("not measured: {}: {reason}", names.join(", ")))
+        .collect()
 }

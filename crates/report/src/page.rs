@@ -99,7 +99,9 @@ pub fn page(content: &Content<'_>) -> Result<String, String> {
         ("<!--data-->", &content::packed(content)),
         ("<!--script-->", &script),
     ] {
-        let (before, after) = rest.split_once(place).ok_or_else(|| format!("page.html has no {place}"))?;
+        let (before, after) = rest
+            .split_once(place)
+            .ok_or_else(|| format!("page.html has no {place}"))?;
         page.push_str(before);
         page.push_str(text);
         rest = after;
@@ -125,18 +127,28 @@ pub fn origin_ns(index: &Index, events: &Table, lifelines: &Lifelines) -> u64 {
         host.map_or(at_ns, |host| host.clock.reference_ns(at_ns))
     });
     let all = all.min();
-    [passages, runs, all].into_iter().flatten().min().unwrap_or(0)
+    [passages, runs, all]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(0)
 }
 
 /// When an event was, in reference time, ns.
 fn reference_ns(index: &Index, events: &Table, row: usize) -> u64 {
     let at_ns = events.at_ns[row];
-    index.hosts.get(events.host(row)).map_or(at_ns, |host| host.clock.reference_ns(at_ns))
+    index
+        .hosts
+        .get(events.host(row))
+        .map_or(at_ns, |host| host.clock.reference_ns(at_ns))
 }
 
 /// How a policy names a text that may stand in the page.
 fn source(text: &str) -> String {
-    format!("sha256-{}", STANDARD.encode(digest(&SHA256, text.as_bytes())))
+    format!(
+        "sha256-{}",
+        STANDARD.encode(digest(&SHA256, text.as_bytes()))
+    )
 }
 
 #[cfg(test)]

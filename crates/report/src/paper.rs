@@ -122,12 +122,28 @@ struct Column {
 }
 
 impl Column {
-    const fn left(head: &'static str, means: &'static str, cell: fn(&Row, usize) -> Option<String>) -> Self {
-        Self { head, means, align: Align::Left, cell }
+    const fn left(
+        head: &'static str,
+        means: &'static str,
+        cell: fn(&Row, usize) -> Option<String>,
+    ) -> Self {
+        Self {
+            head,
+            means,
+            align: Align::Left,
+            cell,
+        }
     }
 
-    const fn right(head: &'static str, means: &'static str, cell: fn(&Row, usize) -> Option<String>) -> Self {
-        Self { align: Align::Right, ..Self::left(head, means, cell) }
+    const fn right(
+        head: &'static str,
+        means: &'static str,
+        cell: fn(&Row, usize) -> Option<String>,
+    ) -> Self {
+        Self {
+            align: Align::Right,
+            ..Self::left(head, means, cell)
+        }
     }
 }
 
@@ -135,14 +151,24 @@ const COLUMNS: [Column; 10] = [
     Column::left("", "", |row, _| Some(row.subject.clone())),
     Column::right("packets", "", |row, _| row.packets.map(|n| n.to_string())),
     Column::right("loss", "", |row, _| row.loss.map(|p| format!("{p:e}"))),
-    Column::right("Tr", "", |row, _| row.interval.as_ref().map(|(words, _)| words.clone())),
-    Column::right("printed", "in the paper; lost in all copies at hand where it says so", |row, _| {
-        row.printed.as_ref().map(Printed::text)
+    Column::right("Tr", "", |row, _| {
+        row.interval.as_ref().map(|(words, _)| words.clone())
     }),
-    Column::right("as printed", "the paper's formula, where another one is right", |row, digits| {
-        row.as_printed.map(|s| ms(s, digits))
-    }),
-    Column::right("formula", "the right one, with the paper's costs", |row, digits| row.formula.map(|s| ms(s, digits))),
+    Column::right(
+        "printed",
+        "in the paper; lost in all copies at hand where it says so",
+        |row, _| row.printed.as_ref().map(Printed::text),
+    ),
+    Column::right(
+        "as printed",
+        "the paper's formula, where another one is right",
+        |row, digits| row.as_printed.map(|s| ms(s, digits)),
+    ),
+    Column::right(
+        "formula",
+        "the right one, with the paper's costs",
+        |row, digits| row.formula.map(|s| ms(s, digits)),
+    ),
     Column::right(
         "profile",
         "the same with the costs of the host profile, which has the latency too",
@@ -152,9 +178,17 @@ const COLUMNS: [Column; 10] = [
         "simulated",
         "that profile; in parentheses how far it is from the formula (= is equal to rounding) and the standard error of \
          what is drawn",
-        |row, digits| Some(format!("{}{}", ms(row.simulated?.seconds, digits), apart(row))),
+        |row, digits| {
+            Some(format!(
+                "{}{}",
+                ms(row.simulated?.seconds, digits),
+                apart(row)
+            ))
+        },
     ),
-    Column::right("here", "median on this machine today", |row, _| row.measured.map(|s| units::time(s.median))),
+    Column::right("here", "median on this machine today", |row, _| {
+        row.measured.map(|s| units::time(s.median))
+    }),
 ];
 
 impl Printed {
@@ -172,15 +206,24 @@ fn ms(seconds: f64, digits: usize) -> String {
 
 /// How far from the formula, behind the figure, and how far it may be by chance.
 fn apart(row: &Row) -> String {
-    let Some(share) = row.apart() else { return String::new() };
+    let Some(share) = row.apart() else {
+        return String::new();
+    };
     if share.abs() < SAME {
         return " (=)".to_owned();
     }
-    match row.simulated.and_then(|simulated| Some(simulated.error? / simulated.seconds)) {
+    match row
+        .simulated
+        .and_then(|simulated| Some(simulated.error? / simulated.seconds))
+    {
         // Two digits of what is uncertain, or four where it is hardly so.
         Some(error) => {
             let digits = if error < 1e-3 { 4 } else { 2 };
-            format!(" ({:+.digits$} ± {:.digits$} %)", 100.0 * share, 100.0 * error)
+            format!(
+                " ({:+.digits$} ± {:.digits$} %)",
+                100.0 * share,
+                100.0 * error
+            )
         }
         None => format!(" ({:+.4} %)", 100.0 * share),
     }
@@ -200,11 +243,16 @@ pub fn paper(paper: &Paper) -> String {
         lines.extend(table(exhibit).into_iter().map(|line| format!("  {line}")));
         for note in &exhibit.notes {
             let wrapped = wrap(note, WIDTH - 4).into_iter().enumerate();
-            lines.extend(wrapped.map(|(at, line)| format!("  {}{line}", if at == 0 { "- " } else { "  " })));
+            lines.extend(
+                wrapped.map(|(at, line)| format!("  {}{line}", if at == 0 { "- " } else { "  " })),
+            );
         }
     }
     lines.extend(paper.sheets.iter().flat_map(Sheet::lines));
-    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+    lines
+        .into_iter()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
 }
 
 /// Apart by less than this share is the same to rounding: times are whole nanoseconds.
@@ -213,36 +261,62 @@ const SAME: f64 = 5e-6;
 /// What the headings mean that are there.
 fn legend(paper: &Paper) -> Vec<String> {
     let there = |column: &Column| paper.exhibits.iter().any(|exhibit| exhibit.has(column));
-    let each = COLUMNS.iter().filter(|column| !column.means.is_empty() && there(column));
-    let each: Vec<String> = each.map(|column| format!("{}: {}.", column.head, column.means)).collect();
+    let each = COLUMNS
+        .iter()
+        .filter(|column| !column.means.is_empty() && there(column));
+    let each: Vec<String> = each
+        .map(|column| format!("{}: {}.", column.head, column.means))
+        .collect();
     wrap(&format!("Times in ms. {}", each.join(" ")), WIDTH)
 }
 
 impl Exhibit {
     fn has(&self, column: &Column) -> bool {
-        self.rows.iter().any(|row| (column.cell)(row, self.digits).is_some())
+        self.rows
+            .iter()
+            .any(|row| (column.cell)(row, self.digits).is_some())
     }
 }
 
 fn table(exhibit: &Exhibit) -> Vec<String> {
     let cell = |row: &Row, column: &Column| (column.cell)(row, exhibit.digits);
-    let columns: Vec<&Column> = COLUMNS.iter().filter(|column| exhibit.has(column)).collect();
-    let heads = columns.iter().map(|column| if column.head.is_empty() { exhibit.subject } else { column.head });
+    let columns: Vec<&Column> = COLUMNS
+        .iter()
+        .filter(|column| exhibit.has(column))
+        .collect();
+    let heads = columns.iter().map(|column| {
+        if column.head.is_empty() {
+            exhibit.subject
+        } else {
+            column.head
+        }
+    });
     let mut rows: Vec<Vec<String>> = vec![heads.map(str::to_owned).collect()];
-    rows.extend(
-        exhibit
-            .rows
+    rows.extend(exhibit.rows.iter().map(|row| {
+        columns
             .iter()
-            .map(|row| columns.iter().map(|column| cell(row, column).unwrap_or_else(|| ABSENT.to_owned())).collect()),
+            .map(|column| cell(row, column).unwrap_or_else(|| ABSENT.to_owned()))
+            .collect()
+    }));
+    let (widths, align) = (
+        widths(&rows),
+        columns
+            .iter()
+            .map(|column| column.align)
+            .collect::<Vec<_>>(),
     );
-    let (widths, align) = (widths(&rows), columns.iter().map(|column| column.align).collect::<Vec<_>>());
     rows.iter().map(|row| line(row, &widths, &align)).collect()
 }
 
 /// The paper as JSON, described in `docs/JSON.md`.
 #[must_use]
 pub fn paper_json(paper: &Paper) -> Value {
-    let exhibits: Vec<Value> = paper.exhibits.iter().map(exhibit).chain(paper.sheets.iter().map(Sheet::json)).collect();
+    let exhibits: Vec<Value> = paper
+        .exhibits
+        .iter()
+        .map(exhibit)
+        .chain(paper.sheets.iter().map(Sheet::json))
+        .collect();
     object!({ "paper": paper.name, "title": paper.title, "notes": paper.notes, "exhibits": exhibits })
 }
 

@@ -29,8 +29,10 @@ const DROPPED: u32 = 0xc62f1d;
 const AGAIN: u32 = 0xb86e00;
 
 /// What the bars show: what was sent again, what went no further.
-const BARS: [(&str, u32, &[Fate]); 2] =
-    [("sent again", AGAIN, &[Fate::SentAgain]), ("dropped", DROPPED, &[Fate::Dropped, Fate::GivenUp])];
+const BARS: [(&str, u32, &[Fate]); 2] = [
+    ("sent again", AGAIN, &[Fate::SentAgain]),
+    ("dropped", DROPPED, &[Fate::Dropped, Fate::GivenUp]),
+];
 
 /// The picture's measures, in pixels of the SVG.
 const WIDTH: f32 = 960.0;
@@ -96,16 +98,32 @@ pub fn picture(lifelines: &Lifelines, index: &Index, wanted: &Wanted) -> Option<
         all.retain(|index| !is_connection(index));
     }
     let of_lines = all.len();
-    let from_ns = wanted.from_ns.or_else(|| all.iter().map(|index| span(lifelines, line(index)).0).min())?;
-    let to_ns = wanted.to_ns.or_else(|| all.iter().map(|index| span(lifelines, line(index)).1).max())?;
-    let marks: Vec<Passage> = all.iter().flat_map(|index| lifelines.marks_of(line(index))).copied().collect();
+    let from_ns = wanted
+        .from_ns
+        .or_else(|| all.iter().map(|index| span(lifelines, line(index)).0).min())?;
+    let to_ns = wanted
+        .to_ns
+        .or_else(|| all.iter().map(|index| span(lifelines, line(index)).1).max())?;
+    let marks: Vec<Passage> = all
+        .iter()
+        .flat_map(|index| lifelines.marks_of(line(index)))
+        .copied()
+        .collect();
     let lines = thinned(lifelines, all, &HashSet::new(), MOST_LINES, |_| 1);
     if lines.is_empty() || to_ns < from_ns {
         return None;
     }
     let colouring = Colouring::of(lifelines, index);
-    let lines: Vec<Drawn<'_>> = lines.iter().map(|at| (line(at), colouring.of[*at as usize])).collect();
-    let frame = Frame::of(lifelines, &colouring, &lines, (from_ns, to_ns.max(from_ns + 1)));
+    let lines: Vec<Drawn<'_>> = lines
+        .iter()
+        .map(|at| (line(at), colouring.of[*at as usize]))
+        .collect();
+    let frame = Frame::of(
+        lifelines,
+        &colouring,
+        &lines,
+        (from_ns, to_ns.max(from_ns + 1)),
+    );
     let begins_ns = from_ns.saturating_sub(wanted.origin_ns);
     Some(Picture {
         scene: frame.scene(&lines, of_lines, (&marks, &wanted.beside), begins_ns),
@@ -116,7 +134,12 @@ pub fn picture(lifelines: &Lifelines, index: &Index, wanted: &Wanted) -> Option<
 
 /// A line's first and last moment.
 fn span(lifelines: &Lifelines, line: &Line) -> (u64, u64) {
-    let events = || lifelines.passages_of(line).iter().chain(lifelines.marks_of(line));
+    let events = || {
+        lifelines
+            .passages_of(line)
+            .iter()
+            .chain(lifelines.marks_of(line))
+    };
     let moments = || events().map(|event| event.at_ns);
     (moments().min().unwrap_or(0), moments().max().unwrap_or(0))
 }
@@ -146,14 +169,27 @@ impl<'l> Frame<'l> {
         (from_ns, to_ns): (u64, u64),
     ) -> Self {
         let stages = Stages::of(lifelines);
-        let passages = lines.iter().flat_map(|(line, _)| lifelines.passages_of(line));
-        let met: BTreeSet<u32> = passages.map(|passage| stages.of[passage.point as usize]).collect();
+        let passages = lines
+            .iter()
+            .flat_map(|(line, _)| lifelines.passages_of(line));
+        let met: BTreeSet<u32> = passages
+            .map(|passage| stages.of[passage.point as usize])
+            .collect();
         let rows: BTreeMap<u32, usize> = met.into_iter().zip(0..).collect();
         let legend = legend(colouring, lines);
         let high = legend.len().div_ceil(columns(&legend)) as f32 * 18.0;
         let top = 16.0 + high + 2.0 * LANE + 8.0;
         let bottom = top + ROW * rows.len() as f32;
-        Self { lifelines, stages, from_ns, to_ns, rows, legend, top, bottom }
+        Self {
+            lifelines,
+            stages,
+            from_ns,
+            to_ns,
+            rows,
+            legend,
+            top,
+            bottom,
+        }
     }
 
     fn x(&self, at_ns: u64) -> f32 {
@@ -180,71 +216,149 @@ impl<'l> Frame<'l> {
         let mut shapes = Vec::new();
         for row in self.rows.values() {
             let points = vec![(LEFT, self.row(*row)), (RIGHT, self.row(*row))];
-            shapes.push(Shape::Line { points, colour: RULE, width: 1.0, dashed: false });
+            shapes.push(Shape::Line {
+                points,
+                colour: RULE,
+                width: 1.0,
+                dashed: false,
+            });
         }
-        lines.iter().for_each(|(line, colour)| self.line(line, *colour, &mut shapes));
+        lines
+            .iter()
+            .for_each(|(line, colour)| self.line(line, *colour, &mut shapes));
         // The margins cover what goes beyond the time shown.
         let height = self.bottom + 52.0;
-        shapes.push(Shape::Rect { x: 0.0, y: 0.0, width: LEFT, height, colour: 0xff_ffff });
-        shapes.push(Shape::Rect { x: RIGHT, y: 0.0, width: WIDTH - RIGHT, height, colour: 0xff_ffff });
+        shapes.push(Shape::Rect {
+            x: 0.0,
+            y: 0.0,
+            width: LEFT,
+            height,
+            colour: 0xff_ffff,
+        });
+        shapes.push(Shape::Rect {
+            x: RIGHT,
+            y: 0.0,
+            width: WIDTH - RIGHT,
+            height,
+            colour: 0xff_ffff,
+        });
         self.names(&mut shapes);
         self.key(&mut shapes);
         self.bars(marks, &mut shapes);
         self.axis(&mut shapes);
-        let shown = if lines.len() < of_lines { format!("{} of {of_lines} lines", lines.len()) } else { String::new() };
+        let shown = if lines.len() < of_lines {
+            format!("{} of {of_lines} lines", lines.len())
+        } else {
+            String::new()
+        };
         shapes.push(text(RIGHT, height - 6.0, Anchor::End, SOFT, shown));
         let begins = match begins_ns {
             0 => "time since the first event".into(),
-            ns => format!("0 s is {} after the first event", units::time(ns as f64 * 1e-9)),
+            ns => format!(
+                "0 s is {} after the first event",
+                units::time(ns as f64 * 1e-9)
+            ),
         };
         shapes.push(text(LEFT, height - 6.0, Anchor::Start, SOFT, begins));
-        Scene { width: WIDTH, height, shapes }
+        Scene {
+            width: WIDTH,
+            height,
+            shapes,
+        }
     }
 
     fn names(&self, shapes: &mut Vec<Shape>) {
         for (stage, row) in &self.rows {
             let y = self.row(*row);
             let place = self.stages.place(*stage, NAME);
-            shapes.push(text(LEFT - 10.0, y - 1.0, Anchor::End, INK, short(&self.stages.names[*stage as usize])));
-            shapes.push(text(LEFT - 10.0, y + 11.0, Anchor::End, SOFT, short(&place)));
+            shapes.push(text(
+                LEFT - 10.0,
+                y - 1.0,
+                Anchor::End,
+                INK,
+                short(&self.stages.names[*stage as usize]),
+            ));
+            shapes.push(text(
+                LEFT - 10.0,
+                y + 11.0,
+                Anchor::End,
+                SOFT,
+                short(&place),
+            ));
         }
     }
 
     fn line(&self, line: &Line, colour: u32, shapes: &mut Vec<Shape>) {
         let passages = self.lifelines.passages_of(line);
-        let points: Vec<(f32, f32)> = passages.iter().map(|p| (self.x(p.at_ns), self.y(p.point))).collect();
+        let points: Vec<(f32, f32)> = passages
+            .iter()
+            .map(|p| (self.x(p.at_ns), self.y(p.point)))
+            .collect();
         let end = points.last().copied().map(|(x, y)| match line.outcome {
             // A wall where it was given up, a cross where it was lost.
             Outcome::Flushed { .. } => vec![[(x, y - 5.0), (x, y + 5.0)]],
-            Outcome::NeverArrived { .. } => [-4.0, 4.0].map(|way| [(x - 4.0, y - way), (x + 4.0, y + way)]).to_vec(),
+            Outcome::NeverArrived { .. } => [-4.0, 4.0]
+                .map(|way| [(x - 4.0, y - way), (x + 4.0, y + way)])
+                .to_vec(),
             _ => Vec::new(),
         });
         for points in end.into_iter().flatten() {
-            shapes.push(Shape::Line { points: points.to_vec(), colour: DROPPED, width: 1.6, dashed: false });
+            shapes.push(Shape::Line {
+                points: points.to_vec(),
+                colour: DROPPED,
+                width: 1.6,
+                dashed: false,
+            });
         }
         let colour = COLOURS[colour as usize % COLOURS.len()];
-        shapes.push(Shape::Line { points, colour, width: 1.2, dashed: is_broken(line) });
+        shapes.push(Shape::Line {
+            points,
+            colour,
+            width: 1.2,
+            dashed: is_broken(line),
+        });
     }
 
     /// What was sent again and what was dropped, above the lines; also on lines that are not drawn.
     fn bars(&self, (marks, beside): (&[Passage], &[(u64, Fate)]), shapes: &mut Vec<Shape>) {
-        let marks: Vec<&Passage> =
-            marks.iter().filter(|mark| (self.from_ns..=self.to_ns).contains(&mark.at_ns)).collect();
-        let fates: Vec<Option<Fate>> =
-            self.lifelines.marked.iter().map(|point| catalogue::fate(&point.keyword)).collect();
+        let marks: Vec<&Passage> = marks
+            .iter()
+            .filter(|mark| (self.from_ns..=self.to_ns).contains(&mark.at_ns))
+            .collect();
+        let fates: Vec<Option<Fate>> = self
+            .lifelines
+            .marked
+            .iter()
+            .map(|point| catalogue::fate(&point.keyword))
+            .collect();
         for (lane, (name, colour, wanted)) in BARS.into_iter().enumerate() {
             let y = self.top - 4.0 - LANE * (2 - lane) as f32;
             let of = |mark: &&&Passage| {
-                fates.get(mark.point as usize).copied().flatten().is_some_and(|fate| wanted.contains(&fate))
+                fates
+                    .get(mark.point as usize)
+                    .copied()
+                    .flatten()
+                    .is_some_and(|fate| wanted.contains(&fate))
             };
-            let loose =
-                beside.iter().filter(|(at, fate)| (self.from_ns..=self.to_ns).contains(at) && wanted.contains(fate));
-            let times = marks.iter().filter(of).map(|mark| mark.at_ns).chain(loose.map(|(at, _)| *at));
+            let loose = beside.iter().filter(|(at, fate)| {
+                (self.from_ns..=self.to_ns).contains(at) && wanted.contains(fate)
+            });
+            let times = marks
+                .iter()
+                .filter(of)
+                .map(|mark| mark.at_ns)
+                .chain(loose.map(|(at, _)| *at));
             let columns: BTreeSet<u32> = times.map(|at_ns| self.x(at_ns) as u32).collect();
             if !columns.is_empty() {
                 shapes.push(text(LEFT - 10.0, y + 10.0, Anchor::End, SOFT, name.into()));
             }
-            let bar = |x: u32| Shape::Rect { x: x as f32, y, width: 2.0, height: LANE - 4.0, colour };
+            let bar = |x: u32| Shape::Rect {
+                x: x as f32,
+                y,
+                width: 2.0,
+                height: LANE - 4.0,
+                colour,
+            };
             shapes.extend(columns.into_iter().map(bar));
         }
     }
@@ -253,9 +367,17 @@ impl<'l> Frame<'l> {
         let columns = columns(&self.legend);
         let wide = if columns == SHORT { ENTRY.0 } else { ENTRY.1 };
         for (place, (name, colour, dashed)) in self.legend.iter().enumerate() {
-            let (x, y) = (LEFT + wide * (place % columns) as f32, 10.0 + 18.0 * (place / columns) as f32);
+            let (x, y) = (
+                LEFT + wide * (place % columns) as f32,
+                10.0 + 18.0 * (place / columns) as f32,
+            );
             let points = vec![(x, y - 1.5), (x + 18.0, y - 1.5)];
-            shapes.push(Shape::Line { points, colour: *colour, width: 3.0, dashed: *dashed });
+            shapes.push(Shape::Line {
+                points,
+                colour: *colour,
+                width: 3.0,
+                dashed: *dashed,
+            });
             shapes.push(text(x + 24.0, y + 3.0, Anchor::Start, INK, short(name)));
         }
     }
@@ -265,12 +387,28 @@ impl<'l> Frame<'l> {
         let wide = (self.to_ns - self.from_ns) as f64;
         let step = step(wide / 7.0);
         let y = self.bottom + 6.0;
-        shapes.push(Shape::Line { points: vec![(LEFT, y), (RIGHT, y)], colour: SOFT, width: 1.0, dashed: false });
+        shapes.push(Shape::Line {
+            points: vec![(LEFT, y), (RIGHT, y)],
+            colour: SOFT,
+            width: 1.0,
+            dashed: false,
+        });
         for tick in 0..=(wide / step) as u64 {
             let since = tick as f64 * step;
             let x = LEFT + (since / wide) as f32 * (RIGHT - LEFT);
-            shapes.push(Shape::Line { points: vec![(x, y), (x, y + 5.0)], colour: SOFT, width: 1.0, dashed: false });
-            shapes.push(text(x, y + 18.0, Anchor::Middle, INK, units::time(since * 1e-9)));
+            shapes.push(Shape::Line {
+                points: vec![(x, y), (x, y + 5.0)],
+                colour: SOFT,
+                width: 1.0,
+                dashed: false,
+            });
+            shapes.push(text(
+                x,
+                y + 18.0,
+                Anchor::Middle,
+                INK,
+                units::time(since * 1e-9),
+            ));
         }
     }
 }
@@ -278,11 +416,24 @@ impl<'l> Frame<'l> {
 /// The colours that lines have, and what a broken line is.
 fn legend(colouring: &Colouring, lines: &[Drawn<'_>]) -> Vec<(String, u32, bool)> {
     let kinds: BTreeSet<u32> = lines.iter().map(|(_, colour)| *colour).collect();
-    let name = |kind: u32| colouring.names.get(kind as usize).cloned().unwrap_or_default();
-    let mut entries: Vec<(String, u32, bool)> =
-        kinds.into_iter().map(|kind| (name(kind), COLOURS[kind as usize % COLOURS.len()], false)).collect();
-    for (wanted, said) in [(true, "flushed, | where it ends"), (false, "never arrived, x where it ends")] {
-        let is = |line: &Line| is_broken(line) && matches!(line.outcome, Outcome::Flushed { .. }) == wanted;
+    let name = |kind: u32| {
+        colouring
+            .names
+            .get(kind as usize)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let mut entries: Vec<(String, u32, bool)> = kinds
+        .into_iter()
+        .map(|kind| (name(kind), COLOURS[kind as usize % COLOURS.len()], false))
+        .collect();
+    for (wanted, said) in [
+        (true, "flushed, | where it ends"),
+        (false, "never arrived, x where it ends"),
+    ] {
+        let is = |line: &Line| {
+            is_broken(line) && matches!(line.outcome, Outcome::Flushed { .. }) == wanted
+        };
         if lines.iter().any(|(line, _)| is(line)) {
             entries.push((said.into(), SOFT, true));
         }
@@ -292,27 +443,49 @@ fn legend(colouring: &Colouring, lines: &[Drawn<'_>]) -> Vec<(String, u32, bool)
 
 /// Entries of the legend that stand beside each other.
 fn columns(legend: &[(String, u32, bool)]) -> usize {
-    if legend.iter().all(|(name, ..)| name.chars().count() <= 20) { SHORT } else { SHORT - 1 }
+    if legend.iter().all(|(name, ..)| name.chars().count() <= 20) {
+        SHORT
+    } else {
+        SHORT - 1
+    }
 }
 
 /// Whether a line ends where it should have gone on.
 const fn is_broken(line: &Line) -> bool {
-    matches!(line.outcome, Outcome::Flushed { .. } | Outcome::NeverArrived { .. })
+    matches!(
+        line.outcome,
+        Outcome::Flushed { .. } | Outcome::NeverArrived { .. }
+    )
 }
 
 /// A round step that is not below a rough one.
 fn step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|factor| factor * power).find(|step| *step >= rough).unwrap_or(rough).max(1.0)
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= rough)
+        .unwrap_or(rough)
+        .max(1.0)
 }
 
 /// As much of a name as there is room for.
 fn short(name: &str) -> String {
-    if name.chars().count() <= NAME { name.to_owned() } else { name.chars().take(NAME - 1).chain(['…']).collect() }
+    if name.chars().count() <= NAME {
+        name.to_owned()
+    } else {
+        name.chars().take(NAME - 1).chain(['…']).collect()
+    }
 }
 
 fn text(x: f32, y: f32, anchor: Anchor, colour: u32, text: String) -> Shape {
-    Shape::Text { x, y, anchor, colour, text }
+    Shape::Text {
+        x,
+        y,
+        anchor,
+        colour,
+        text,
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use crate::grid::{Align, line, widths, wrap};
 use crate::procedure::{size, steps};
 use crate::table::WIDTH;
 use stackline_core::catalogue::{Available, OptionTable, OptionValue, StackTable};
-use stackline_core::plan::{Access, Composer, Count, HostPlan, Measurement, Part, Plan, Stack, Via, Warmup, World};
+use stackline_core::plan::{
+    Access, Composer, Count, HostPlan, Measurement, Part, Plan, Stack, Via, Warmup, World,
+};
 use stackline_core::units;
 
 /// The plan, with a line end behind each line; the stacks of the worlds have the options that were not written.
@@ -17,8 +19,13 @@ pub fn plan(plan: &Plan, worlds: &[Available<'_>]) -> String {
         plan.seed
     )];
     let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
-    let most = plan.most_time().map_or_else(String::new, |time| format!(", at most {time} by time limits"));
-    lines.push(format!("measurements {}, runs {runs}{most}", plan.measurements.len()));
+    let most = plan.most_time().map_or_else(String::new, |time| {
+        format!(", at most {time} by time limits")
+    });
+    lines.push(format!(
+        "measurements {}, runs {runs}{most}",
+        plan.measurements.len()
+    ));
     let declared = plan.hosts.iter().filter(|(name, _)| reached(name, plan));
     lines.extend(declared.map(|(name, host)| format!("host {name}: {}", self::host(host))));
     lines.extend(plan.networks.iter().flat_map(network::lines));
@@ -26,14 +33,25 @@ pub fn plan(plan: &Plan, worlds: &[Available<'_>]) -> String {
         lines.push(String::new());
         lines.extend(self::measurement(index, measurement, plan, worlds));
     }
-    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+    lines
+        .into_iter()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
 }
 
 fn host(host: &HostPlan) -> String {
     let mut said = vec![via(&host.via)];
-    said.extend(host.address.as_ref().map(|address| format!("address {address}")));
+    said.extend(
+        host.address
+            .as_ref()
+            .map(|address| format!("address {address}")),
+    );
     said.extend(host.cpu.map(|core| format!("on core {core}")));
-    said.extend(host.files.as_ref().map(|directory| format!("files under {directory}")));
+    said.extend(
+        host.files
+            .as_ref()
+            .map(|directory| format!("files under {directory}")),
+    );
     said.join(", ")
 }
 
@@ -46,32 +64,65 @@ fn via(via: &Via) -> String {
 
 /// Whether a host's own line says how it is reached: not one that only networks of modelled worlds have.
 fn reached(name: &str, plan: &Plan) -> bool {
-    let mut using = plan.measurements.iter().filter(|m| m.parts.iter().any(|part| is_end(part, name))).peekable();
+    let mut using = plan
+        .measurements
+        .iter()
+        .filter(|m| m.parts.iter().any(|part| is_end(part, name)))
+        .peekable();
     using.peek().is_none() || using.any(|m| m.world == World::Live)
 }
 
 fn is_end(part: &Part, name: &str) -> bool {
-    [&part.from, &part.to].into_iter().any(|end| end.as_deref() == Some(name))
+    [&part.from, &part.to]
+        .into_iter()
+        .any(|end| end.as_deref() == Some(name))
 }
 
-fn measurement(index: usize, m: &Measurement, plan: &Plan, worlds: &[Available<'_>]) -> Vec<String> {
+fn measurement(
+    index: usize,
+    m: &Measurement,
+    plan: &Plan,
+    worlds: &[Available<'_>],
+) -> Vec<String> {
     let mut lines = vec![format!("{}. {}  (line {})", index + 1, m.text, m.line)];
-    lines.extend(wrap(&runs(m), WIDTH).into_iter().map(|line| format!("   {line}")));
-    let across = m.across.as_ref().map_or_else(String::new, |network| format!(" across {network}"));
-    lines.push(format!("   world {}{across}; {}", m.world, composer(m.composer)));
+    lines.extend(
+        wrap(&runs(m), WIDTH)
+            .into_iter()
+            .map(|line| format!("   {line}")),
+    );
+    let across = m
+        .across
+        .as_ref()
+        .map_or_else(String::new, |network| format!(" across {network}"));
+    lines.push(format!(
+        "   world {}{across}; {}",
+        m.world,
+        composer(m.composer)
+    ));
     if !m.variables.is_empty() {
-        let values: Vec<String> = m.variables.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+        let values: Vec<String> = m
+            .variables
+            .iter()
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
         lines.push(format!("   with {}", values.join(", ")));
     }
     for (index, part) in m.parts.iter().enumerate() {
-        lines.extend(self::part(index, part, m, plan, worlds).into_iter().map(|line| format!("   {line}")));
+        lines.extend(
+            self::part(index, part, m, plan, worlds)
+                .into_iter()
+                .map(|line| format!("   {line}")),
+        );
     }
     lines
 }
 
 fn runs(m: &Measurement) -> String {
     let least = if m.until.is_some() { "at least " } else { "" };
-    let mut said = vec![format!("{least}{} counted", plural(u64::from(m.runs), "run"))];
+    let mut said = vec![format!(
+        "{least}{} counted",
+        plural(u64::from(m.runs), "run")
+    )];
     said.push(match m.warmup {
         Warmup::Runs(0) => "no warm-up".to_owned(),
         Warmup::Runs(n) => format!("after {} of warm-up", plural(u64::from(n), "run")),
@@ -80,7 +131,10 @@ fn runs(m: &Measurement) -> String {
     said.extend(m.time_limit.map(|limit| format!("each at most {limit}")));
     said.extend(m.until.map(|until| {
         let share = units::three_digits(until.share * 100.0);
-        format!("repeated until the 95 % interval is within {share} % of the mean, at most {} runs", until.at_most)
+        format!(
+            "repeated until the 95 % interval is within {share} % of the mean, at most {} runs",
+            until.at_most
+        )
     }));
     said.join(", ")
 }
@@ -90,21 +144,39 @@ const fn composer(composer: Composer) -> &'static str {
         Composer::Basic => "one part alone",
         Composer::Parallel => "all parts at once, each measured",
         Composer::Background => "the first part is measured, the others are load",
-        Composer::PriorityBackground => "the first part is measured at a higher priority, the others are load",
+        Composer::PriorityBackground => {
+            "the first part is measured at a higher priority, the others are load"
+        }
         Composer::Total => "all parts at once, one figure for all",
     }
 }
 
-fn part(index: usize, part: &Part, m: &Measurement, plan: &Plan, worlds: &[Available<'_>]) -> Vec<String> {
+fn part(
+    index: usize,
+    part: &Part,
+    m: &Measurement,
+    plan: &Plan,
+    worlds: &[Available<'_>],
+) -> Vec<String> {
     let load = if part.background { " (load)" } else { "" };
     let mut lines = vec![format!("part {}: {}{load}", index + 1, part.text)];
     let mut add = |line: String| lines.push(format!("  {line}"));
-    let world = worlds.iter().find(|available| available.can.world == m.world);
+    let world = worlds
+        .iter()
+        .find(|available| available.can.world == m.world);
     let cores = world.is_none_or(|world| world.can.processors);
-    add(format!("initiator  {}", end(part.from.as_deref(), cores.then_some(part.cpu.0), m, plan)));
-    add(format!("responder  {}", end(part.to.as_deref(), cores.then_some(part.cpu.1), m, plan)));
+    add(format!(
+        "initiator  {}",
+        end(part.from.as_deref(), cores.then_some(part.cpu.0), m, plan)
+    ));
+    add(format!(
+        "responder  {}",
+        end(part.to.as_deref(), cores.then_some(part.cpu.1), m, plan)
+    ));
     add(format!("data       {}", data(part)));
-    stack(&part.stack, world.map_or(&[], |world| world.stacks)).into_iter().for_each(&mut add);
+    stack(&part.stack, world.map_or(&[], |world| world.stacks))
+        .into_iter()
+        .for_each(&mut add);
     sides(part).into_iter().for_each(&mut add);
     lines
 }
@@ -114,36 +186,61 @@ fn end(name: Option<&str>, core: Option<Option<usize>>, m: &Measurement, plan: &
     let host = name.and_then(|name| plan.hosts.get(name));
     let reached = match m.world {
         World::Live => host.map_or_else(|| via(&Via::Local), |host| via(&host.via)),
-        World::Emulated => "a child process on this machine, in a network namespace of its own".to_owned(),
+        World::Emulated => {
+            "a child process on this machine, in a network namespace of its own".to_owned()
+        }
         modelled => modelled.to_string(),
     };
     let name = name.map_or_else(String::new, |name| format!("{name}: "));
-    let Some(core) = core else { return name + &reached };
+    let Some(core) = core else {
+        return name + &reached;
+    };
     let core = core.or(host.and_then(|host| host.cpu));
-    let core = core.map_or_else(|| "not pinned".to_owned(), |core| format!("pinned to core {core}"));
+    let core = core.map_or_else(
+        || "not pinned".to_owned(),
+        |core| format!("pinned to core {core}"),
+    );
     format!("{name}{reached}, {core}")
 }
 
 fn data(part: &Part) -> String {
     let data = &part.data;
-    let reply =
-        if data.reply == data.unit { String::new() } else { format!(" and {}", size(&data.reply, data.least_drawn)) };
+    let reply = if data.reply == data.unit {
+        String::new()
+    } else {
+        format!(" and {}", size(&data.reply, data.least_drawn))
+    };
     let count = match data.count {
         Count::Units(n) => plural(n, "unit"),
         Count::Amount(bytes) => match data.last_unit() {
-            Some(last) => format!("{} in all, the last unit {}, units", units::size(bytes), units::size(last)),
+            Some(last) => format!(
+                "{} in all, the last unit {}, units",
+                units::size(bytes),
+                units::size(last)
+            ),
             None => format!("{} in all, units", units::size(bytes)),
         },
         Count::WholeFile => "the whole file, units".to_owned(),
         Count::Unlimited => "units without end".to_owned(),
     };
-    let pairs = if part.replicas == 1 { String::new() } else { format!(", by {} pairs at once", part.replicas) };
+    let pairs = if part.replicas == 1 {
+        String::new()
+    } else {
+        format!(", by {} pairs at once", part.replicas)
+    };
     let (from, to) = (access(&part.source), access(&part.destination));
-    format!("{count} of {}{reply}, from {from} to {to}{pairs}", size(&data.unit, data.least_drawn))
+    format!(
+        "{count} of {}{reply}, from {from} to {to}{pairs}",
+        size(&data.unit, data.least_drawn)
+    )
 }
 
 fn plural(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+    if n == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{n} {what}s")
+    }
 }
 
 fn access(access: &Access) -> String {
@@ -158,19 +255,35 @@ fn access(access: &Access) -> String {
 fn stack(stack: &Stack, stacks: &[StackTable]) -> Vec<String> {
     let table = stacks.iter().find(|table| table.name == stack.name);
     let known = table.map_or(&[][..], |table| table.options);
-    let written = stack.options.iter().map(|(name, value)| vec![name.clone(), option(name, value, known)]);
-    let missing = known.iter().filter(|option| !stack.options.contains_key(option.name));
-    let defaults = missing.map(|option| vec![option.name.to_owned(), format!("{} (default)", option.default)]);
+    let written = stack
+        .options
+        .iter()
+        .map(|(name, value)| vec![name.clone(), option(name, value, known)]);
+    let missing = known
+        .iter()
+        .filter(|option| !stack.options.contains_key(option.name));
+    let defaults = missing.map(|option| {
+        vec![
+            option.name.to_owned(),
+            format!("{} (default)", option.default),
+        ]
+    });
     let rows: Vec<Vec<String>> = written.chain(defaults).collect();
     let widths = widths(&rows);
     let summary = table.map_or_else(String::new, |table| format!(": {}", table.summary));
-    let options = rows.iter().map(|row| format!("  {}", line(row, &widths, &[Align::Left, Align::Left])));
-    std::iter::once(format!("stack      {}{summary}", stack.name)).chain(options).collect()
+    let options = rows
+        .iter()
+        .map(|row| format!("  {}", line(row, &widths, &[Align::Left, Align::Left])));
+    std::iter::once(format!("stack      {}{summary}", stack.name))
+        .chain(options)
+        .collect()
 }
 
 fn option(name: &str, value: &OptionValue, known: &[OptionTable]) -> String {
     use stackline_core::catalogue::OptionKind::Bytes;
-    let bytes = known.iter().any(|option| option.name == name && matches!(option.kind, Bytes(..)));
+    let bytes = known
+        .iter()
+        .any(|option| option.name == name && matches!(option.kind, Bytes(..)));
     match value {
         OptionValue::Set => "on".to_owned(),
         OptionValue::Number(number) if bytes => units::size(*number),
@@ -189,8 +302,12 @@ fn sides(part: &Part) -> Vec<String> {
     let mut rows: Vec<Vec<String>> = rows.collect();
     rows.insert(0, vec!["initiator".to_owned(), "responder".to_owned()]);
     let widths = widths(&rows);
-    let lines = rows.iter().map(|row| format!("  {}", line(row, &widths, &[Align::Left, Align::Left])));
-    std::iter::once(format!("procedure  {}", part.procedure.name)).chain(lines).collect()
+    let lines = rows
+        .iter()
+        .map(|row| format!("  {}", line(row, &widths, &[Align::Left, Align::Left])));
+    std::iter::once(format!("procedure  {}", part.procedure.name))
+        .chain(lines)
+        .collect()
 }
 
 #[cfg(test)]

@@ -14,7 +14,12 @@ const VALUES: [Align; 3] = [Align::Left, Align::Right, Align::Left];
 #[must_use]
 pub fn prediction(predictions: &[Predicted], measured: bool) -> String {
     let mut rows = vec![heading(measured)];
-    rows.extend(predictions.iter().enumerate().map(|(at, predicted)| row(at, predicted, predictions, measured)));
+    rows.extend(
+        predictions
+            .iter()
+            .enumerate()
+            .map(|(at, predicted)| row(at, predicted, predictions, measured)),
+    );
     let widths = widths(&rows);
     let align = vec![Align::Left; widths.len()];
     let mut lines = vec![line(&rows[0], &widths, &align)];
@@ -28,7 +33,14 @@ pub fn prediction(predictions: &[Predicted], measured: bool) -> String {
 
 fn heading(measured: bool) -> Vec<String> {
     let columns: &[&str] = if measured {
-        &["", "predicted", "limited by", "measured", "ratio", "measurement"]
+        &[
+            "",
+            "predicted",
+            "limited by",
+            "measured",
+            "ratio",
+            "measurement",
+        ]
     } else {
         &["", "predicted", "limited by", "measurement"]
     };
@@ -39,8 +51,13 @@ fn row(at: usize, p: &Predicted, all: &[Predicted], measured: bool) -> Vec<Strin
     let absent = || figure::ABSENT.to_owned();
     let answer = p.prediction.answer().zip(p.metric());
     let mut cells = vec![(at + 1).to_string()];
-    cells.push(answer.map_or_else(absent, |(answer, metric)| figure::value(metric, answer.value)));
-    cells.push(answer.map_or_else(|| "not covered".to_owned(), |(answer, _)| answer.limit.to_owned()));
+    cells.push(answer.map_or_else(absent, |(answer, metric)| {
+        figure::value(metric, answer.value)
+    }));
+    cells.push(answer.map_or_else(
+        || "not covered".to_owned(),
+        |(answer, _)| answer.limit.to_owned(),
+    ));
     if measured {
         let known = p.measured.as_ref().zip(p.metric());
         cells.push(known.map_or_else(absent, |(m, metric)| {
@@ -54,13 +71,24 @@ fn row(at: usize, p: &Predicted, all: &[Predicted], measured: bool) -> Vec<Strin
 
 /// A ratio with enough digits to see what lies beside 1.
 fn ratio(ratio: f64) -> String {
-    if ratio < 10.0 { format!("{ratio:.3}") } else { units::three_digits(ratio) }
+    if ratio < 10.0 {
+        format!("{ratio:.3}")
+    } else {
+        units::three_digits(ratio)
+    }
 }
 
 /// The measurement, and the part where there are several.
 fn name(p: &Predicted, all: &[Predicted]) -> String {
-    let of_it = all.iter().filter(|other| other.prediction.measurement == p.prediction.measurement).count();
-    let part = if of_it > 1 { format!(": {}", p.prediction.part) } else { String::new() };
+    let of_it = all
+        .iter()
+        .filter(|other| other.prediction.measurement == p.prediction.measurement)
+        .count();
+    let part = if of_it > 1 {
+        format!(": {}", p.prediction.part)
+    } else {
+        String::new()
+    };
     format!("{}{part}", p.prediction.text)
 }
 
@@ -72,21 +100,42 @@ fn details(p: &Predicted, measured: bool) -> Vec<String> {
     if measured && p.measured.is_none() && p.prediction.answer().is_some() {
         lines.push("the run holds no such figure".to_owned());
     }
-    lines.into_iter().map(|line| format!("    {line}")).collect()
+    lines
+        .into_iter()
+        .map(|line| format!("    {line}"))
+        .collect()
 }
 
 fn values(answer: &Answer) -> Vec<String> {
-    let [least, greatest] = answer.interval.map(|value| with_unit(value, answer.quantity.unit()));
+    let [least, greatest] = answer
+        .interval
+        .map(|value| with_unit(value, answer.quantity.unit()));
     let row = |v: &stackline_analyze::predicted::Value| {
-        vec![v.name.to_owned(), with_unit(v.value, v.unit), format!("({})", v.source)]
+        vec![
+            v.name.to_owned(),
+            with_unit(v.value, v.unit),
+            format!("({})", v.source),
+        ]
     };
     let rows: Vec<Vec<String>> = answer.values.iter().map(row).collect();
     let widths = widths(&rows);
-    let what = vec![format!("{}, nine of ten runs from {least} to {greatest}:", answer.quantity.name())];
-    what.into_iter().chain(rows.iter().map(|row| format!("  {}", line(row, &widths, &VALUES)))).collect()
+    let what = vec![format!(
+        "{}, nine of ten runs from {least} to {greatest}:",
+        answer.quantity.name()
+    )];
+    what.into_iter()
+        .chain(
+            rows.iter()
+                .map(|row| format!("  {}", line(row, &widths, &VALUES))),
+        )
+        .collect()
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes, not below zero")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bytes, not below zero"
+)]
 fn with_unit(value: f64, unit: Unit) -> String {
     match unit {
         Unit::BitPerSecond => units::rate(value),
@@ -101,10 +150,16 @@ fn with_unit(value: f64, unit: Unit) -> String {
 
 /// What was assumed, each once; with the numbers of the lines it is about, where it is not about all.
 fn assumed(predictions: &[Predicted]) -> Vec<String> {
-    let answers: Vec<(usize, &Answer)> =
-        predictions.iter().enumerate().filter_map(|(at, p)| Some((at + 1, p.prediction.answer()?))).collect();
+    let answers: Vec<(usize, &Answer)> = predictions
+        .iter()
+        .enumerate()
+        .filter_map(|(at, p)| Some((at + 1, p.prediction.answer()?)))
+        .collect();
     let mut said: Vec<(&str, Vec<usize>)> = Vec::new();
-    for (number, text) in answers.iter().flat_map(|(number, answer)| answer.assumptions.iter().map(|a| (*number, a))) {
+    for (number, text) in answers
+        .iter()
+        .flat_map(|(number, answer)| answer.assumptions.iter().map(|a| (*number, a)))
+    {
         match said.iter_mut().find(|(known, _)| known == text) {
             Some((_, numbers)) => numbers.push(number),
             None => said.push((text, vec![number])),
@@ -118,10 +173,25 @@ fn assumed(predictions: &[Predicted]) -> Vec<String> {
         let about = if numbers.len() == answers.len() {
             String::new()
         } else {
-            format!(" ({})", numbers.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
+            format!(
+                " ({})",
+                numbers
+                    .iter()
+                    .map(usize::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )
         };
-        let wrapped = wrap(&format!("{text}{about}"), WIDTH - 2).into_iter().enumerate();
-        lines.extend(wrapped.map(|(at, line)| if at == 0 { format!("- {line}") } else { format!("  {line}") }));
+        let wrapped = wrap(&format!("{text}{about}"), WIDTH - 2)
+            .into_iter()
+            .enumerate();
+        lines.extend(wrapped.map(|(at, line)| {
+            if at == 0 {
+                format!("- {line}")
+            } else {
+                format!("  {line}")
+            }
+        }));
     }
     lines
 }

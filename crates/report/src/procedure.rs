@@ -13,7 +13,9 @@ fn one(step: &Step, data: &Data) -> Vec<String> {
     match step {
         Step::Call(call) => vec![self::call(call, data)],
         Step::Repeat(count, body) => {
-            let body = steps(body, data).into_iter().map(|line| format!("  {line}"));
+            let body = steps(body, data)
+                .into_iter()
+                .map(|line| format!("  {line}"));
             std::iter::once(times(*count, data)).chain(body).collect()
         }
     }
@@ -21,9 +23,15 @@ fn one(step: &Step, data: &Data) -> Vec<String> {
 
 fn times(count: CountArgument, data: &Data) -> String {
     match (count, data.count) {
-        (CountArgument::Times(n), _) | (CountArgument::Count, Count::Units(n)) => format!("repeat {n} times"),
-        (CountArgument::Count, Count::Amount(bytes)) => format!("repeat until {} are done", units::size(bytes)),
-        (CountArgument::Count, Count::WholeFile) => "repeat until the whole file is done".to_owned(),
+        (CountArgument::Times(n), _) | (CountArgument::Count, Count::Units(n)) => {
+            format!("repeat {n} times")
+        }
+        (CountArgument::Count, Count::Amount(bytes)) => {
+            format!("repeat until {} are done", units::size(bytes))
+        }
+        (CountArgument::Count, Count::WholeFile) => {
+            "repeat until the whole file is done".to_owned()
+        }
         (CountArgument::Count, Count::Unlimited) => "repeat until the end".to_owned(),
     }
 }
@@ -38,7 +46,11 @@ fn call(call: &Call, data: &Data) -> String {
         | Call::ReadFile(size)
         | Call::WriteFile(size) => format!("{name} {}", argument(*size, data)),
         Call::RpcCall(request, response) => {
-            format!("{name} {} -> {}", argument(*request, data), argument(*response, data))
+            format!(
+                "{name} {} -> {}",
+                argument(*request, data),
+                argument(*response, data)
+            )
         }
         Call::Delay(wait) | Call::Pace(wait) => format!("{name} {}", delay(wait, data)),
         Call::Mark(mark) => format!("{name} {mark}"),

@@ -15,10 +15,32 @@ pub(crate) struct Scene {
 /// One thing in it. Colours are 0xRRGGBB, lengths pixels of the SVG.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
-    Rect { x: f32, y: f32, width: f32, height: f32, colour: u32 },
-    Line { points: Vec<(f32, f32)>, colour: u32, width: f32, dashed: bool },
-    Dot { x: f32, y: f32, radius: f32, colour: u32 },
-    Text { x: f32, y: f32, anchor: Anchor, colour: u32, text: String },
+    Rect {
+        x: f32,
+        y: f32,
+        width: f32,
+        height: f32,
+        colour: u32,
+    },
+    Line {
+        points: Vec<(f32, f32)>,
+        colour: u32,
+        width: f32,
+        dashed: bool,
+    },
+    Dot {
+        x: f32,
+        y: f32,
+        radius: f32,
+        colour: u32,
+    },
+    Text {
+        x: f32,
+        y: f32,
+        anchor: Anchor,
+        colour: u32,
+        text: String,
+    },
 }
 
 /// Where a text's place is in it; `y` is the line it stands on.

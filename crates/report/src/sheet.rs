@@ -70,8 +70,17 @@ impl Sheet {
     /// Without rows.
     #[must_use]
     pub fn new(name: &str, title: &str, columns: &[(&'static str, &str)]) -> Self {
-        let columns = columns.iter().map(|(key, head)| Column { head: (*head).to_owned(), key });
-        Self { name: name.into(), title: title.into(), columns: columns.collect(), rows: Vec::new(), notes: Vec::new() }
+        let columns = columns.iter().map(|(key, head)| Column {
+            head: (*head).to_owned(),
+            key,
+        });
+        Self {
+            name: name.into(),
+            title: title.into(),
+            columns: columns.collect(),
+            rows: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// With one sentence more below it.
@@ -85,28 +94,49 @@ impl Sheet {
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = vec![String::new()];
         lines.extend(wrap(&format!("{}: {}", self.name, self.title), WIDTH));
-        let mut rows: Vec<Vec<String>> = vec![self.columns.iter().map(|column| column.head.clone()).collect()];
-        rows.extend(self.rows.iter().map(|row| row.iter().map(Cell::shown).collect()));
+        let mut rows: Vec<Vec<String>> = vec![
+            self.columns
+                .iter()
+                .map(|column| column.head.clone())
+                .collect(),
+        ];
+        rows.extend(
+            self.rows
+                .iter()
+                .map(|row| row.iter().map(Cell::shown).collect()),
+        );
         let align: Vec<Align> = (0..self.columns.len()).map(|at| self.align(at)).collect();
         let widths = widths(&rows);
-        lines.extend(rows.iter().map(|row| format!("  {}", line(row, &widths, &align))));
+        lines.extend(
+            rows.iter()
+                .map(|row| format!("  {}", line(row, &widths, &align))),
+        );
         for note in &self.notes {
             let wrapped = wrap(note, WIDTH - 4).into_iter().enumerate();
-            lines.extend(wrapped.map(|(at, line)| format!("  {}{line}", if at == 0 { "- " } else { "  " })));
+            lines.extend(
+                wrapped.map(|(at, line)| format!("  {}{line}", if at == 0 { "- " } else { "  " })),
+            );
         }
         lines
     }
 
     /// Numbers stand to the right.
     fn align(&self, at: usize) -> Align {
-        let words = self.rows.iter().any(|row| at == 0 && matches!(row.get(at), Some(Cell::Text(_))));
+        let words = self
+            .rows
+            .iter()
+            .any(|row| at == 0 && matches!(row.get(at), Some(Cell::Text(_))));
         if words { Align::Left } else { Align::Right }
     }
 
     /// The sheet as JSON: a row is an object of its columns' keys.
     pub(crate) fn json(&self) -> Value {
         let row = |row: &Vec<Cell>| {
-            let cells = self.columns.iter().zip(row).map(|(column, cell)| (column.key.to_owned(), cell.value()));
+            let cells = self
+                .columns
+                .iter()
+                .zip(row)
+                .map(|(column, cell)| (column.key.to_owned(), cell.value()));
             Value::Object(cells.collect::<Map<_, _>>())
         };
         object!({
@@ -123,9 +153,17 @@ mod tests {
     use super::*;
 
     fn sheet() -> Sheet {
-        let mut sheet = Sheet::new("Table 2", "throughput", &[("host", "host"), ("burst", "burst, Mbit/s")]);
-        sheet.rows.push(vec![Cell::text("SS20"), Cell::Number(68.04, 1)]);
-        sheet.rows.push(vec![Cell::text("a longer name"), Cell::Absent]);
+        let mut sheet = Sheet::new(
+            "Table 2",
+            "throughput",
+            &[("host", "host"), ("burst", "burst, Mbit/s")],
+        );
+        sheet
+            .rows
+            .push(vec![Cell::text("SS20"), Cell::Number(68.04, 1)]);
+        sheet
+            .rows
+            .push(vec![Cell::text("a longer name"), Cell::Absent]);
         sheet.note("One sentence.")
     }
 
@@ -139,7 +177,11 @@ mod tests {
             "  a longer name              -",
             "  - One sentence.",
         ];
-        let lines: Vec<String> = sheet().lines().iter().map(|line| line.trim_end().to_owned()).collect();
+        let lines: Vec<String> = sheet()
+            .lines()
+            .iter()
+            .map(|line| line.trim_end().to_owned())
+            .collect();
         assert_eq!(lines, expected);
     }
 

@@ -48,7 +48,12 @@ pub fn table(summaries: &[Summary], options: &TableOptions) -> String {
     let below = below(summaries, options);
     if !below.is_empty() {
         text.push('\n');
-        text.extend(below.iter().flat_map(|note| hanging(note)).map(|line| line + "\n"));
+        text.extend(
+            below
+                .iter()
+                .flat_map(|note| hanging(note))
+                .map(|line| line + "\n"),
+        );
     }
     text
 }
@@ -56,25 +61,41 @@ pub fn table(summaries: &[Summary], options: &TableOptions) -> String {
 /// What a table begins with: its rows, which can be printed before its notes are known.
 #[must_use]
 pub fn table_rows(summaries: &[Summary], options: &TableOptions) -> String {
-    let lines = if summaries.is_empty() { vec!["nothing was measured".to_owned()] } else { rows(summaries, options) };
+    let lines = if summaries.is_empty() {
+        vec!["nothing was measured".to_owned()]
+    } else {
+        rows(summaries, options)
+    };
     lines.into_iter().map(|line| line + "\n").collect()
 }
 
 /// What stands below the rows.
 fn below(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
-    let mut notes = [notes::notes(summaries), too_few(summaries, &options.percentiles), options.notes.clone()].concat();
+    let mut notes = [
+        notes::notes(summaries),
+        too_few(summaries, &options.percentiles),
+        options.notes.clone(),
+    ]
+    .concat();
     notes.sort_by_key(|note| note.weight);
     let meanings = meanings(summaries);
     let Some(most) = options.most_notes else {
-        return notes.into_iter().map(|note| note.text).chain(meanings).collect();
+        return notes
+            .into_iter()
+            .map(|note| note.text)
+            .chain(meanings)
+            .collect();
     };
-    let (always, mut others): (Vec<Note>, Vec<Note>) = notes.into_iter().partition(Note::is_always_shown);
+    let (always, mut others): (Vec<Note>, Vec<Note>) =
+        notes.into_iter().partition(Note::is_always_shown);
     let left = others.len().saturating_sub(most);
     others.truncate(most);
     let more = match (left, meanings.is_empty()) {
         (0, true) => None,
         (0, false) => Some("what stands behind ! is explained by --notes all".to_owned()),
-        (left, _) => Some(format!("{left} more with --notes all, which also explains what stands behind !")),
+        (left, _) => Some(format!(
+            "{left} more with --notes all, which also explains what stands behind !"
+        )),
     };
     let text = |notes: Vec<Note>| notes.into_iter().map(|note| note.text);
     text(others).chain(more).chain(text(always)).collect()
@@ -83,50 +104,107 @@ fn below(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
 /// Why a percentile that was requested is absent, with the least number of times of any row.
 fn too_few(summaries: &[Summary], percentiles: &[Percentile]) -> Vec<Note> {
     let times = |s: &&Summary| matches!(s.main, Some(Metric::Response | Metric::Connect));
-    let Some(n) = summaries.iter().filter(times).filter_map(Summary::main_statistics).map(|s| s.n).min() else {
+    let Some(n) = summaries
+        .iter()
+        .filter(times)
+        .filter_map(Summary::main_statistics)
+        .map(|s| s.n)
+        .min()
+    else {
         return Vec::new();
     };
     let why = |one: &Percentile| Some(format!("{} is absent: {}", one.name(), one.too_few(n)?));
-    percentiles.iter().filter_map(why).map(|text| Note::new(Weight::Always, text)).collect()
+    percentiles
+        .iter()
+        .filter_map(why)
+        .map(|text| Note::new(Weight::Always, text))
+        .collect()
 }
 
 /// What the flags in the table mean, each once.
 fn meanings(summaries: &[Summary]) -> Vec<String> {
-    let raised: BTreeSet<_> = summaries.iter().flat_map(|s| &s.flags).filter_map(|flag| flags::meaning(flag)).collect();
-    raised.into_iter().map(|(flag, meaning)| format!("! {flag}: {}", meaning.replace('`', ""))).collect()
+    let raised: BTreeSet<_> = summaries
+        .iter()
+        .flat_map(|s| &s.flags)
+        .filter_map(|flag| flags::meaning(flag))
+        .collect();
+    raised
+        .into_iter()
+        .map(|(flag, meaning)| format!("! {flag}: {}", meaning.replace('`', "")))
+        .collect()
 }
 
 /// A note, wrapped with its later lines indented.
 fn hanging(note: &str) -> Vec<String> {
     let lines = wrap(note, WIDTH - 2).into_iter().enumerate();
-    lines.map(|(index, line)| if index == 0 { line } else { format!("  {line}") }).collect()
+    lines
+        .map(|(index, line)| {
+            if index == 0 {
+                line
+            } else {
+                format!("  {line}")
+            }
+        })
+        .collect()
 }
 
 fn rows(summaries: &[Summary], options: &TableOptions) -> Vec<String> {
     let requested = &options.percentiles[..];
-    let percentiles = if requested.is_empty() { &Percentile::USUAL[..] } else { requested };
+    let percentiles = if requested.is_empty() {
+        &Percentile::USUAL[..]
+    } else {
+        requested
+    };
     let blocks = blocks(summaries);
-    let cells: Vec<Vec<String>> =
-        blocks.iter().flat_map(|block| cells(block, (summaries.len(), mixed(summaries)), requested)).collect();
+    let cells: Vec<Vec<String>> = blocks
+        .iter()
+        .flat_map(|block| cells(block, (summaries.len(), mixed(summaries)), requested))
+        .collect();
     let columns = Columns::of(&head(summaries, percentiles), &cells);
     let everywhere = flags_everywhere(summaries);
-    let mut lines = vec![paint(options.colour, "1", columns.line(&head(summaries, percentiles)))];
+    let mut lines = vec![paint(
+        options.colour,
+        "1",
+        columns.line(&head(summaries, percentiles)),
+    )];
     let mut cells = cells.iter();
     for block in &blocks {
         let under = |text: &str| format!("{}{text}", " ".repeat(columns.margin()));
-        lines.extend(block.text.iter().flat_map(|text| wrap(text, WIDTH - columns.margin())).map(|line| under(&line)));
+        lines.extend(
+            block
+                .text
+                .iter()
+                .flat_map(|text| wrap(text, WIDTH - columns.margin()))
+                .map(|line| under(&line)),
+        );
         for (row, cells) in block.rows.iter().zip(&mut cells) {
             lines.extend(columns.row(cells));
-            lines.extend(notes::results(row.summary).iter().map(|result| under(&format!("    {result}"))));
+            lines.extend(
+                notes::results(row.summary)
+                    .iter()
+                    .map(|result| under(&format!("    {result}"))),
+            );
             let flags = flag_line(row.summary, &everywhere, columns.margin() + 2);
-            lines.extend(flags.into_iter().map(|line| paint(options.colour, "33", line)));
+            lines.extend(
+                flags
+                    .into_iter()
+                    .map(|line| paint(options.colour, "33", line)),
+            );
         }
     }
     let all = everywhere.iter().cloned().collect::<Vec<_>>().join(", ");
     if !all.is_empty() {
-        lines.extend(hanging(&format!("! all rows: {all}")).into_iter().map(|line| paint(options.colour, "33", line)));
+        lines.extend(
+            hanging(&format!("! all rows: {all}"))
+                .into_iter()
+                .map(|line| paint(options.colour, "33", line)),
+        );
     }
-    lines.extend(legend(summaries, percentiles).into_iter().flat_map(|text| hanging(&text)));
+    lines.extend(
+        legend(summaries, percentiles)
+            .into_iter()
+            .flat_map(|text| hanging(&text)),
+    );
     lines
 }
 
@@ -139,10 +217,14 @@ struct Columns {
 impl Columns {
     /// As wide as what stands in them; the label is made narrower for the line to fit.
     fn of(head: &[String], cells: &[Vec<String>]) -> Self {
-        let used: Vec<usize> =
-            (0..head.len()).filter(|at| *at == LABEL || cells.iter().any(|row| !row[*at].is_empty())).collect();
+        let used: Vec<usize> = (0..head.len())
+            .filter(|at| *at == LABEL || cells.iter().any(|row| !row[*at].is_empty()))
+            .collect();
         let chosen = |row: &[String]| used.iter().map(|at| row[*at].clone()).collect::<Vec<_>>();
-        let rows: Vec<_> = std::iter::once(head).chain(cells.iter().map(Vec::as_slice)).map(chosen).collect();
+        let rows: Vec<_> = std::iter::once(head)
+            .chain(cells.iter().map(Vec::as_slice))
+            .map(chosen)
+            .collect();
         let mut widths = widths(&rows);
         let label = used.iter().position(|at| *at == LABEL).unwrap_or(0);
         let others = total(&widths) - widths[label];
@@ -152,7 +234,11 @@ impl Columns {
 
     /// Where labels begin.
     fn margin(&self) -> usize {
-        if self.used[0] == LABEL { 0 } else { self.widths[0] + 2 }
+        if self.used[0] == LABEL {
+            0
+        } else {
+            self.widths[0] + 2
+        }
     }
 
     fn line(&self, cells: &[String]) -> String {
@@ -168,8 +254,17 @@ impl Columns {
             return vec![self.line(cells)];
         }
         let indent = " ".repeat(cells[LABEL].len() - cells[LABEL].trim_start().len());
-        let number = if self.margin() > 0 { format!("{:>1$}  ", cells[0], self.widths[0]) } else { String::new() };
-        let texts = wrap(cells[LABEL].trim_start(), WIDTH - self.margin() - indent.len() - 2).into_iter().enumerate();
+        let number = if self.margin() > 0 {
+            format!("{:>1$}  ", cells[0], self.widths[0])
+        } else {
+            String::new()
+        };
+        let texts = wrap(
+            cells[LABEL].trim_start(),
+            WIDTH - self.margin() - indent.len() - 2,
+        )
+        .into_iter()
+        .enumerate();
         let mut lines: Vec<String> = texts
             .map(|(at, text)| match at {
                 0 => format!("{number}{indent}{text}"),
@@ -184,16 +279,36 @@ impl Columns {
 }
 
 fn head(summaries: &[Summary], percentiles: &[Percentile]) -> Vec<String> {
-    let times = summaries.iter().any(|summary| matches!(summary.main, Some(Metric::Response | Metric::Connect)));
-    let spread = if times { Percentile::names(percentiles) } else { "least..most".to_owned() };
-    let rate =
-        if mixed(summaries) { "per s" } else { summaries.iter().find_map(|s| s.rate_of).map_or("per s", per_second) };
-    ["", "", "n", "mean ± 95 %", &spread, rate, "CPU"].map(str::to_owned).to_vec()
+    let times = summaries
+        .iter()
+        .any(|summary| matches!(summary.main, Some(Metric::Response | Metric::Connect)));
+    let spread = if times {
+        Percentile::names(percentiles)
+    } else {
+        "least..most".to_owned()
+    };
+    let rate = if mixed(summaries) {
+        "per s"
+    } else {
+        summaries
+            .iter()
+            .find_map(|s| s.rate_of)
+            .map_or("per s", per_second)
+    };
+    ["", "", "n", "mean ± 95 %", &spread, rate, "CPU"]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 /// Whether rows count different things a second: then each says what.
 fn mixed(summaries: &[Summary]) -> bool {
-    summaries.iter().filter_map(|summary| summary.rate_of).map(per_second).collect::<BTreeSet<_>>().len() > 1
+    summaries
+        .iter()
+        .filter_map(|summary| summary.rate_of)
+        .map(per_second)
+        .collect::<BTreeSet<_>>()
+        .len()
+        > 1
 }
 
 const fn per_second(work: Work) -> &'static str {
@@ -216,27 +331,52 @@ fn legend(summaries: &[Summary], percentiles: &[Percentile]) -> Option<String> {
     let runs = any(Metric::Throughput).then(|| "a..b least and most of them".to_owned());
     // Of runs that are alike both weigh the same.
     let uneven = |s: &Summary| s.rate_of.is_some() && s.normalised_sd.is_some_and(|sd| sd > UNEVEN);
-    let weights =
-        summaries.iter().any(uneven).then(|| "a mean time weighs each call alike, a rate each run".to_owned());
+    let weights = summaries
+        .iter()
+        .any(uneven)
+        .then(|| "a mean time weighs each call alike, a rate each run".to_owned());
     let first = ["mean ± 95 % over n runs".to_owned()];
-    let parts: Vec<String> = first.into_iter().chain(runs).chain(times).chain(weights).collect();
+    let parts: Vec<String> = first
+        .into_iter()
+        .chain(runs)
+        .chain(times)
+        .chain(weights)
+        .collect();
     (parts.len() > 1).then(|| parts.join("; "))
 }
 
 fn paint(colour: bool, code: &str, line: String) -> String {
-    if colour { format!("\x1b[{code}m{line}\x1b[0m") } else { line }
+    if colour {
+        format!("\x1b[{code}m{line}\x1b[0m")
+    } else {
+        line
+    }
 }
 
 /// How often a second; with what, where the column does not say it.
 fn rate(summary: &Summary, mixed: bool) -> String {
-    let Some((rate, work)) = summary.rate_per_s.zip(summary.rate_of) else { return String::new() };
+    let Some((rate, work)) = summary.rate_per_s.zip(summary.rate_of) else {
+        return String::new();
+    };
     let figure = units::per_second(rate.mean).replace("/s", "");
-    if mixed { format!("{figure} {}", per_second(work).trim_end_matches("/s")) } else { figure }
+    if mixed {
+        format!("{figure} {}", per_second(work).trim_end_matches("/s"))
+    } else {
+        figure
+    }
 }
 
-fn cells(block: &Block<'_>, (all, mixed): (usize, bool), percentiles: &[Percentile]) -> Vec<Vec<String>> {
+fn cells(
+    block: &Block<'_>,
+    (all, mixed): (usize, bool),
+    percentiles: &[Percentile],
+) -> Vec<Vec<String>> {
     let row = |row: &label::Row<'_>| {
-        let number = if all > 1 { row.number.to_string() } else { String::new() };
+        let number = if all > 1 {
+            row.number.to_string()
+        } else {
+            String::new()
+        };
         let mut cells = vec![number, row.label.clone(), row.summary.runs.to_string()];
         cells.extend(figures(row.summary, percentiles));
         cells.push(rate(row.summary, mixed));
@@ -255,16 +395,22 @@ fn figures(summary: &Summary, percentiles: &[Percentile]) -> [String; 2] {
         Metric::Response | Metric::Connect if percentiles.is_empty() => {
             figure::several(metric, &[Some(s.median), Some(s.p99)])
         }
-        Metric::Response | Metric::Connect => {
-            figure::several(metric, &percentiles.iter().map(|one| one.of(metric, summary)).collect::<Vec<_>>())
-        }
+        Metric::Response | Metric::Connect => figure::several(
+            metric,
+            &percentiles
+                .iter()
+                .map(|one| one.of(metric, summary))
+                .collect::<Vec<_>>(),
+        ),
         _ => figure::range(metric, s.min, s.max),
     };
     [mean, spread]
 }
 
 fn cost(summary: &Summary) -> String {
-    let per_gb = summary.cpu_s_per_gb.map(|cost| figure::cpu_per_gb(cost.both));
+    let per_gb = summary
+        .cpu_s_per_gb
+        .map(|cost| figure::cpu_per_gb(cost.both));
     let per = summary.rate_of.zip(summary.cpu_us_per_call);
     let per = || per.map(|(work, cost)| figure::cpu_per(work, cost.both));
     per_gb.or_else(per).unwrap_or_else(|| ABSENT.to_owned())
@@ -272,7 +418,9 @@ fn cost(summary: &Summary) -> String {
 
 /// Flags that every one of several rows has: they stand once.
 fn flags_everywhere(summaries: &[Summary]) -> BTreeSet<String> {
-    let (Some(first), true) = (summaries.first(), summaries.len() > 1) else { return BTreeSet::new() };
+    let (Some(first), true) = (summaries.first(), summaries.len() > 1) else {
+        return BTreeSet::new();
+    };
     let everywhere = |flag: &&String| summaries.iter().all(|summary| summary.flags.contains(flag));
     // The deviation and an overload stand with the figures of each row.
     first
@@ -286,10 +434,15 @@ fn flags_everywhere(summaries: &[Summary]) -> BTreeSet<String> {
 
 /// The flags of a row on lines of their own, the deviation and overload with their figures.
 fn flag_line(summary: &Summary, everywhere: &BTreeSet<String>, indent: usize) -> Vec<String> {
-    let spread = summary.normalised_sd.map_or_else(String::new, |sd| format!("sd>5% (sd {})", figure::percent(sd)));
+    let spread = summary.normalised_sd.map_or_else(String::new, |sd| {
+        format!("sd>5% (sd {})", figure::percent(sd))
+    });
     let (overloaded, runs) = (summary.overloaded(), summary.runs);
     let overload = format!("overload ({overloaded} of {runs} runs; the figures are the machine's)");
-    let mine = summary.flags.iter().filter(|flag| !everywhere.contains(*flag));
+    let mine = summary
+        .flags
+        .iter()
+        .filter(|flag| !everywhere.contains(*flag));
     let flags: Vec<&str> = mine
         .map(|flag| match flag.as_str() {
             "sd>5%" => spread.as_str(),
@@ -301,8 +454,12 @@ fn flag_line(summary: &Summary, everywhere: &BTreeSet<String>, indent: usize) ->
         return Vec::new();
     }
     let margin = " ".repeat(indent);
-    let lines = wrap(&flags.join(", "), WIDTH - indent - 2).into_iter().enumerate();
-    lines.map(|(index, line)| format!("{margin}{} {line}", if index == 0 { "!" } else { " " })).collect()
+    let lines = wrap(&flags.join(", "), WIDTH - indent - 2)
+        .into_iter()
+        .enumerate();
+    lines
+        .map(|(index, line)| format!("{margin}{} {line}", if index == 0 { "!" } else { " " }))
+        .collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use stackline_analyze::{Summary, summarise};
 use stackline_core::catalogue::OptionValue;
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::{
-    Access, Composer, Count, Data, HostPlan, Measurement, Part, Plan, Size, Stack, Until, Via, Warmup, World, any_size,
+    Access, Composer, Count, Data, HostPlan, Measurement, Part, Plan, Size, Stack, Until, Via,
+    Warmup, World, any_size,
 };
 use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, SizeArgument, Step};
 use stackline_core::record::{Histogram, HostUsage, RunRecord, SideRecord, Transport, Usage};
@@ -17,7 +18,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub(crate) fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("golden")
+        .join(name);
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         std::fs::write(&path, text).unwrap();
     }
@@ -38,7 +41,10 @@ pub(crate) fn bulk_get() -> Procedure {
             call(Call::ConnectRequest),
             call(Call::StartMeasurement),
             call(Call::StartBulkGet),
-            Step::Repeat(CountArgument::Count, vec![call(Call::AwaitDataIndication(unit))]),
+            Step::Repeat(
+                CountArgument::Count,
+                vec![call(Call::AwaitDataIndication(unit))],
+            ),
             call(Call::StopBulkGet),
             call(Call::StopMeasurement),
             call(Call::DisconnectRequest),
@@ -57,7 +63,10 @@ pub(crate) fn request_response() -> Procedure {
     let (unit, reply) = (SizeArgument::Unit, SizeArgument::Reply);
     let pace = Call::Pace(DelayArgument::Timing(0));
     let calls = vec![call(pace), call(Call::RpcCall(unit, reply))];
-    let returns = vec![call(Call::RpcAwaitCallInd(unit)), call(Call::RpcReturn(reply))];
+    let returns = vec![
+        call(Call::RpcAwaitCallInd(unit)),
+        call(Call::RpcReturn(reply)),
+    ];
     Procedure {
         name: "request_response".into(),
         timings: vec!["pause".into()],
@@ -93,11 +102,23 @@ fn part(text: &str, procedure: Procedure, unit: Size, count: u64, stack: Stack) 
 }
 
 pub(crate) fn get(stack: Stack) -> Part {
-    part("bulk_get 1024*1000", bulk_get(), Size::Bytes(1024), 1000, stack)
+    part(
+        "bulk_get 1024*1000",
+        bulk_get(),
+        Size::Bytes(1024),
+        1000,
+        stack,
+    )
 }
 
 fn calls(stack: Stack) -> Part {
-    let mut part = part("rr 32*1000", request_response(), Size::Bytes(32), 1000, stack);
+    let mut part = part(
+        "rr 32*1000",
+        request_response(),
+        Size::Bytes(32),
+        1000,
+        stack,
+    );
     part.data.reply = Size::Drawn(Distribution::Exponential(4096.0));
     part.data.timings = vec![Distribution::Constant(1e-3)];
     part
@@ -120,7 +141,10 @@ pub(crate) fn measurement(text: &str, composer: Composer, parts: Vec<Part>) -> M
 }
 
 pub(crate) fn tuned() -> Stack {
-    let options = [("congestion", OptionValue::Word("cubic".into())), ("receive_buffer", OptionValue::Number(65_536))];
+    let options = [
+        ("congestion", OptionValue::Word("cubic".into())),
+        ("receive_buffer", OptionValue::Number(65_536)),
+    ];
     Stack {
         name: "tcp".into(),
         options: options.map(|(name, value)| (name.to_owned(), value)).into(),
@@ -143,11 +167,21 @@ pub(crate) fn a_plan() -> Plan {
         ("udjat", HostPlan::default()),
     ];
     let tcp = || Stack::plain("tcp");
-    let mut rr = measurement("5 until 2% rr 32*1000 over tcp", Composer::Basic, vec![calls(tcp())]);
-    rr.until = Some(Until { share: 0.02, at_most: 50 });
+    let mut rr = measurement(
+        "5 until 2% rr 32*1000 over tcp",
+        Composer::Basic,
+        vec![calls(tcp())],
+    );
+    rr.until = Some(Until {
+        share: 0.02,
+        at_most: 50,
+    });
     rr.time_limit = Some(Duration::from_seconds(5.0));
     rr.variables = vec![("N".into(), 32.0)];
-    let load = Part { background: true, ..get(tuned()) };
+    let load = Part {
+        background: true,
+        ..get(tuned())
+    };
     Plan {
         seed: 42,
         hosts: hosts.map(|(name, host)| (name.to_owned(), host)).into(),
@@ -184,10 +218,23 @@ pub(crate) fn connected() -> (Plan, Vec<RunRecord>) {
         )],
         responder: vec![],
     };
-    let part = part("connect_disconnect 0*5", procedure, Size::Bytes(0), 5, Stack::plain("tcp"));
+    let part = part(
+        "connect_disconnect 0*5",
+        procedure,
+        Size::Bytes(0),
+        5,
+        Stack::plain("tcp"),
+    );
     let text = "2 connect_disconnect 0*5 over tcp";
-    let plan = Plan { measurements: vec![measurement(text, Composer::Basic, vec![part])], ..a_plan() };
-    let usage = Usage { system_s: 120e-6, user_s: 30e-6, ..Usage::default() };
+    let plan = Plan {
+        measurements: vec![measurement(text, Composer::Basic, vec![part])],
+        ..a_plan()
+    };
+    let usage = Usage {
+        system_s: 120e-6,
+        user_s: 30e-6,
+        ..Usage::default()
+    };
     let run = |run: u32| RunRecord {
         run,
         replicas: 1,
@@ -202,23 +249,47 @@ pub(crate) fn connected() -> (Plan, Vec<RunRecord>) {
 
 pub(crate) fn histogram(values: &[(u64, u64)]) -> Histogram {
     let sum = values.iter().map(|(value, n)| value * n).sum();
-    let squares = values.iter().map(|(value, n)| (*value as f64).powi(2) * *n as f64).sum();
-    let min_max = values.first().zip(values.last()).map(|(first, last)| (first.0, last.0));
-    Histogram { counts: values.to_vec(), sum, squares, min_max }
+    let squares = values
+        .iter()
+        .map(|(value, n)| (*value as f64).powi(2) * *n as f64)
+        .sum();
+    let min_max = values
+        .first()
+        .zip(values.last())
+        .map(|(first, last)| (first.0, last.0));
+    Histogram {
+        counts: values.to_vec(),
+        sum,
+        squares,
+        min_max,
+    }
 }
 
 fn side() -> SideRecord {
-    let settings = [("congestion", "cubic"), ("nodelay", "off"), ("mss", "65483 B")];
+    let settings = [
+        ("congestion", "cubic"),
+        ("nodelay", "off"),
+        ("mss", "65483 B"),
+    ];
     SideRecord {
-        usage: Usage { user_s: 0.01, system_s: 0.09, ..Usage::default() },
-        settings: settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        usage: Usage {
+            user_s: 0.01,
+            system_s: 0.09,
+            ..Usage::default()
+        },
+        settings: settings
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .into(),
         cpu: Some((0, 2, false)),
         ..SideRecord::default()
     }
 }
 
 fn host() -> HostUsage {
-    let reason = ("throttled_s".to_owned(), "no control group above this process counts throttling".to_owned());
+    let reason = (
+        "throttled_s".to_owned(),
+        "no control group above this process counts throttling".to_owned(),
+    );
     HostUsage {
         user_s: 0.05,
         system_s: 0.2,
@@ -240,9 +311,23 @@ fn moved(measurement: usize, part: usize, run: u32, mb: u64) -> RunRecord {
     };
     let transport = Some((transport(0, 0.0, 0.0), transport(2, 0.4, 0.1)));
     let host = Some(host());
-    let initiator = SideRecord { received_units: 1000, received_bytes: mb * 1_000_000, host: host.clone(), ..side() };
-    let sent = SideRecord { sent_units: 1000, sent_bytes: mb * 1_000_000, ..side() };
-    let responder = SideRecord { transport, cpu: Some((1, 1, true)), host, ..sent };
+    let initiator = SideRecord {
+        received_units: 1000,
+        received_bytes: mb * 1_000_000,
+        host: host.clone(),
+        ..side()
+    };
+    let sent = SideRecord {
+        sent_units: 1000,
+        sent_bytes: mb * 1_000_000,
+        ..side()
+    };
+    let responder = SideRecord {
+        transport,
+        cpu: Some((1, 1, true)),
+        host,
+        ..sent
+    };
     RunRecord {
         measurement,
         part,
@@ -275,12 +360,21 @@ fn called(measurement: usize, run: u32, slow: u64) -> RunRecord {
 }
 
 pub(crate) fn records() -> Vec<RunRecord> {
-    let bulk = [1100, 1130, 1290].into_iter().zip(0..).map(|(mb, run)| moved(0, 0, run, mb));
-    let rr = [0, 500, 900].into_iter().zip(0..).map(|(slow, run)| called(1, run, slow));
+    let bulk = [1100, 1130, 1290]
+        .into_iter()
+        .zip(0..)
+        .map(|(mb, run)| moved(0, 0, run, mb));
+    let rr = [0, 500, 900]
+        .into_iter()
+        .zip(0..)
+        .map(|(slow, run)| called(1, run, slow));
     let mut all: Vec<RunRecord> = bulk.chain(rr).collect();
     all.extend([called(2, 0, 0), moved(2, 1, 0, 900)]);
     all.extend((0..4).map(|at| moved(3, at % 2, (at / 2) as u32, 600 + at as u64)));
-    all.push(RunRecord { warmup: true, ..moved(0, 0, 0, 1) });
+    all.push(RunRecord {
+        warmup: true,
+        ..moved(0, 0, 0, 1)
+    });
     all[0].initiator.lost = Some(5);
     all
 }

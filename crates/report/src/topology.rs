@@ -10,7 +10,9 @@ use crate::table::WIDTH;
 use facts::Offer;
 pub use facts::{Way, link_changes};
 use serde_json::{Value, json as object};
-use stackline_core::network::{Charge, Clock, Imp, ImpMachine, Interface, Link, Network, Switch, Work};
+use stackline_core::network::{
+    Charge, Clock, Imp, ImpMachine, Interface, Link, Network, Switch, Work,
+};
 use stackline_core::time::Duration;
 use stackline_core::units;
 use std::collections::BTreeSet;
@@ -31,22 +33,35 @@ pub fn address(host: usize) -> Option<String> {
 #[must_use]
 pub fn topology(network: &Network, ways: &[Way]) -> String {
     let mut lines = vec![heading(network)];
-    for block in [hosts(network), switches(network), links(network), paths(network, ways)] {
+    for block in [
+        hosts(network),
+        switches(network),
+        links(network),
+        paths(network, ways),
+    ] {
         if !block.is_empty() {
             lines.push(String::new());
             lines.extend(block);
         }
     }
-    lines.into_iter().map(|line| line.trim_end().to_owned() + "\n").collect()
+    lines
+        .into_iter()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
 }
 
 /// What there is, in one line.
 pub(crate) fn heading(network: &Network) -> String {
     let (hosts, switches) = (network.hosts.len(), network.switches.len());
-    let counts = [(hosts, "host", "hosts"), (switches, "switch", "switches"), (network.links.len(), "link", "links")];
+    let counts = [
+        (hosts, "host", "hosts"),
+        (switches, "switch", "switches"),
+        (network.links.len(), "link", "links"),
+    ];
     let counts = counts.iter().filter(|(n, ..)| *n > 0);
-    let counts: Vec<String> =
-        counts.map(|(n, one, many)| format!("{n} {}", if *n == 1 { one } else { many })).collect();
+    let counts: Vec<String> = counts
+        .map(|(n, one, many)| format!("{n} {}", if *n == 1 { one } else { many }))
+        .collect();
     format!("network {}: {}", network.name, counts.join(", "))
 }
 
@@ -59,9 +74,19 @@ fn grid(head: &[&str], align: &[Align], rows: Vec<Vec<String>>) -> Vec<String> {
 
 fn hosts(network: &Network) -> Vec<String> {
     let row = |(at, host): (usize, &stackline_core::network::Host)| {
-        let said: Vec<String> =
-            [interface(&host.interface), work(&host.work), clock(&host.clock)].into_iter().flatten().collect();
-        vec![host.name.clone(), address(at).unwrap_or_else(|| ABSENT.to_owned()), said.join("; ")]
+        let said: Vec<String> = [
+            interface(&host.interface),
+            work(&host.work),
+            clock(&host.clock),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        vec![
+            host.name.clone(),
+            address(at).unwrap_or_else(|| ABSENT.to_owned()),
+            said.join("; "),
+        ]
     };
     let rows = network.hosts.iter().enumerate().map(row).collect();
     grid(&["host", "address", ""], &[Align::Left; 3], rows)
@@ -70,16 +95,39 @@ fn hosts(network: &Network) -> Vec<String> {
 /// What is not as nothing written makes it.
 fn interface(interface: &Interface) -> Option<String> {
     let mut said = Vec::new();
-    said.extend(interface.buffer_frames.map(|frames| format!("{frames} frames of buffer")));
-    said.extend(interface.single_buffered.then(|| "single-buffered".to_owned()));
+    said.extend(
+        interface
+            .buffer_frames
+            .map(|frames| format!("{frames} frames of buffer")),
+    );
+    said.extend(
+        interface
+            .single_buffered
+            .then(|| "single-buffered".to_owned()),
+    );
     said.extend(interface.busy_waiting.then(|| "busy-waiting".to_owned()));
-    said.extend(interface.interface_copies.then(|| "copying by itself".to_owned()));
+    said.extend(
+        interface
+            .interface_copies
+            .then(|| "copying by itself".to_owned()),
+    );
     if interface.copy_per_packet.0 > 0 || interface.copy_ns_per_byte > 0.0 {
         let per_byte = units::time(interface.copy_ns_per_byte / 1e9);
-        said.push(format!("copying takes {} a packet and {per_byte} a byte", interface.copy_per_packet));
+        said.push(format!(
+            "copying takes {} a packet and {per_byte} a byte",
+            interface.copy_per_packet
+        ));
     }
-    said.extend(interface.cpu_speed.map(|speed| format!("processor x {}", units::three_digits(speed))));
-    said.extend(interface.pace_bit_s.map(|pace| format!("sends at most {}", units::rate(pace))));
+    said.extend(
+        interface
+            .cpu_speed
+            .map(|speed| format!("processor x {}", units::three_digits(speed))),
+    );
+    said.extend(
+        interface
+            .pace_bit_s
+            .map(|pace| format!("sends at most {}", units::rate(pace))),
+    );
     (!said.is_empty()).then(|| said.join(", "))
 }
 
@@ -88,12 +136,17 @@ fn work(work: &Work) -> Option<String> {
     let mut said = Vec::new();
     let some = |time: Duration| (time.0 > 0).then_some(time);
     said.extend(some(work.per_operation).map(|time| format!("{time} an operation")));
-    said.extend((work.ns_per_byte > 0.0).then(|| format!("{} a byte", units::time(work.ns_per_byte / 1e9))));
+    said.extend(
+        (work.ns_per_byte > 0.0).then(|| format!("{} a byte", units::time(work.ns_per_byte / 1e9))),
+    );
     said.extend(some(work.per_message).map(|time| format!("{time} a message")));
     said.extend(some(work.per_switch).map(|time| format!("{time} a switch")));
     let mut all = Vec::new();
     all.extend((!said.is_empty()).then(|| format!("programs take {}", said.join(", "))));
-    all.extend(work.polls.map(|every| format!("programs look every {every}")));
+    all.extend(
+        work.polls
+            .map(|every| format!("programs look every {every}")),
+    );
     (!all.is_empty()).then(|| all.join("; "))
 }
 
@@ -101,7 +154,10 @@ fn clock(clock: &Clock) -> Option<String> {
     let mut said = Vec::new();
     #[expect(clippy::cast_precision_loss, reason = "only for reading")]
     if clock.offset_ns != 0 {
-        said.push(format!("off by {}", units::time(clock.offset_ns as f64 / 1e9)));
+        said.push(format!(
+            "off by {}",
+            units::time(clock.offset_ns as f64 / 1e9)
+        ));
     }
     if clock.drift_ppm != 0.0 {
         said.push(format!("drifts by {} ppm", clock.drift_ppm));
@@ -113,9 +169,17 @@ fn clock(clock: &Clock) -> Option<String> {
 }
 
 fn switches(network: &Network) -> Vec<String> {
-    let kind = |switch: &Switch| if switch.imp.is_some() { "IMP" } else { "switch" };
-    let lines =
-        network.switches.iter().map(|switch| format!("{} {}: {}", kind(switch), switch.name, described(switch)));
+    let kind = |switch: &Switch| {
+        if switch.imp.is_some() {
+            "IMP"
+        } else {
+            "switch"
+        }
+    };
+    let lines = network
+        .switches
+        .iter()
+        .map(|switch| format!("{} {}: {}", kind(switch), switch.name, described(switch)));
     lines.flat_map(|line| wrap(&line, WIDTH)).collect()
 }
 
@@ -124,16 +188,28 @@ pub(crate) fn described(switch: &Switch) -> String {
     if let Some(imp) = &switch.imp {
         return described_imp(imp);
     }
-    let place = if switch.buffer_per_port { "for each port" } else { "for all ports" };
-    let mut said = vec![
-        switch
-            .buffer_bytes
-            .map_or_else(|| "unlimited buffer".to_owned(), |bytes| format!("buffer {} {place}", units::size(bytes))),
-    ];
+    let place = if switch.buffer_per_port {
+        "for each port"
+    } else {
+        "for all ports"
+    };
+    let mut said = vec![switch.buffer_bytes.map_or_else(
+        || "unlimited buffer".to_owned(),
+        |bytes| format!("buffer {} {place}", units::size(bytes)),
+    )];
     said.extend(switch.cell_bytes.map(|bytes| format!("cells of {bytes} B")));
-    said.extend(switch.early_packet_discard.then(|| "early packet discard".to_owned()));
+    said.extend(
+        switch
+            .early_packet_discard
+            .then(|| "early packet discard".to_owned()),
+    );
     said.extend(switch.abr.then(|| "tells hosts their rates".to_owned()));
-    said.extend(switch.queue.as_ref().map(|queue| format!("queues {}", facts::queue(queue))));
+    said.extend(
+        switch
+            .queue
+            .as_ref()
+            .map(|queue| format!("queues {}", facts::queue(queue))),
+    );
     said.join(", ")
 }
 
@@ -146,10 +222,22 @@ fn described_imp(imp: &Imp) -> String {
         ImpMachine::Free => "takes no time",
     };
     let mut said = vec![machine.to_owned()];
-    said.extend(imp.reassembly.map(|messages| format!("puts {messages} messages together")));
-    said.extend(imp.window.map(|messages| format!("{messages} messages under way to another")));
-    said.extend(imp.channels.map(|channels| format!("{channels} channels a line")));
-    said.extend(imp.september.then(|| "routing of September 1973".to_owned()));
+    said.extend(
+        imp.reassembly
+            .map(|messages| format!("puts {messages} messages together")),
+    );
+    said.extend(
+        imp.window
+            .map(|messages| format!("{messages} messages under way to another")),
+    );
+    said.extend(
+        imp.channels
+            .map(|channels| format!("{channels} channels a line")),
+    );
+    said.extend(
+        imp.september
+            .then(|| "routing of September 1973".to_owned()),
+    );
     said.extend(imp.unreserved.then(|| "no reservation".to_owned()));
     said.extend(imp.splits.then(|| "splits its load".to_owned()));
     said.join(", ")
@@ -157,7 +245,15 @@ fn described_imp(imp: &Imp) -> String {
 
 fn links(network: &Network) -> Vec<String> {
     let head = ["link", "rate", "delay", "loss", "MTU", "queue", ""];
-    let align = [Align::Left, Align::Right, Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
+    let align = [
+        Align::Left,
+        Align::Right,
+        Align::Right,
+        Align::Left,
+        Align::Right,
+        Align::Left,
+        Align::Left,
+    ];
     let limited = limited(network);
     // Packets have their own size there, and queues are the channels of lines.
     let imps = network.has_imps();
@@ -167,9 +263,21 @@ fn links(network: &Network) -> Vec<String> {
             joined(link),
             facts::rate(&link.rate),
             facts::delay(link),
-            if loss.is_empty() { "none".to_owned() } else { loss },
-            if imps { ABSENT.to_owned() } else { units::size(link.mtu()) },
-            if imps { ABSENT.to_owned() } else { queue(link, &limited) },
+            if loss.is_empty() {
+                "none".to_owned()
+            } else {
+                loss
+            },
+            if imps {
+                ABSENT.to_owned()
+            } else {
+                units::size(link.mtu())
+            },
+            if imps {
+                ABSENT.to_owned()
+            } else {
+                queue(link, &limited)
+            },
             peculiar(link).join(", "),
         ]
     };
@@ -183,20 +291,33 @@ fn links(network: &Network) -> Vec<String> {
 
 /// `a - b`, or `a > b` when there is no way back.
 pub(crate) fn joined(link: &Link) -> String {
-    format!("{} {} {}", link.ends.0, if link.one_way { ">" } else { "-" }, link.ends.1)
+    format!(
+        "{} {} {}",
+        link.ends.0,
+        if link.one_way { ">" } else { "-" },
+        link.ends.1
+    )
 }
 
 /// The switches that limit what waits at their ports.
 pub(crate) fn limited(network: &Network) -> BTreeSet<&str> {
     let limited = |switch: &&Switch| switch.queue.is_some() || switch.buffer_bytes.is_some();
-    network.switches.iter().filter(limited).map(|switch| switch.name.as_str()).collect()
+    network
+        .switches
+        .iter()
+        .filter(limited)
+        .map(|switch| switch.name.as_str())
+        .collect()
 }
 
 /// Its own queue, else whose it is.
 pub(crate) fn queue(link: &Link, limited: &BTreeSet<&str>) -> String {
     match &link.queue {
         Some(queue) => facts::queue(queue),
-        None if [&link.ends.0, &link.ends.1].into_iter().any(|end| limited.contains(end.as_str())) => {
+        None if [&link.ends.0, &link.ends.1]
+            .into_iter()
+            .any(|end| limited.contains(end.as_str())) =>
+        {
             "the switch's".to_owned()
         }
         None => "unlimited".to_owned(),
@@ -210,7 +331,9 @@ pub(crate) fn peculiar(link: &Link) -> Vec<String> {
         let order = if jitter.reorder { ", reorders" } else { "" };
         format!("jitter {} s{order}", jitter.distribution)
     }));
-    said.extend((link.duplicate > 0.0).then(|| format!("duplicates {}", facts::percent(link.duplicate))));
+    said.extend(
+        (link.duplicate > 0.0).then(|| format!("duplicates {}", facts::percent(link.duplicate))),
+    );
     match link.charge {
         Charge::Packet => {}
         Charge::Frame => said.push("charges frames".to_owned()),
@@ -229,15 +352,29 @@ struct Pair<'a> {
 }
 
 fn pairs<'a>(network: &Network, ways: &'a [Way]) -> Vec<Pair<'a>> {
-    let by_ends: std::collections::BTreeMap<_, _> = ways.iter().map(|way| ((way.from, way.to), way)).collect();
+    let by_ends: std::collections::BTreeMap<_, _> =
+        ways.iter().map(|way| ((way.from, way.to), way)).collect();
     let pair = |way: &&'a Way| {
-        let back = by_ends.get(&(way.to, way.from)).and_then(|back| back.ports.as_ref());
+        let back = by_ends
+            .get(&(way.to, way.from))
+            .and_then(|back| back.ports.as_ref());
         let offer = |ports: &Vec<u32>| Offer::of(network, ports);
         let mirrored = |(there, back): (&Vec<u32>, &Vec<u32>)| {
-            there.iter().eq(back.iter().rev().map(|p| p ^ 1).collect::<Vec<_>>().iter())
+            there
+                .iter()
+                .eq(back.iter().rev().map(|p| p ^ 1).collect::<Vec<_>>().iter())
         };
-        let same = way.ports.as_ref().zip(back).map_or(way.ports.is_none() && back.is_none(), mirrored);
-        Pair { way, there: way.ports.as_ref().map(offer), back: back.map(offer), same }
+        let same = way
+            .ports
+            .as_ref()
+            .zip(back)
+            .map_or(way.ports.is_none() && back.is_none(), mirrored);
+        Pair {
+            way,
+            there: way.ports.as_ref().map(offer),
+            back: back.map(offer),
+            same,
+        }
     };
     by_ends.values().map(pair).collect()
 }
@@ -249,27 +386,49 @@ fn paths(network: &Network, ways: &[Way]) -> Vec<String> {
         )];
     }
     // Where the way back is the same, the pair is one row.
-    let pairs: Vec<Pair<'_>> =
-        pairs(network, ways).into_iter().filter(|pair| !pair.same || pair.way.from < pair.way.to).collect();
-    if pairs.len() > MOST_PAIRS { summary(&pairs) } else { listed(network, &pairs) }
+    let pairs: Vec<Pair<'_>> = pairs(network, ways)
+        .into_iter()
+        .filter(|pair| !pair.same || pair.way.from < pair.way.to)
+        .collect();
+    if pairs.len() > MOST_PAIRS {
+        summary(&pairs)
+    } else {
+        listed(network, &pairs)
+    }
 }
 
 fn listed(network: &Network, pairs: &[Pair<'_>]) -> Vec<String> {
     if pairs.is_empty() {
         return Vec::new();
     }
-    let head = ["path", "hops", "delay", "lowest rate", "MTU", "rate x round trip"];
+    let head = [
+        "path",
+        "hops",
+        "delay",
+        "lowest rate",
+        "MTU",
+        "rate x round trip",
+    ];
     let mut align = [Align::Right; 6];
     align[0] = Align::Left;
     let name = |at: usize| network.hosts.get(at).map_or(ABSENT, |host| &host.name);
     let row = |pair: &Pair<'_>| {
-        let ends = [name(pair.way.from), if pair.same { "-" } else { ">" }, name(pair.way.to)].join(" ");
-        let Some(there) = &pair.there else { return vec![ends, "no path".to_owned()] };
+        let ends = [
+            name(pair.way.from),
+            if pair.same { "-" } else { ">" },
+            name(pair.way.to),
+        ]
+        .join(" ");
+        let Some(there) = &pair.there else {
+            return vec![ends, "no path".to_owned()];
+        };
         vec![
             ends,
             there.hops.to_string(),
             there.delay.to_string(),
-            there.rate_bit_s.map_or_else(|| "unlimited".to_owned(), units::rate),
+            there
+                .rate_bit_s
+                .map_or_else(|| "unlimited".to_owned(), units::rate),
             units::size(there.mtu),
             product(pair).map_or_else(|| ABSENT.to_owned(), bytes),
         ]
@@ -278,11 +437,18 @@ fn listed(network: &Network, pairs: &[Pair<'_>]) -> Vec<String> {
 }
 
 fn product(pair: &Pair<'_>) -> Option<f64> {
-    pair.there.as_ref().zip(pair.back.as_ref()).and_then(|(there, back)| there.bandwidth_delay_bytes(back))
+    pair.there
+        .as_ref()
+        .zip(pair.back.as_ref())
+        .and_then(|(there, back)| there.bandwidth_delay_bytes(back))
 }
 
 /// Bytes that need not be whole.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "not negative, and only for reading")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "not negative, and only for reading"
+)]
 fn bytes(value: f64) -> String {
     units::size(value.round() as u64)
 }
@@ -294,19 +460,48 @@ fn summary(pairs: &[Pair<'_>]) -> Vec<String> {
     let range = |values: Vec<f64>, show: &dyn Fn(f64) -> String| {
         let least = values.iter().copied().min_by(f64::total_cmp);
         let most = values.iter().copied().max_by(f64::total_cmp);
-        least.zip(most).map_or_else(|| vec![ABSENT.to_owned(); 2], |(least, most)| vec![show(least), show(most)])
+        least.zip(most).map_or_else(
+            || vec![ABSENT.to_owned(); 2],
+            |(least, most)| vec![show(least), show(most)],
+        )
     };
     #[expect(clippy::cast_precision_loss, reason = "only for reading")]
     let rows = [
-        ("hops", range(offers().map(|o| o.hops as f64).collect(), &|hops| format!("{hops}"))),
-        ("delay", range(offers().map(|o| o.delay.seconds()).collect(), &units::time)),
-        ("lowest rate", range(offers().filter_map(|o| o.rate_bit_s).collect(), &units::rate)),
-        ("MTU", range(offers().map(|o| o.mtu as f64).collect(), &bytes)),
-        ("rate x round trip", range(pairs.iter().filter_map(product).collect(), &bytes)),
+        (
+            "hops",
+            range(offers().map(|o| o.hops as f64).collect(), &|hops| {
+                format!("{hops}")
+            }),
+        ),
+        (
+            "delay",
+            range(offers().map(|o| o.delay.seconds()).collect(), &units::time),
+        ),
+        (
+            "lowest rate",
+            range(
+                offers().filter_map(|o| o.rate_bit_s).collect(),
+                &units::rate,
+            ),
+        ),
+        (
+            "MTU",
+            range(offers().map(|o| o.mtu as f64).collect(), &bytes),
+        ),
+        (
+            "rate x round trip",
+            range(pairs.iter().filter_map(product).collect(), &bytes),
+        ),
     ];
-    let rows = rows.into_iter().map(|(name, range)| std::iter::once(name.to_owned()).chain(range).collect());
+    let rows = rows
+        .into_iter()
+        .map(|(name, range)| std::iter::once(name.to_owned()).chain(range).collect());
     let said = format!("{} pairs of hosts", pairs.len());
-    let mut lines = grid(&[&said, "least", "most"], &[Align::Left, Align::Right, Align::Right], rows.collect());
+    let mut lines = grid(
+        &[&said, "least", "most"],
+        &[Align::Left, Align::Right, Align::Right],
+        rows.collect(),
+    );
     lines.extend((without > 0).then(|| format!("{without} of them lead nowhere")));
     lines
 }
@@ -328,8 +523,12 @@ pub fn topology_json(network: &Network, ways: &[Way]) -> Value {
             "bandwidth_delay_bytes": product(pair),
         })
     };
-    let addresses: serde_json::Map<String, Value> =
-        network.hosts.iter().enumerate().map(|(at, host)| (host.name.clone(), address(at).into())).collect();
+    let addresses: serde_json::Map<String, Value> = network
+        .hosts
+        .iter()
+        .enumerate()
+        .map(|(at, host)| (host.name.clone(), address(at).into()))
+        .collect();
     object!({
         "network": network,
         "addresses": addresses,

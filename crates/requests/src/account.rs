@@ -61,12 +61,18 @@ fn between(from: u64, to: u64) -> i64 {
 pub fn account(exchange: &Exchange) -> Option<Account> {
     let (begin, end) = (exchange.begin_ns()?, exchange.end_ns()?);
     let nothing = Message::default();
-    let response = exchange.response.as_ref().or(exchange.gave_up.map(|_| &nothing))?;
+    let response = exchange
+        .response
+        .as_ref()
+        .or(exchange.gave_up.map(|_| &nothing))?;
     let request = &exchange.request;
     let last = |pair: Option<(u64, u64)>| pair.map(|(_, last)| last);
     let first = |pair: Option<(u64, u64)>| pair.map(|(first, _)| first);
     // One that was given up is at the server until then.
-    let answered = exchange.gave_up.or(first(response.left)).or(first(response.arrived));
+    let answered = exchange
+        .gave_up
+        .or(first(response.left))
+        .or(first(response.arrived));
     // Each part ends here.
     let ends: [Option<u64>; Part::ALL.len()] = [
         last(exchange.lookup),
@@ -76,7 +82,9 @@ pub fn account(exchange: &Exchange) -> Option<Account> {
         last(request.left),
         last(request.arrived),
         // What is read after the answer began is no wait: the server does not need all of it.
-        request.read.filter(|read| answered.is_none_or(|answered| *read <= answered)),
+        request
+            .read
+            .filter(|read| answered.is_none_or(|answered| *read <= answered)),
         answered,
         last(response.left),
         last(response.arrived),
@@ -92,7 +100,11 @@ pub fn account(exchange: &Exchange) -> Option<Account> {
     }
     // What remains behind the last point that is known.
     if at != end {
-        account[Part::ALL.len() - 1] = Some(account[Part::ALL.len() - 1].unwrap_or(0).saturating_add(between(at, end)));
+        account[Part::ALL.len() - 1] = Some(
+            account[Part::ALL.len() - 1]
+                .unwrap_or(0)
+                .saturating_add(between(at, end)),
+        );
     }
     Some(account)
 }

@@ -105,7 +105,11 @@ struct Key {
 
 impl Key {
     fn new(host: usize, ends: Ends) -> Self {
-        Self { within: ends.0.ip().is_loopback().then_some(host), ends, flow: None }
+        Self {
+            within: ends.0.ip().is_loopback().then_some(host),
+            ends,
+            flow: None,
+        }
     }
 }
 
@@ -209,7 +213,9 @@ impl Builder {
     /// A packet at a host's door, from its IP header on: one that leaves, or one that arrives; on a host's own loopback both.
     pub fn packet(&mut self, host: usize, outgoing: bool, at_ns: u64, bytes: &[u8], length: u64) {
         match of_ip(bytes, length) {
-            Some(Carried::Tcp(segment, data)) => self.segment(host, outgoing, at_ns, &segment, data),
+            Some(Carried::Tcp(segment, data)) => {
+                self.segment(host, outgoing, at_ns, &segment, data)
+            }
             Some(Carried::Udp(datagram, data)) => {
                 self.datagram(host, outgoing, at_ns, &datagram, data);
             }
@@ -218,9 +224,22 @@ impl Builder {
     }
 
     /// A segment at a host's door.
-    pub fn segment(&mut self, host: usize, outgoing: bool, at_ns: u64, segment: &Segment, data: &[u8]) {
-        let door = if outgoing { Door::Leaves } else { Door::Arrives };
-        let Some((key, way)) = self.connection(host, door, at_ns, segment) else { return };
+    pub fn segment(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        segment: &Segment,
+        data: &[u8],
+    ) {
+        let door = if outgoing {
+            Door::Leaves
+        } else {
+            Door::Arrives
+        };
+        let Some((key, way)) = self.connection(host, door, at_ns, segment) else {
+            return;
+        };
         self.pass((host, door), at_ns, (key, way), segment, data);
     }
 
@@ -234,8 +253,15 @@ impl Builder {
         data: &[u8],
     ) {
         let (from, to) = segment.ends;
-        let ends = if way == Direction::There { (from, to) } else { (to, from) };
-        let key = Key { flow: Some(flow), ..Key::new(host, ends) };
+        let ends = if way == Direction::There {
+            (from, to)
+        } else {
+            (to, from)
+        };
+        let key = Key {
+            flow: Some(flow),
+            ..Key::new(host, ends)
+        };
         if !self.connections.contains_key(&key) {
             if segment.reset || (segment.bytes == 0 && !segment.syn) {
                 return; // What is left of a connection that nobody knows any more.
@@ -260,25 +286,52 @@ impl Builder {
     ) {
         let (from, to) = segment.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
-        let Some(connection) = self.connections.get_mut(&key) else { return };
-        let Some(is_told) = connection.is_told(host, door == Door::Between) else { return };
+        let Some(connection) = self.connections.get_mut(&key) else {
+            return;
+        };
+        let Some(is_told) = connection.is_told(host, door == Door::Between) else {
+            return;
+        };
         // Between its ends it is seen as at the door of who asks.
         let between = door == Door::Between;
         let leaves = door == Door::Leaves || is_loop || (between && way == Direction::There);
         let arrives = door == Door::Arrives || is_loop || (between && way == Direction::Back);
-        connection.segment(at_ns, way, Passing { leaves, arrives, is_told }, (segment, data), &mut self.done);
+        connection.segment(
+            at_ns,
+            way,
+            Passing {
+                leaves,
+                arrives,
+                is_told,
+            },
+            (segment, data),
+            &mut self.done,
+        );
     }
 
     /// Whether an address is the host's: one that is listed, or any of its own loopback.
     fn is_own(&self, host: usize, address: IpAddr) -> bool {
-        address.is_loopback() || self.hosts.get(host).is_some_and(|host| host.addresses.contains(&address))
+        address.is_loopback()
+            || self
+                .hosts
+                .get(host)
+                .is_some_and(|host| host.addresses.contains(&address))
     }
 
     /// The connection of a segment, and its direction.
-    fn connection(&mut self, host: usize, door: Door, at_ns: u64, segment: &Segment) -> Option<(Key, Direction)> {
+    fn connection(
+        &mut self,
+        host: usize,
+        door: Door,
+        at_ns: u64,
+        segment: &Segment,
+    ) -> Option<(Key, Direction)> {
         let (from, to) = segment.ends;
         let opens = segment.syn && segment.acknowledged.is_none();
-        for (ends, way) in [((from, to), Direction::There), ((to, from), Direction::Back)] {
+        for (ends, way) in [
+            ((from, to), Direction::There),
+            ((to, from), Direction::Back),
+        ] {
             let key = Key::new(host, ends);
             if let Some(known) = self.connections.get(&key)
                 && !(opens && way == Direction::There && known.is_over())
@@ -293,7 +346,11 @@ impl Builder {
         // Where the first packet was not seen, the answer to it tells who opened; else whoever serves at the lower port was
         // connected to.
         let is_back = !opens && (segment.syn || from.port() < to.port());
-        let (ends, way) = if is_back { ((to, from), Direction::Back) } else { ((from, to), Direction::There) };
+        let (ends, way) = if is_back {
+            ((to, from), Direction::Back)
+        } else {
+            ((from, to), Direction::There)
+        };
         let key = Key::new(host, ends);
         if let Some(old) = self.connections.remove(&key) {
             self.end_connection(old);
@@ -303,16 +360,27 @@ impl Builder {
     }
 
     /// A connection that was not known.
-    fn open(&mut self, host: usize, door: Door, at_ns: u64, (key, way): (Key, Direction), segment: &Segment) {
+    fn open(
+        &mut self,
+        host: usize,
+        door: Door,
+        at_ns: u64,
+        (key, way): (Key, Direction),
+        segment: &Segment,
+    ) {
         self.make_room();
-        let own = |address: SocketAddr, here: bool| Place { host: self.host_of(host, address.ip(), here), address };
+        let own = |address: SocketAddr, here: bool| Place {
+            host: self.host_of(host, address.ip(), here),
+            address,
+        };
         let (from_here, to_here) = (door == Door::Leaves, door == Door::Arrives);
         let places = match way {
             Direction::There => [own(key.ends.0, from_here), own(key.ends.1, to_here)],
             Direction::Back => [own(key.ends.0, to_here), own(key.ends.1, from_here)],
         };
         let client_host = places[0].host;
-        let seen_at = (door == Door::Between && places.iter().all(|place| place.host.is_none())).then_some(host);
+        let seen_at = (door == Door::Between && places.iter().all(|place| place.host.is_none()))
+            .then_some(host);
         let flow = key.flow.unwrap_or(self.next_flow);
         self.next_flow = self.next_flow.saturating_add(u32::from(key.flow.is_none()));
         self.remember(&key, way, segment, flow);
@@ -345,7 +413,9 @@ impl Builder {
         if here || address.is_loopback() || self.is_own(host, address) {
             return Some(host);
         }
-        self.hosts.iter().position(|other| other.addresses.contains(&address))
+        self.hosts
+            .iter()
+            .position(|other| other.addresses.contains(&address))
     }
 
     /// The connection that is over or idle for longest gives way. Who they are is looked up for many at a time, so that each costs little.
@@ -355,19 +425,32 @@ impl Builder {
         }
         loop {
             if self.idlest.is_empty() {
-                let ages = self.connections.iter().map(|(key, known)| (!known.is_over(), known.last_ns, *key));
+                let ages = self
+                    .connections
+                    .iter()
+                    .map(|(key, known)| (!known.is_over(), known.last_ns, *key));
                 let mut ages: Vec<_> = ages.collect();
                 let batch = BATCH.min(ages.len());
                 ages.select_nth_unstable(batch - 1);
                 ages.truncate(batch);
                 ages.sort_unstable();
-                self.idlest = ages.into_iter().map(|(_, last_ns, key)| (last_ns, key)).collect();
+                self.idlest = ages
+                    .into_iter()
+                    .map(|(_, last_ns, key)| (last_ns, key))
+                    .collect();
             }
-            let Some((last_ns, key)) = self.idlest.pop_front() else { return };
+            let Some((last_ns, key)) = self.idlest.pop_front() else {
+                return;
+            };
             // One on which something passed since, or that is another one by now, stays.
-            let is_idle = self.connections.get(&key).is_some_and(|known| known.last_ns == last_ns);
+            let is_idle = self
+                .connections
+                .get(&key)
+                .is_some_and(|known| known.last_ns == last_ns);
             if is_idle && let Some(old) = self.connections.remove(&key) {
-                self.unknown.left_out.add(Bound::Connections, u64::from(!old.is_over()));
+                self.unknown
+                    .left_out
+                    .add(Bound::Connections, u64::from(!old.is_over()));
                 return self.end_connection(old);
             }
         }
@@ -398,7 +481,9 @@ impl Builder {
             return OfDatagram::NoDns;
         }
         match dns::read(data) {
-            Ok(message) if message.response => self.answer(host, outgoing, at_ns, datagram, &message),
+            Ok(message) if message.response => {
+                self.answer(host, outgoing, at_ns, datagram, &message)
+            }
             Ok(message) => self.question(host, outgoing, at_ns, datagram, &message),
             Err(dns::Unread::Pointers) => {
                 self.unknown.left_out.add(Bound::Pointers, 1);
@@ -409,19 +494,29 @@ impl Builder {
         OfDatagram::Read
     }
 
-    fn question(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, message: &dns::Message) {
+    fn question(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        datagram: &Datagram,
+        message: &dns::Message,
+    ) {
         let (id, name) = (message.id, message.name());
         let (from, to) = datagram.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
-        if let Some(known) =
-            self.lookups.iter_mut().find(|known| known.id == id && known.exchange.client.address == from)
+        if let Some(known) = self
+            .lookups
+            .iter_mut()
+            .find(|known| known.id == id && known.exchange.client.address == from)
         {
             let request = &mut known.exchange.request;
             match outgoing && !is_loop {
                 // The same question again.
                 true if request.left.is_some() => {
                     request.again += 1;
-                    request.again_ns = at_ns.saturating_sub(request.left.map_or(at_ns, |(first, _)| first));
+                    request.again_ns =
+                        at_ns.saturating_sub(request.left.map_or(at_ns, |(first, _)| first));
                 }
                 _ => request.arrived = Some((at_ns, at_ns)),
             }
@@ -435,8 +530,10 @@ impl Builder {
             self.unknown.left_out.add(Bound::Lookups, 1);
         }
         let here = Some((at_ns, at_ns));
-        let (client_host, server_host) =
-            (self.host_of(host, from.ip(), outgoing), self.host_of(host, to.ip(), !outgoing));
+        let (client_host, server_host) = (
+            self.host_of(host, from.ip(), outgoing),
+            self.host_of(host, to.ip(), !outgoing),
+        );
         let (leaves, arrives) = (outgoing || is_loop, !outgoing || is_loop);
         let exchange = Exchange {
             flow: self.next_flow,
@@ -446,8 +543,14 @@ impl Builder {
             exact: true,
             name,
             status: Name::default(),
-            client: Place { host: client_host, address: from },
-            server: Place { host: server_host, address: to },
+            client: Place {
+                host: client_host,
+                address: from,
+            },
+            server: Place {
+                host: server_host,
+                address: to,
+            },
             seen_at: None,
             reversed: false,
             request: Message {
@@ -468,20 +571,36 @@ impl Builder {
             gave_up: None,
         };
         self.next_flow = self.next_flow.saturating_add(1);
-        self.lookups.push_back(Lookup { exchange, id, host: client_host.unwrap_or(host) });
+        self.lookups.push_back(Lookup {
+            exchange,
+            id,
+            host: client_host.unwrap_or(host),
+        });
     }
 
-    fn answer(&mut self, host: usize, outgoing: bool, at_ns: u64, datagram: &Datagram, message: &dns::Message) {
+    fn answer(
+        &mut self,
+        host: usize,
+        outgoing: bool,
+        at_ns: u64,
+        datagram: &Datagram,
+        message: &dns::Message,
+    ) {
         let id = message.id;
         let (from, to) = datagram.ends;
         let is_loop = self.is_own(host, from.ip()) && self.is_own(host, to.ip());
-        let Some(at) = self.lookups.iter().position(|known| known.id == id && known.exchange.client.address == to)
+        let Some(at) = self
+            .lookups
+            .iter()
+            .position(|known| known.id == id && known.exchange.client.address == to)
         else {
             return;
         };
         let known = &mut self.lookups[at];
-        let response =
-            known.exchange.response.get_or_insert_with(|| Message { end: datagram.bytes, ..Message::default() });
+        let response = known.exchange.response.get_or_insert_with(|| Message {
+            end: datagram.bytes,
+            ..Message::default()
+        });
         if outgoing || is_loop {
             response.left = Some((at_ns, at_ns));
         }
@@ -491,9 +610,12 @@ impl Builder {
         }
         response.arrived = Some((at_ns, at_ns));
         known.exchange.status = message.name();
-        let Some(Lookup { exchange, host, .. }) = self.lookups.remove(at) else { return };
+        let Some(Lookup { exchange, host, .. }) = self.lookups.remove(at) else {
+            return;
+        };
         if let Some(begin) = exchange.begin_ns() {
-            self.answered.retain(|(.., end)| at_ns.saturating_sub(*end) <= LOOKUP_NS);
+            self.answered
+                .retain(|(.., end)| at_ns.saturating_sub(*end) <= LOOKUP_NS);
             if self.answered.len() >= MOST_ANSWERED {
                 self.answered.pop_front();
                 self.unknown.left_out.add(Bound::Answered, 1);
@@ -505,10 +627,23 @@ impl Builder {
 
     /// What a host asked after just before it opens a connection: from the first question to the last answer.
     fn take_lookup(&mut self, host: usize, at_ns: u64) -> Option<(u64, u64)> {
-        let recent = |(of, _, end): &(usize, u64, u64)| *of == host && at_ns.saturating_sub(*end) <= LOOKUP_NS;
-        let last = self.answered.iter().filter(|lookup| recent(lookup)).map(|(_, _, end)| *end).max()?;
-        let first = self.answered.iter().filter(|lookup| recent(lookup)).map(|(_, begin, _)| *begin).min()?;
-        self.answered.retain(|(of, _, end)| *of != host || at_ns.saturating_sub(*end) > LOOKUP_NS);
+        let recent = |(of, _, end): &(usize, u64, u64)| {
+            *of == host && at_ns.saturating_sub(*end) <= LOOKUP_NS
+        };
+        let last = self
+            .answered
+            .iter()
+            .filter(|lookup| recent(lookup))
+            .map(|(_, _, end)| *end)
+            .max()?;
+        let first = self
+            .answered
+            .iter()
+            .filter(|lookup| recent(lookup))
+            .map(|(_, begin, _)| *begin)
+            .min()?;
+        self.answered
+            .retain(|(of, _, end)| *of != host || at_ns.saturating_sub(*end) > LOOKUP_NS);
         Some((first, last))
     }
 
@@ -526,11 +661,18 @@ impl Builder {
             SocketEvent::Opened(own, other) => {
                 let known = self.sockets.entry(socket).or_default();
                 if known.ends != Some((own, other)) {
-                    *known = Socket { ends: Some((own, other)), ..Socket::default() };
+                    *known = Socket {
+                        ends: Some((own, other)),
+                        ..Socket::default()
+                    };
                 }
             }
             SocketEvent::Found(own, other) => {
-                self.sockets.entry(socket).or_default().ends.get_or_insert((own, other));
+                self.sockets
+                    .entry(socket)
+                    .or_default()
+                    .ends
+                    .get_or_insert((own, other));
             }
             SocketEvent::Closed => {
                 self.sockets.remove(&socket);
@@ -541,7 +683,11 @@ impl Builder {
                     self.unknown.early_sockets = self.unknown.early_sockets.saturating_add(bytes);
                     return;
                 };
-                let count = if wrote { &mut known.wrote } else { &mut known.read };
+                let count = if wrote {
+                    &mut known.wrote
+                } else {
+                    &mut known.read
+                };
                 *count = count.saturating_add(bytes);
                 let up_to = *count;
                 let Some((own, other)) = known.ends else {
@@ -567,12 +713,19 @@ impl Builder {
     }
 
     /// The connection of a socket with those ends, and which end of it that is.
-    fn of_socket(&mut self, own: SocketAddr, other: SocketAddr) -> Option<(&mut Connection, Direction)> {
+    fn of_socket(
+        &mut self,
+        own: SocketAddr,
+        other: SocketAddr,
+    ) -> Option<(&mut Connection, Direction)> {
         let loopback = own.ip().is_loopback();
         let hosts = (0..self.hosts.len().max(1)).filter(|host| loopback || *host == 0);
         let mut keys = hosts.flat_map(|host| {
             let key = |ends| Key::new(host, ends);
-            [(key((own, other)), Direction::There), (key((other, own)), Direction::Back)]
+            [
+                (key((own, other)), Direction::There),
+                (key((other, own)), Direction::Back),
+            ]
         });
         let (key, end) = keys.find(|(key, _)| self.connections.contains_key(key))?;
         Some((self.connections.get_mut(&key)?, end))
@@ -580,14 +733,22 @@ impl Builder {
 
     /// Some of what sockets did was lost: what those that are there wrote and read is not known from here on.
     pub fn lost_sockets(&mut self) {
-        self.sockets.values_mut().for_each(|socket| *socket = Socket::default());
-        self.connections.values_mut().for_each(|connection| connection.sockets = [false; 2]);
+        self.sockets
+            .values_mut()
+            .for_each(|socket| *socket = Socket::default());
+        self.connections
+            .values_mut()
+            .for_each(|connection| connection.sockets = [false; 2]);
     }
 
     /// What sockets of a connection did before its packets were seen.
     fn adopt_sockets(&mut self, ends: Ends, connection: &mut Connection) {
         let midway = connection.midway;
-        for socket in self.sockets.values_mut().filter(|socket| !socket.early.is_empty()) {
+        for socket in self
+            .sockets
+            .values_mut()
+            .filter(|socket| !socket.early.is_empty())
+        {
             let end = match socket.ends {
                 Some(own) if own == ends => Direction::There,
                 Some((own, other)) if (other, own) == ends => Direction::Back,
@@ -622,8 +783,11 @@ impl Builder {
 
     /// Everything that is left, and what is not known.
     pub fn finish(&mut self) -> (Vec<Exchange>, Unknown) {
-        let connections: BTreeMap<u32, Connection> =
-            self.connections.drain().map(|(_, connection)| (connection.flow, connection)).collect();
+        let connections: BTreeMap<u32, Connection> = self
+            .connections
+            .drain()
+            .map(|(_, connection)| (connection.flow, connection))
+            .collect();
         for connection in connections.into_values() {
             self.end_connection(connection);
         }
@@ -631,7 +795,10 @@ impl Builder {
             lookup.exchange.void = Some(UNANSWERED);
             self.done.push(lookup.exchange);
         }
-        self.unknown.left_out.add(Bound::Sessions, self.secrets.as_ref().map_or(0, Secrets::left_out));
+        self.unknown.left_out.add(
+            Bound::Sessions,
+            self.secrets.as_ref().map_or(0, Secrets::left_out),
+        );
         (self.take_done(), self.unknown.clone())
     }
 
@@ -649,7 +816,14 @@ impl Builder {
     }
 }
 
-fn tell(connection: &mut Connection, end: Direction, wrote: bool, up_to: u64, at_ns: u64, thread: u32) {
+fn tell(
+    connection: &mut Connection,
+    end: Direction,
+    wrote: bool,
+    up_to: u64,
+    at_ns: u64,
+    thread: u32,
+) {
     match wrote {
         true => connection.wrote(end, up_to, at_ns, thread),
         false => connection.has_read(end, up_to, at_ns, thread),

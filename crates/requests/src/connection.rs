@@ -7,7 +7,9 @@ use crate::exchange::{Exchange, Message, Place};
 use crate::progress::{Arrivals, Progress, late_ns};
 use stackline_dissect::conversation::connection::Conversation;
 use stackline_dissect::conversation::tls::secrets::Secrets;
-use stackline_dissect::conversation::{Found, Kind, LONGEST_NAME, RESET_BEFORE, Role, UNANSWERED, is_unanswered};
+use stackline_dissect::conversation::{
+    Found, Kind, LONGEST_NAME, RESET_BEFORE, Role, UNANSWERED, is_unanswered,
+};
 use stackline_dissect::left_out::{Bound, LeftOut};
 use stackline_dissect::position::Position;
 use stackline_dissect::segment::Segment;
@@ -93,7 +95,10 @@ impl Way {
     /// A segment is at the receiver's host. One whose bytes are all there already was sent again needlessly: the first was late.
     fn arrives(&mut self, at_ns: u64, from: u64, end: u64) {
         if end <= self.arrived.progress().end() {
-            let needless = self.again.iter().rposition(|(begin, behind, ..)| *begin < end && *behind > from);
+            let needless = self
+                .again
+                .iter()
+                .rposition(|(begin, behind, ..)| *begin < end && *behind > from);
             needless.and_then(|at| self.again.remove(at));
         }
         self.arrived.segment(from, end, at_ns);
@@ -123,7 +128,9 @@ struct Open {
 impl Open {
     /// Whether all was said that will be, as far as it is known.
     fn is_whole(&self) -> bool {
-        self.ends[1].is_some() || self.void.is_some() || (self.kind == Kind::OneWay && self.ends[0].is_some())
+        self.ends[1].is_some()
+            || self.void.is_some()
+            || (self.kind == Kind::OneWay && self.ends[0].is_some())
     }
 }
 
@@ -250,11 +257,16 @@ impl Connection {
                 self.syn_again += u64::from(self.syn_ns.is_some());
                 self.syn_ns.get_or_insert(at_ns);
             }
-            Direction::There if self.syn_ns.is_none() && self.ends[0].host.is_none() => self.syn_ns = Some(at_ns),
+            Direction::There if self.syn_ns.is_none() && self.ends[0].host.is_none() => {
+                self.syn_ns = Some(at_ns)
+            }
             Direction::Back if passing.arrives && self.established_ns.is_none() => {
                 self.established_ns = Some(at_ns);
                 // Of one that was sent again it is not known which was answered (Karn and Partridge 1987).
-                self.round_trip_ns = self.syn_ns.filter(|_| self.syn_again == 0).map(|syn| at_ns.saturating_sub(syn));
+                self.round_trip_ns = self
+                    .syn_ns
+                    .filter(|_| self.syn_again == 0)
+                    .map(|syn| at_ns.saturating_sub(syn));
             }
             _ => {}
         }
@@ -268,7 +280,11 @@ impl Connection {
         }
         if end <= own.left.end() {
             let first = own.left.of(from).map_or(at_ns, |moment| moment.at_ns);
-            remember(&mut own.again, (from, end, at_ns, at_ns.saturating_sub(first)), &mut self.left_out);
+            remember(
+                &mut own.again,
+                (from, end, at_ns, at_ns.saturating_sub(first)),
+                &mut self.left_out,
+            );
             return;
         }
         own.largest = own.largest.max(segment.bytes);
@@ -289,19 +305,36 @@ impl Connection {
         }
     }
 
-    fn told(&mut self, way: Direction, (from, end): (u64, u64), segment: &Segment, bytes: &[u8]) -> Vec<Found> {
+    fn told(
+        &mut self,
+        way: Direction,
+        (from, end): (u64, u64),
+        segment: &Segment,
+        bytes: &[u8],
+    ) -> Vec<Found> {
         let mut found = Vec::new();
         let own = &mut self.ways[way as usize];
         if segment.bytes > 0 {
             // What lies behind a hole is not told yet.
-            own.told = if from <= own.told { own.told.max(end) } else { own.told };
-            let captured = &bytes[..bytes.len().min(usize::try_from(segment.bytes).unwrap_or(usize::MAX))];
-            self.conversation.segment(way, from, captured, segment.bytes, &mut found);
+            own.told = if from <= own.told {
+                own.told.max(end)
+            } else {
+                own.told
+            };
+            let captured = &bytes[..bytes
+                .len()
+                .min(usize::try_from(segment.bytes).unwrap_or(usize::MAX))];
+            self.conversation
+                .segment(way, from, captured, segment.bytes, &mut found);
         }
         let behind = self.ways[1 - way as usize].position;
-        if let Some(up_to) = segment.acknowledged.and_then(|number| behind?.offset(number)) {
+        if let Some(up_to) = segment
+            .acknowledged
+            .and_then(|number| behind?.offset(number))
+        {
             self.ways[1 - way as usize].told = self.ways[1 - way as usize].told.max(up_to);
-            self.conversation.acknowledged(other(way), up_to, &mut found);
+            self.conversation
+                .acknowledged(other(way), up_to, &mut found);
         }
         if segment.fin || segment.reset {
             // Behind an end there is nothing; the end itself has a sequence number.
@@ -309,7 +342,11 @@ impl Connection {
                 self.conversation.end(way, end, &mut found);
             }
             if segment.reset {
-                self.conversation.end(other(way), self.ways[1 - way as usize].left.end(), &mut found);
+                self.conversation.end(
+                    other(way),
+                    self.ways[1 - way as usize].left.end(),
+                    &mut found,
+                );
             }
         }
         found
@@ -319,14 +356,23 @@ impl Connection {
     fn acknowledged(&mut self, at_ns: u64, way: Direction, segment: &Segment) {
         let scaled = self.ways.iter().all(|way| way.scale.is_some());
         let behind = self.ways[1 - way as usize].position;
-        let Some(up_to) = segment.acknowledged.and_then(|number| behind?.offset(number)) else { return };
+        let Some(up_to) = segment
+            .acknowledged
+            .and_then(|number| behind?.offset(number))
+        else {
+            return;
+        };
         let own = &mut self.ways[way as usize];
         let is_news = own.acknowledged.is_none_or(|(known, _)| up_to > known);
         let is_old = own.acknowledged.is_some_and(|(known, _)| up_to < known);
         if is_news {
             own.acknowledged = Some((up_to, at_ns));
         }
-        let shift = if segment.syn || !scaled { 0 } else { own.scale.unwrap_or(0) };
+        let shift = if segment.syn || !scaled {
+            0
+        } else {
+            own.scale.unwrap_or(0)
+        };
         let window = u64::from(segment.window) << shift.min(14);
         let sent = &mut self.ways[1 - way as usize];
         // What comes out of its turn says nothing new.
@@ -340,8 +386,13 @@ impl Connection {
             (false, Some(since)) => {
                 sent.full_since = None;
                 // An acknowledgement that comes late because of queues would come late with any window: then the way is the limit.
-                let took = sent.left.whole(up_to).map(|moment| at_ns.saturating_sub(moment.at_ns));
-                let trip = self.round_trip_ns.map(|trip| trip.saturating_mul(2).saturating_add(QUEUES_NS));
+                let took = sent
+                    .left
+                    .whole(up_to)
+                    .map(|moment| at_ns.saturating_sub(moment.at_ns));
+                let trip = self
+                    .round_trip_ns
+                    .map(|trip| trip.saturating_mul(2).saturating_add(QUEUES_NS));
                 let in_time = took.zip(trip).is_some_and(|(took, trip)| took <= trip);
                 if at_ns.saturating_sub(since) >= FULL_NS && (!is_news || in_time) {
                     remember(&mut sent.full, (since, at_ns), &mut self.left_out);
@@ -354,26 +405,44 @@ impl Connection {
     fn take(&mut self, found: Vec<Found>, done: &mut Vec<Exchange>) {
         for found in found {
             match found {
-                Found::Begins { exchange, role, kind, side, at } => {
+                Found::Begins {
+                    exchange,
+                    role,
+                    kind,
+                    side,
+                    at,
+                } => {
                     if self.open.len() >= MOST_OPEN && !self.open.contains_key(&exchange) {
                         self.make_room(done);
                     }
                     self.begins(exchange, role, kind, side, at);
                 }
                 Found::LeftOut(bound, count) => self.left_out.add(bound, count),
-                Found::Named { exchange, role, name } => {
+                Found::Named {
+                    exchange,
+                    role,
+                    name,
+                } => {
                     self.left_out.add(
                         Bound::Name,
-                        u64::from(name.kept().len().max(name.whole().len()) + LETTER >= LONGEST_NAME),
+                        u64::from(
+                            name.kept().len().max(name.whole().len()) + LETTER >= LONGEST_NAME,
+                        ),
                     );
                     if let Some(open) = self.open.get_mut(&exchange) {
-                        *if role == Role::Request { &mut open.name } else { &mut open.status } = name;
+                        *if role == Role::Request {
+                            &mut open.name
+                        } else {
+                            &mut open.status
+                        } = name;
                     }
                 }
                 Found::Part { exchange, .. } => {
                     self.open.entry(exchange).and_modify(|open| open.parts += 1);
                 }
-                Found::Ends { exchange, role, at, .. } => {
+                Found::Ends {
+                    exchange, role, at, ..
+                } => {
                     let last_ns = self.last_ns;
                     self.open.entry(exchange).and_modify(|open| {
                         open.ends[role as usize] = Some(at);
@@ -392,7 +461,11 @@ impl Connection {
     }
 
     fn begins(&mut self, exchange: u64, role: Role, kind: Kind, side: Direction, at: u64) {
-        let asks = if role == Role::Request { side } else { other(side) };
+        let asks = if role == Role::Request {
+            side
+        } else {
+            other(side)
+        };
         if exchange < self.next && !self.open.contains_key(&exchange) {
             return; // It was told already.
         }
@@ -427,16 +500,43 @@ impl Connection {
 
     /// The same of a socket that was there before, `count` bytes since somebody counts. What has left was written, and what is read
     /// has arrived: once both agree, it is known where counting began.
-    pub(crate) fn counted(&mut self, end: Direction, wrote: bool, count: u64, at_ns: u64, thread: u32) {
-        let way = &mut self.ways[if wrote { end as usize } else { 1 - end as usize }];
-        let seen = if wrote { way.left.end() } else { way.arrived.progress().end() };
-        let from = seen.cast_signed().saturating_sub(i64::try_from(count).unwrap_or(i64::MAX));
+    pub(crate) fn counted(
+        &mut self,
+        end: Direction,
+        wrote: bool,
+        count: u64,
+        at_ns: u64,
+        thread: u32,
+    ) {
+        let way = &mut self.ways[if wrote {
+            end as usize
+        } else {
+            1 - end as usize
+        }];
+        let seen = if wrote {
+            way.left.end()
+        } else {
+            way.arrived.progress().end()
+        };
+        let from = seen
+            .cast_signed()
+            .saturating_sub(i64::try_from(count).unwrap_or(i64::MAX));
         let known = &mut way.counted_from[usize::from(wrote)];
         if known.is_none() {
-            let progress = if wrote { &mut way.written } else { &mut way.read };
+            let progress = if wrote {
+                &mut way.written
+            } else {
+                &mut way.read
+            };
             progress.begin_at(from.max(0).unsigned_abs());
         }
-        let from = *known.insert(known.map_or(from, |known| if wrote { known.max(from) } else { known.min(from) }));
+        let from = *known.insert(known.map_or(from, |known| {
+            if wrote {
+                known.max(from)
+            } else {
+                known.min(from)
+            }
+        }));
         let up_to = from.saturating_add_unsigned(count).max(0).unsigned_abs();
         match wrote {
             true => self.wrote(end, up_to, at_ns, thread),
@@ -450,17 +550,31 @@ impl Connection {
     pub(crate) fn over(&mut self, now_ns: u64, all: bool, done: &mut Vec<Exchange>) {
         let is_behind = self.is_behind();
         let settled = |open: &Open| {
-            let after = if !is_behind && self.is_unread(open) { LIES_UNREAD_NS } else { SETTLES_NS };
+            let after = if !is_behind && self.is_unread(open) {
+                LIES_UNREAD_NS
+            } else {
+                SETTLES_NS
+            };
             open.is_whole() && open.over_ns.saturating_add(after) <= now_ns
         };
-        let over: Vec<u64> = self.open.iter().filter(|(_, open)| all || settled(open)).map(|(at, _)| *at).collect();
+        let over: Vec<u64> = self
+            .open
+            .iter()
+            .filter(|(_, open)| all || settled(open))
+            .map(|(at, _)| *at)
+            .collect();
         self.tell(over, is_behind && !all, done);
     }
 
     /// Tells the oldest of those that are whole with what is known of them; if none is, the oldest of all.
     fn make_room(&mut self, done: &mut Vec<Exchange>) {
         let many = self.open.len() - GO_ON;
-        let whole = self.open.iter().filter(|(_, open)| open.is_whole()).map(|(at, _)| *at).take(many);
+        let whole = self
+            .open
+            .iter()
+            .filter(|(_, open)| open.is_whole())
+            .map(|(at, _)| *at)
+            .take(many);
         let mut over: Vec<u64> = whole.collect();
         if over.is_empty()
             && let Some(mut oldest) = self.open.first_entry()
@@ -478,7 +592,8 @@ impl Connection {
         let one_way = self.is_one_way();
         for number in over {
             if let Some(open) = self.open.remove(&number).filter(|_| !one_way) {
-                self.left_out.add(Bound::Unread, u64::from(early && self.is_unread(&open)));
+                self.left_out
+                    .add(Bound::Unread, u64::from(early && self.is_unread(&open)));
                 self.finish(number, open, done);
             }
         }
@@ -486,35 +601,76 @@ impl Connection {
     }
 
     fn finish(&mut self, number: u64, open: Open, done: &mut Vec<Exchange>) {
-        let Open { kind, asks, begins, ends, name, status, parts, void, over_ns } = open;
+        let Open {
+            kind,
+            asks,
+            begins,
+            ends,
+            name,
+            status,
+            parts,
+            void,
+            over_ns,
+        } = open;
         let request = begins[0].map(|from| self.message(asks, from, ends[0]));
         let mut response = begins[1].map(|from| self.message(other(asks), from, ends[1]));
         let is_cut = ends[1].is_none() && kind != Kind::OneWay;
-        let mut void =
-            void.or_else(|| is_cut.then_some(if begins[1].is_some() { "its answer was cut off" } else { UNANSWERED }));
-        let too_late = self.hung_up(asks).filter(|_| kind == Kind::Call).filter(|hung_up| {
-            let came = |answer: &Message| answer.arrived.or(answer.left).is_none_or(|(first, _)| first > *hung_up);
-            response.as_ref().is_some_and(|answer| answer.read.is_none() && came(answer))
+        let mut void = void.or_else(|| {
+            is_cut.then_some(if begins[1].is_some() {
+                "its answer was cut off"
+            } else {
+                UNANSWERED
+            })
         });
+        let too_late = self
+            .hung_up(asks)
+            .filter(|_| kind == Kind::Call)
+            .filter(|hung_up| {
+                let came = |answer: &Message| {
+                    answer
+                        .arrived
+                        .or(answer.left)
+                        .is_none_or(|(first, _)| first > *hung_up)
+                };
+                response
+                    .as_ref()
+                    .is_some_and(|answer| answer.read.is_none() && came(answer))
+            });
         if too_late.is_some() {
             (void, response) = (Some(UNANSWERED), None);
         }
-        let is_unanswered = kind == Kind::Call && ends[0].is_some() && void.is_some_and(is_unanswered);
-        let closed = self.ways[asks as usize].closed_ns.or(self.ways[1 - asks as usize].reset_ns);
+        let is_unanswered =
+            kind == Kind::Call && ends[0].is_some() && void.is_some_and(is_unanswered);
+        let closed = self.ways[asks as usize]
+            .closed_ns
+            .or(self.ways[1 - asks as usize].reset_ns);
         let of_stream = (void == Some(RESET_BEFORE)).then_some(over_ns);
         let mut gave_up = of_stream.or(too_late).or(closed).filter(|_| is_unanswered);
         let mut kind = kind;
         let until = gave_up.unwrap_or(self.last_ns);
-        if is_unanswered && request.as_ref().is_some_and(|request| self.wants_no_answer(asks, request, until)) {
+        if is_unanswered
+            && request
+                .as_ref()
+                .is_some_and(|request| self.wants_no_answer(asks, request, until))
+        {
             (kind, void, gave_up) = (Kind::OneWay, None, None);
         }
-        let (client, server) = (self.ends[asks as usize].clone(), self.ends[1 - asks as usize].clone());
-        let connect = self.syn_ns.zip(self.established_ns).filter(|_| self.is_first);
+        let (client, server) = (
+            self.ends[asks as usize].clone(),
+            self.ends[1 - asks as usize].clone(),
+        );
+        let connect = self
+            .syn_ns
+            .zip(self.established_ns)
+            .filter(|_| self.is_first);
         let mut exchange = Exchange {
             flow: self.flow,
             number,
             kind,
-            protocol: self.conversation.protocol_of(kind, number).unwrap_or("by turns"),
+            protocol: self
+                .conversation
+                .protocol_of(kind, number)
+                .unwrap_or("by turns"),
             exact: self.conversation.is_exact(),
             name,
             status,
@@ -536,8 +692,10 @@ impl Connection {
         };
         if kind == Kind::Handshake {
             let span = exchange.asked_ns().zip(exchange.end_ns());
-            self.handshake = span
-                .map(|(from, to)| self.handshake.map_or((from, to), |(first, last)| (first.min(from), last.max(to))));
+            self.handshake = span.map(|(from, to)| {
+                self.handshake
+                    .map_or((from, to), |(first, last)| (first.min(from), last.max(to)))
+            });
         } else if kind == Kind::Call {
             exchange.handshake = self.handshake.filter(|_| self.is_first);
             self.is_first = false;
@@ -547,7 +705,9 @@ impl Connection {
 
     /// Whether an answer is there and its reader, who is looked at, has not read it and may still.
     fn is_unread(&self, open: &Open) -> bool {
-        let Some(end) = open.ends[1].filter(|_| open.void.is_none()) else { return false };
+        let Some(end) = open.ends[1].filter(|_| open.void.is_none()) else {
+            return false;
+        };
         let reads = open.asks as usize;
         let way = &self.ways[1 - reads];
         self.sockets[reads] && self.ways[reads].closed_ns.is_none() && way.read.end() < end
@@ -568,8 +728,9 @@ impl Connection {
     fn wants_no_answer(&self, side: Direction, request: &Message, until: u64) -> bool {
         let other = &self.ways[1 - side as usize];
         let is_silent = other.left.end() == 0 && other.arrived.progress().end() == 0;
-        let goes_on =
-            request.left.is_some_and(|(first, last)| until.saturating_sub(last) <= last.saturating_sub(first));
+        let goes_on = request
+            .left
+            .is_some_and(|(first, last)| until.saturating_sub(last) <= last.saturating_sub(first));
         !self.conversation.is_exact() && is_silent && goes_on
     }
 
@@ -581,13 +742,19 @@ impl Connection {
 
     /// The attempt to set it up, where that came to nothing.
     pub(crate) fn unopened(&self) -> Option<Exchange> {
-        let asked = self.syn_ns.filter(|_| self.established_ns.is_none() && !self.has_data())?;
+        let asked = self
+            .syn_ns
+            .filter(|_| self.established_ns.is_none() && !self.has_data())?;
         let answers = &self.ways[Direction::Back as usize];
         // Of a side whose packets are not seen it is not known what it said.
         if answers.position.is_some() && answers.reset_ns.is_none() {
             return None;
         }
-        let request = Message { left: Some((asked, asked)), again: self.syn_again, ..Message::default() };
+        let request = Message {
+            left: Some((asked, asked)),
+            again: self.syn_again,
+            ..Message::default()
+        };
         Some(Exchange {
             flow: self.flow,
             number: 0,
@@ -621,18 +788,34 @@ impl Connection {
     /// When the bytes of a message passed which point.
     fn message(&self, way: Direction, from: u64, end: Option<u64>) -> Message {
         let own = &self.ways[way as usize];
-        let end = end.unwrap_or_else(|| own.left.end().max(own.arrived.progress().end())).max(from);
-        let pair = |progress: &Progress| Some((progress.of(from)?.at_ns, progress.whole(end)?.at_ns));
+        let end = end
+            .unwrap_or_else(|| own.left.end().max(own.arrived.progress().end()))
+            .max(from);
+        let pair =
+            |progress: &Progress| Some((progress.of(from)?.at_ns, progress.whole(end)?.at_ns));
         let arrived = pair(own.arrived.progress());
         let read = own.read.whole(end);
-        let again = || own.again.iter().filter(|(begin, behind, ..)| *begin < end && *behind > from);
-        let held = own.held.iter().filter(|(behind, ..)| *behind > from && *behind <= end);
+        let again = || {
+            own.again
+                .iter()
+                .filter(|(begin, behind, ..)| *begin < end && *behind > from)
+        };
+        let held = own
+            .held
+            .iter()
+            .filter(|(behind, ..)| *behind > from && *behind <= end);
         let left = pair(&own.left);
         let (first_ns, last_ns) = left.or(arrived).unwrap_or_default();
-        let overlap = |since: u64, until: u64| until.min(last_ns).saturating_sub(since.max(first_ns));
+        let overlap =
+            |since: u64, until: u64| until.min(last_ns).saturating_sub(since.max(first_ns));
         let sum = |all: u64, ns: u64| all.saturating_add(ns);
-        let full = own.full.iter().map(|(since, until)| overlap(*since, *until));
-        let window_ns = full.chain(own.full_since.map(|since| overlap(since, last_ns))).fold(0, sum);
+        let full = own
+            .full
+            .iter()
+            .map(|(since, until)| overlap(*since, *until));
+        let window_ns = full
+            .chain(own.full_since.map(|since| overlap(since, last_ns)))
+            .fold(0, sum);
         Message {
             from,
             end,
@@ -640,11 +823,19 @@ impl Connection {
             left,
             arrived,
             read: read.map(|moment| moment.at_ns),
-            threads: (own.written.of(from).map_or(0, |moment| moment.thread), read.map_or(0, |moment| moment.thread)),
-            late_ns: late_ns(&own.arrived.progress().between(from, end), &own.read.between(from, end)),
+            threads: (
+                own.written.of(from).map_or(0, |moment| moment.thread),
+                read.map_or(0, |moment| moment.thread),
+            ),
+            late_ns: late_ns(
+                &own.arrived.progress().between(from, end),
+                &own.read.between(from, end),
+            ),
             again: again().count() as u64,
             again_ns: again().map(|(.., late_ns)| *late_ns).max().unwrap_or(0),
-            held_ns: held.map(|(_, at_ns, since)| at_ns.saturating_sub(*since)).fold(0, sum),
+            held_ns: held
+                .map(|(_, at_ns, since)| at_ns.saturating_sub(*since))
+                .fold(0, sum),
             window_ns,
         }
     }
@@ -653,7 +844,11 @@ impl Connection {
     fn forget(&mut self) {
         for way in [Direction::There, Direction::Back] {
             let needed = self.open.values().filter_map(|open| {
-                let role = if open.asks == way { Role::Request } else { Role::Response };
+                let role = if open.asks == way {
+                    Role::Request
+                } else {
+                    Role::Response
+                };
                 open.begins[role as usize]
             });
             let own = &mut self.ways[way as usize];
@@ -692,7 +887,9 @@ impl Connection {
         let mut left_out = self.left_out.clone();
         for way in &self.ways {
             way.arrived.left_out(&mut left_out);
-            [&way.left, &way.written, &way.read].into_iter().for_each(|progress| progress.left_out(&mut left_out));
+            [&way.left, &way.written, &way.read]
+                .into_iter()
+                .for_each(|progress| progress.left_out(&mut left_out));
         }
         left_out
     }

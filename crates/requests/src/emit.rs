@@ -63,14 +63,30 @@ pub fn unit_of(exchange: &Exchange) -> i64 {
 /// The name of a place: its host, or its address where it is elsewhere.
 #[must_use]
 pub fn place_name(place: &Place, hosts: &[String]) -> String {
-    place.host.and_then(|host| hosts.get(host).cloned()).unwrap_or_else(|| place.address.ip().to_string())
+    place
+        .host
+        .and_then(|host| hosts.get(host).cloned())
+        .unwrap_or_else(|| place.address.ip().to_string())
 }
 
 /// Emits all events of an exchange. Hosts are those that are watched, by number.
 pub fn emit(exchange: &Exchange, known: &Known<'_>, hosts: &[String], emit: &mut Emit<'_>) {
-    let way = if exchange.reversed { [Direction::Back, Direction::There] } else { [Direction::There, Direction::Back] };
-    let names = [place_name(&exchange.client, hosts), place_name(&exchange.server, hosts)];
-    let one = Line { exchange, unit: unit_of(exchange), names: &names, way, hosts };
+    let way = if exchange.reversed {
+        [Direction::Back, Direction::There]
+    } else {
+        [Direction::There, Direction::Back]
+    };
+    let names = [
+        place_name(&exchange.client, hosts),
+        place_name(&exchange.server, hosts),
+    ];
+    let one = Line {
+        exchange,
+        unit: unit_of(exchange),
+        names: &names,
+        way,
+        hosts,
+    };
     one.points(known.segments, emit);
     one.facts(known, emit);
 }
@@ -86,14 +102,23 @@ struct Line<'l> {
 
 impl Line<'_> {
     fn host(&self, place: &Place) -> Option<&str> {
-        place.host.and_then(|host| self.hosts.get(host)).map(String::as_str)
+        place
+            .host
+            .and_then(|host| self.hosts.get(host))
+            .map(String::as_str)
     }
 
     fn points(&self, segments: bool, emit: &mut Emit<'_>) {
         let exchange = self.exchange;
-        let between = exchange.seen_at.and_then(|host| self.hosts.get(host)).map(String::as_str);
+        let between = exchange
+            .seen_at
+            .and_then(|host| self.hosts.get(host))
+            .map(String::as_str);
         // Between its ends it is seen as at the door of who asks.
-        let (client, server) = (self.host(&exchange.client).or(between), self.host(&exchange.server));
+        let (client, server) = (
+            self.host(&exchange.client).or(between),
+            self.host(&exchange.server),
+        );
         let flow = exchange.flow & unit::LAST_FLOW;
         if let (Some(host), Some((asked, there))) = (client, exchange.connect) {
             let connection = Value::from(unit::connection(flow, 0));
@@ -103,7 +128,12 @@ impl Line<'_> {
         let request = &exchange.request;
         let range = |message: &Message, way: Direction| {
             let stream = Value::from(unit::stream(flow, way));
-            [self.unit.into(), stream, message.from.into(), (message.end - message.from).into()]
+            [
+                self.unit.into(),
+                stream,
+                message.from.into(),
+                (message.end - message.from).into(),
+            ]
         };
         let ask = range(request, self.way[0]);
         let left = request.written.or(request.left).is_some();
@@ -111,22 +141,37 @@ impl Line<'_> {
             emit(host, "APP_CALL", at_ns, &ask);
         }
         if !(segments && left && client.is_some()) {
-            self.crosses(request, ask, [client, server], &format!("{}>{}", self.names[0], self.names[1]), emit);
+            self.crosses(
+                request,
+                ask,
+                [client, server],
+                &format!("{}>{}", self.names[0], self.names[1]),
+                emit,
+            );
         }
         if let (Some(host), Some(at_ns)) = (server, request.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &ask);
             emit(host, "APP_INDICATION", at_ns, &ask);
         }
-        let Some(response) = &exchange.response else { return };
+        let Some(response) = &exchange.response else {
+            return;
+        };
         let answer = range(response, self.way[1]);
         if let (Some(host), Some((at_ns, _))) = (server, response.left) {
             emit(host, "APP_REPLY", at_ns, &answer);
         }
-        self.crosses(response, answer, [server, client], &format!("{}>{}", self.names[1], self.names[0]), emit);
+        self.crosses(
+            response,
+            answer,
+            [server, client],
+            &format!("{}>{}", self.names[1], self.names[0]),
+            emit,
+        );
         if let (Some(host), Some(at_ns)) = (client, response.read) {
             emit(host, "SOCK_RECEIVED", at_ns, &answer);
         }
-        let came = exchange.void.is_none() && (response.read.is_some() || response.arrived.is_some());
+        let came =
+            exchange.void.is_none() && (response.read.is_some() || response.arrived.is_some());
         if let (Some(host), Some(at_ns)) = (client, exchange.end_ns().filter(|_| came)) {
             emit(host, "APP_RESPONSE", at_ns, &answer);
         }
@@ -144,15 +189,28 @@ impl Line<'_> {
         for (host, passed) in hosts.into_iter().zip([message.left, message.arrived]) {
             if let (Some(host), Some((_, at_ns))) = (host, passed) {
                 let [unit, stream, from, bytes] = range;
-                emit(host, "NET_SEEN", at_ns, &[unit, stream, from, bytes, way.into(), way.into()]);
+                emit(
+                    host,
+                    "NET_SEEN",
+                    at_ns,
+                    &[unit, stream, from, bytes, way.into(), way.into()],
+                );
             }
         }
     }
 
     fn facts(&self, known: &Known<'_>, emit: &mut Emit<'_>) {
         let exchange = self.exchange;
-        let between = || exchange.seen_at.and_then(|host| self.hosts.get(host)).map(String::as_str);
-        let host = self.host(&exchange.client).or_else(|| self.host(&exchange.server)).or_else(between);
+        let between = || {
+            exchange
+                .seen_at
+                .and_then(|host| self.hosts.get(host))
+                .map(String::as_str)
+        };
+        let host = self
+            .host(&exchange.client)
+            .or_else(|| self.host(&exchange.server))
+            .or_else(between);
         let Some(host) = host else { return };
         let at_ns = exchange.end_ns().or(exchange.begin_ns()).unwrap_or(0);
         let bytes = |message: &Message| message.end - message.from;
@@ -185,7 +243,10 @@ impl Line<'_> {
         );
         if let Some(account) = account(exchange) {
             let begin = exchange.begin_ns().unwrap_or(at_ns);
-            let mut values = vec![Value::from(self.unit), Value::from(at_ns.saturating_sub(begin))];
+            let mut values = vec![
+                Value::from(self.unit),
+                Value::from(at_ns.saturating_sub(begin)),
+            ];
             values.extend(account.map(Value::from));
             values.push(exchange.round_trip_ns.into());
             emit(host, "REQUEST_TIME", at_ns, &values);
@@ -214,7 +275,10 @@ impl Line<'_> {
 
     fn network(&self, host: &str, at_ns: u64, emit: &mut Emit<'_>) {
         let nothing = Message::default();
-        let (request, response) = (&self.exchange.request, self.exchange.response.as_ref().unwrap_or(&nothing));
+        let (request, response) = (
+            &self.exchange.request,
+            self.exchange.response.as_ref().unwrap_or(&nothing),
+        );
         let values = [
             request.again,
             request.again_ns,

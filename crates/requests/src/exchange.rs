@@ -95,7 +95,10 @@ impl Exchange {
     /// When it began: with the question after the server's address, the connection, or the request.
     #[must_use]
     pub fn begin_ns(&self) -> Option<u64> {
-        let first = [self.lookup, self.connect, self.handshake].into_iter().flatten().map(|(from, _)| from);
+        let first = [self.lookup, self.connect, self.handshake]
+            .into_iter()
+            .flatten()
+            .map(|(from, _)| from);
         first.chain(self.asked_ns()).min()
     }
 
@@ -103,7 +106,10 @@ impl Exchange {
     #[must_use]
     pub fn asked_ns(&self) -> Option<u64> {
         let request = &self.request;
-        let handed = [request.written, request.left, request.arrived].into_iter().flatten().map(|(first, _)| first);
+        let handed = [request.written, request.left, request.arrived]
+            .into_iter()
+            .flatten()
+            .map(|(first, _)| first);
         handed.min()
     }
 
@@ -115,6 +121,8 @@ impl Exchange {
             return self.gave_up;
         }
         let response = self.response.as_ref()?;
-        response.read.or(response.arrived.or(response.left).map(|(_, last)| last))
+        response
+            .read
+            .or(response.arrived.or(response.left).map(|(_, last)| last))
     }
 }

@@ -39,9 +39,15 @@ const MOST: usize = Bound::Parents.most();
 /// Pairs of a request and the one that it was made for, and how sure that is, parts of a million.
 #[must_use]
 pub fn parents(spans: &[Span], left_out: &mut LeftOut) -> Vec<(i64, i64, u32)> {
-    let mut served: Vec<&Span> = spans.iter().filter(|span| span.server_host.is_some()).collect();
+    let mut served: Vec<&Span> = spans
+        .iter()
+        .filter(|span| span.server_host.is_some())
+        .collect();
     served.sort_unstable_by_key(|span| span.served.0);
-    let mut asked: Vec<&Span> = spans.iter().filter(|span| span.client_host.is_some()).collect();
+    let mut asked: Vec<&Span> = spans
+        .iter()
+        .filter(|span| span.client_host.is_some())
+        .collect();
     asked.sort_unstable_by_key(|span| span.asked.0);
     let (mut next, mut open, mut found) = (0, Vec::<&Span>::new(), Vec::new());
     // When each thread asked last.
@@ -52,15 +58,23 @@ pub fn parents(spans: &[Span], left_out: &mut LeftOut) -> Vec<(i64, i64, u32)> {
             next += 1;
         }
         open.retain(|span| span.served.1 >= child.asked.0);
-        let asked_before = last.insert((child.client_host, child.client.0), child.asked.0).unwrap_or(0);
+        let asked_before = last
+            .insert((child.client_host, child.client.0), child.asked.0)
+            .unwrap_or(0);
         if open.len() > MOST {
             left_out.add(Bound::Parents, 1);
             continue;
         }
         let holds = |span: &&&Span| {
-            span.server_host == child.client_host && span.unit != child.unit && span.served.1 >= child.asked.1
+            span.server_host == child.client_host
+                && span.unit != child.unit
+                && span.served.1 >= child.asked.1
         };
-        found.extend(parent(child, &open.iter().filter(holds).copied().collect::<Vec<_>>(), asked_before));
+        found.extend(parent(
+            child,
+            &open.iter().filter(holds).copied().collect::<Vec<_>>(),
+            asked_before,
+        ));
     }
     found
 }
@@ -72,21 +86,34 @@ fn parent(child: &Span, candidates: &[&Span], asked_before: u64) -> Option<(i64,
         _ => in_turn(child, &kept, asked_before).map(|one| (child.unit, one.unit, BY_TURN)),
     };
     if thread != 0 {
-        let same =
-            candidates.iter().filter(|span| span.server.0 == thread || span.server.1 == thread).collect::<Vec<_>>();
+        let same = candidates
+            .iter()
+            .filter(|span| span.server.0 == thread || span.server.1 == thread)
+            .collect::<Vec<_>>();
         if !same.is_empty() {
             return only(same, BY_THREAD);
         }
-        let same = candidates.iter().filter(|span| span.server.2 == process && process != 0).collect();
+        let same = candidates
+            .iter()
+            .filter(|span| span.server.2 == process && process != 0)
+            .collect();
         return only(same, BY_PROCESS);
     }
-    only(candidates.iter().filter(|span| span.server.2 == 0).collect(), BY_TIME)
+    only(
+        candidates
+            .iter()
+            .filter(|span| span.server.2 == 0)
+            .collect(),
+        BY_TIME,
+    )
 }
 
 /// Of several requests that a server has, the only one that its thread read since it asked last: who does one thing after the
 /// other passes a request on when it has read it.
 fn in_turn<'s>(child: &Span, candidates: &[&&'s Span], asked_before: u64) -> Option<&'s Span> {
-    let since = |span: &&&&Span| span.served.0 >= asked_before && child.asked.0 - span.served.0 <= RIGHT_BEHIND_NS;
+    let since = |span: &&&&Span| {
+        span.served.0 >= asked_before && child.asked.0 - span.served.0 <= RIGHT_BEHIND_NS
+    };
     let read: Vec<&'s Span> = candidates.iter().filter(since).map(|span| **span).collect();
     let [one] = read[..] else { return None };
     Some(one)
@@ -123,8 +150,14 @@ mod tests {
 
     #[test]
     fn of_several_that_could_be_meant_none_is() {
-        let outer = |unit| Span { server: (0, 0, 0), ..span(unit, 5, 10, (0, 100), (10, 90)) };
-        let inner = Span { client: (0, 0), ..span(3, 10, 2, (20, 40), (25, 35)) };
+        let outer = |unit| Span {
+            server: (0, 0, 0),
+            ..span(unit, 5, 10, (0, 100), (10, 90))
+        };
+        let inner = Span {
+            client: (0, 0),
+            ..span(3, 10, 2, (20, 40), (25, 35))
+        };
         assert_eq!(parents(&[outer(1), inner]), [(3, 1, BY_TIME)]);
         assert_eq!(parents(&[outer(1), outer(2), inner]), []);
     }
@@ -133,12 +166,31 @@ mod tests {
     fn who_passes_requests_on_in_turn_asks_right_behind_each() {
         const MS: u64 = 1_000_000;
         // One thread reads two requests, passes each on at once, gets both answers and passes them back.
-        let outer = |unit, from: u64| span(unit, 5, 10, (from, from + 62 * MS), (from + MS / 10, from + 61 * MS));
-        let inner = |unit, from: u64| span(unit, 10, 2, (from + MS / 5, from + 60 * MS), (from + MS, from + 59 * MS));
+        let outer = |unit, from: u64| {
+            span(
+                unit,
+                5,
+                10,
+                (from, from + 62 * MS),
+                (from + MS / 10, from + 61 * MS),
+            )
+        };
+        let inner = |unit, from: u64| {
+            span(
+                unit,
+                10,
+                2,
+                (from + MS / 5, from + 60 * MS),
+                (from + MS, from + 59 * MS),
+            )
+        };
         let all = [outer(1, 0), outer(2, MS / 2), inner(3, 0), inner(4, MS / 2)];
         assert_eq!(parents(&all), [(3, 1, BY_THREAD), (4, 2, BY_TURN)]);
         // A second one of either cannot be told from the other's.
-        let later = Span { asked: (MS, 30 * MS), ..inner(5, 0) };
+        let later = Span {
+            asked: (MS, 30 * MS),
+            ..inner(5, 0)
+        };
         assert_eq!(parents(&[&all[..], &[later]].concat()).len(), 2);
     }
 }

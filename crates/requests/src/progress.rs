@@ -71,7 +71,10 @@ impl Progress {
     #[must_use]
     pub fn of(&self, offset: u64) -> Option<Moment> {
         let at = self.moments.partition_point(|moment| moment.end <= offset);
-        self.moments.get(at).filter(|_| offset >= self.begin).copied()
+        self.moments
+            .get(at)
+            .filter(|_| offset >= self.begin)
+            .copied()
     }
 
     /// When all bytes before that offset had passed.
@@ -85,12 +88,19 @@ impl Progress {
     pub fn between(&self, from: u64, end: u64) -> Vec<Moment> {
         let at = self.moments.partition_point(|moment| moment.end <= from);
         let until = self.moments.partition_point(|moment| moment.end < end);
-        self.moments.range(at..self.moments.len().min(until + 1)).copied().collect()
+        self.moments
+            .range(at..self.moments.len().min(until + 1))
+            .copied()
+            .collect()
     }
 
     /// Nobody asks for bytes before that offset any more.
     pub fn forget(&mut self, offset: u64) {
-        while self.moments.front().is_some_and(|moment| moment.end <= offset) {
+        while self
+            .moments
+            .front()
+            .is_some_and(|moment| moment.end <= offset)
+        {
             self.moments.pop_front();
         }
     }
@@ -109,7 +119,13 @@ impl Arrivals {
     /// From that offset on.
     #[must_use]
     pub fn from(offset: u64) -> Self {
-        Self { progress: Progress { end: offset, ..Progress::default() }, ..Self::default() }
+        Self {
+            progress: Progress {
+                end: offset,
+                ..Progress::default()
+            },
+            ..Self::default()
+        }
     }
 
     /// A segment arrived.
@@ -174,7 +190,9 @@ pub fn late_ns(arrived: &[Moment], read: &[Moment]) -> u64 {
             Some(taken) => arrived.get(arrived.partition_point(|arrived| arrived.end <= taken)),
             None => arrived.first(),
         };
-        let idle_ns = next.map_or(0, |next| moment.at_ns.saturating_sub(next.at_ns.max(since_ns)));
+        let idle_ns = next.map_or(0, |next| {
+            moment.at_ns.saturating_sub(next.at_ns.max(since_ns))
+        });
         late_ns = late_ns.saturating_add(if idle_ns >= LATE_NS { idle_ns } else { 0 });
         (taken, since_ns) = (Some(moment.end), moment.at_ns);
     }
@@ -196,25 +214,45 @@ mod tests {
             [0, 9, 10, 29, 30].map(|offset| at(progress.of(offset))),
             [Some(1), Some(1), Some(4), Some(4), None]
         );
-        assert_eq!([0, 10, 11].map(|end| at(progress.whole(end))), [None, Some(1), Some(4)]);
+        assert_eq!(
+            [0, 10, 11].map(|end| at(progress.whole(end))),
+            [None, Some(1), Some(4)]
+        );
         progress.forget(10);
         assert_eq!((at(progress.of(9)), progress.end()), (Some(4), 30));
         let mut late = Progress::default();
         late.begin_at(20);
         late.pass(30, 5, 7);
-        assert_eq!([10, 19, 20].map(|offset| at(late.of(offset))), [None, None, Some(5)], "nobody looked before");
+        assert_eq!(
+            [10, 19, 20].map(|offset| at(late.of(offset))),
+            [None, None, Some(5)],
+            "nobody looked before"
+        );
     }
 
     #[test]
     fn who_reads_in_pauses_is_late_while_something_lies_there() {
         const MS: u64 = 1_000_000;
-        let moment = |(end, at_ms): (u64, u64)| Moment { end, at_ns: at_ms * MS, thread: 0 };
+        let moment = |(end, at_ms): (u64, u64)| Moment {
+            end,
+            at_ns: at_ms * MS,
+            thread: 0,
+        };
         let late = |arrived: &[(u64, u64)], read: &[(u64, u64)]| {
-            let of = |moments: &[(u64, u64)]| moments.iter().copied().map(moment).collect::<Vec<_>>();
+            let of =
+                |moments: &[(u64, u64)]| moments.iter().copied().map(moment).collect::<Vec<_>>();
             late_ns(&of(arrived), &of(read)) / MS
         };
-        assert_eq!(late(&[(100, 1)], &[(40, 1), (80, 11), (100, 21)]), 20, "the rest lay there during both pauses");
-        assert_eq!(late(&[(40, 1), (100, 11)], &[(40, 1), (100, 11)]), 0, "nothing lay there");
+        assert_eq!(
+            late(&[(100, 1)], &[(40, 1), (80, 11), (100, 21)]),
+            20,
+            "the rest lay there during both pauses"
+        );
+        assert_eq!(
+            late(&[(40, 1), (100, 11)], &[(40, 1), (100, 11)]),
+            0,
+            "nothing lay there"
+        );
         assert_eq!(late(&[(40, 1), (100, 8)], &[(40, 1), (100, 11)]), 3);
         assert_eq!(late(&[(40, 1)], &[]), 0, "it is not seen to read");
     }
@@ -222,7 +260,13 @@ mod tests {
     #[test]
     fn what_comes_behind_a_hole_is_there_when_the_hole_is_filled() {
         let mut arrivals = Arrivals::default();
-        for (from, end, at_ns) in [(0, 10, 1), (20, 30, 2), (30, 40, 3), (10, 20, 9), (5, 15, 10)] {
+        for (from, end, at_ns) in [
+            (0, 10, 1),
+            (20, 30, 2),
+            (30, 40, 3),
+            (10, 20, 9),
+            (5, 15, 10),
+        ] {
             arrivals.segment(from, end, at_ns);
         }
         let at = |end| arrivals.progress().whole(end).map(|moment| moment.at_ns);

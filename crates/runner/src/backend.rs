@@ -33,7 +33,11 @@ impl RunOutput {
 /// A world in which runs are made.
 pub(crate) trait Backend {
     /// Makes one run, and traces it into `tracing` if there is one.
-    fn make(&mut self, scheduled: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error>;
+    fn make(
+        &mut self,
+        scheduled: &ScheduledRun<'_>,
+        tracing: Option<&mut Tracing>,
+    ) -> Result<RunOutput, Error>;
     /// The host in whose time traced runs are.
     fn reference(&self) -> Option<String> {
         None

@@ -25,7 +25,12 @@ pub struct Outcome {
 pub fn make_runs(context: &RunContext<'_>, writer: &mut RunWriter<'_>) -> Outcome {
     let mut worlds = match Worlds::open(context) {
         Ok(worlds) => worlds,
-        Err(fault) => return Outcome { failed: Some(fault), ..Outcome::default() },
+        Err(fault) => {
+            return Outcome {
+                failed: Some(fault),
+                ..Outcome::default()
+            };
+        }
     };
     writer.environment(worlds.environment(false));
     let failed = worlds.make_runs(writer).err();
@@ -33,9 +38,18 @@ pub fn make_runs(context: &RunContext<'_>, writer: &mut RunWriter<'_>) -> Outcom
         Ok(cost) => (failed, cost),
         Err(fault) => (failed.or(Some(fault)), None),
     };
-    if failed.as_ref().is_none_or(|fault| fault.blame != Blame::Interrupted) {
+    if failed
+        .as_ref()
+        .is_none_or(|fault| fault.blame != Blame::Interrupted)
+    {
         writer.environment(worlds.environment(true));
     }
     let notes = worlds.notes();
-    Outcome { failed, wake_up: worlds.wake_up(), tracing_cost, notes, digest: worlds.digest() }
+    Outcome {
+        failed,
+        wake_up: worlds.wake_up(),
+        tracing_cost,
+        notes,
+        digest: worlds.digest(),
+    }
 }

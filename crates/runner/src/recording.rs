@@ -43,37 +43,58 @@ impl Recording {
     /// Events of everything, of whichever programs, into the tapes of that directory.
     pub(crate) fn of_all(directory: &Path) -> Self {
         let real = Some((Vec::new(), ahead_of_monotonic_ns()));
-        Self { directory: directory.to_owned(), events: true, capture: Vec::new(), real, learns: true }
+        Self {
+            directory: directory.to_owned(),
+            events: true,
+            capture: Vec::new(),
+            real,
+            learns: true,
+        }
     }
 
     /// The recorder; events, where they are wanted, are stamped and joined to streams as those two say.
     ///
     /// # Errors
     /// An [`Error`] when a file cannot be made.
-    pub(crate) fn recorder(&self, network: &Network, stamp: Stamp, streams: Streams) -> Result<Recorder, Error> {
+    pub(crate) fn recorder(
+        &self,
+        network: &Network,
+        stamp: Stamp,
+        streams: Streams,
+    ) -> Result<Recorder, Error> {
         let mut recorder = Recorder::new(network);
         if self.events {
             recorder = recorder.events(spooled(&self.directory), stamp, streams);
         }
         if !self.capture.is_empty() {
-            let cannot = |e: std::io::Error| Error::environment(format!("captured packets cannot be written: {e}"));
-            let made = |(path, site): &(PathBuf, Site)| Ok((site.clone(), stackline_runs::create_within(path)?));
-            let sites: std::io::Result<Vec<(Site, std::fs::File)>> = self.capture.iter().map(made).collect();
-            recorder = recorder.capture(network, sites.map_err(cannot)?).map_err(cannot)?;
+            let cannot = |e: std::io::Error| {
+                Error::environment(format!("captured packets cannot be written: {e}"))
+            };
+            let made = |(path, site): &(PathBuf, Site)| {
+                Ok((site.clone(), stackline_runs::create_within(path)?))
+            };
+            let sites: std::io::Result<Vec<(Site, std::fs::File)>> =
+                self.capture.iter().map(made).collect();
+            recorder = recorder
+                .capture(network, sites.map_err(cannot)?)
+                .map_err(cannot)?;
         }
         Ok(recorder)
     }
 }
 
 /// Puts tapes into a run directory.
-pub(crate) fn spooled(directory: &Path) -> impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static {
+pub(crate) fn spooled(
+    directory: &Path,
+) -> impl FnMut(&str, &EventLog) -> Result<(), String> + Send + 'static {
     let spool = Spool::of(directory);
     move |host, tape| spool.append(host, tape).map_err(|error| error.to_string())
 }
 
 /// Events or packets that cannot be kept.
 pub(crate) fn unkept(cause: String) -> Error {
-    Error::environment(cause).hint("check that the run directory can be written and the disk is not full")
+    Error::environment(cause)
+        .hint("check that the run directory can be written and the disk is not full")
 }
 
 impl Traces {
@@ -91,28 +112,64 @@ impl Traces {
         if tracing.is_none() && !capture {
             return Ok(None);
         }
-        let name = format!("{}.{}.{}", plain(&network.name), scheduled.index + 1, scheduled.run + 1);
+        let name = format!(
+            "{}.{}.{}",
+            plain(&network.name),
+            scheduled.index + 1,
+            scheduled.run + 1
+        );
         // Another process may write there.
         let directory = std::path::absolute(&self.directory)
             .map_err(|e| Error::environment(format!("the run directory has no path: {e}")))?;
-        let sites = if capture { self.sites(network)? } else { Vec::new() };
+        let sites = if capture {
+            self.sites(network)?
+        } else {
+            Vec::new()
+        };
         let several = sites.len() > 1;
         let mut names: BTreeSet<String> = BTreeSet::new();
         let mut file = |site: &Site| {
-            let own = if several { format!(".{}", plain(&site.name.replace('>', "-"))) } else { String::new() };
+            let own = if several {
+                format!(".{}", plain(&site.name.replace('>', "-")))
+            } else {
+                String::new()
+            };
             // Names that are alike stay apart.
-            let all = (1..).map(|n| if n == 1 { own.clone() } else { format!("{own}.{n}") });
-            let own = all.into_iter().find(|own| names.insert(own.clone())).unwrap_or_default();
-            directory.join("captures").join(format!("{name}{own}.pcapng"))
+            let all = (1..).map(|n| {
+                if n == 1 {
+                    own.clone()
+                } else {
+                    format!("{own}.{n}")
+                }
+            });
+            let own = all
+                .into_iter()
+                .find(|own| names.insert(own.clone()))
+                .unwrap_or_default();
+            directory
+                .join("captures")
+                .join(format!("{name}{own}.pcapng"))
         };
         let capture = sites.into_iter().map(|site| (file(&site), site)).collect();
-        Ok(Some(Recording { directory, events: tracing.is_some(), capture, real: None, learns: false }))
+        Ok(Some(Recording {
+            directory,
+            events: tracing.is_some(),
+            capture,
+            real: None,
+            learns: false,
+        }))
     }
 
     /// The chosen sites, each once.
     fn sites(&self, network: &Network) -> Result<Vec<Site>, Error> {
         let ports: Vec<Site> = (0..)
-            .map_while(|port| Some(Site { name: network.port_name(port)?, ports: vec![port], host: None }))
+            .map_while(|port| {
+                Some(Site {
+                    name: network.port_name(port)?,
+                    ports: vec![port],
+                    host: None,
+                })
+            })
             .collect();
         let mut chosen: Vec<Site> = Vec::new();
         for name in &self.capture {
@@ -122,21 +179,47 @@ impl Traces {
             } else if let Some(port) = ports.iter().find(|port| port.name == *name) {
                 chosen.push(port.clone());
             } else if let Some(host) = host {
-                let sends = |port: &&Site| port.name.split_once('>').is_some_and(|(from, _)| from == name);
-                let ports = ports.iter().filter(sends).flat_map(|port| port.ports.clone()).collect();
-                chosen.push(Site { name: name.clone(), ports, host: u32::try_from(host).ok() });
+                let sends = |port: &&Site| {
+                    port.name
+                        .split_once('>')
+                        .is_some_and(|(from, _)| from == name)
+                };
+                let ports = ports
+                    .iter()
+                    .filter(sends)
+                    .flat_map(|port| port.ports.clone())
+                    .collect();
+                chosen.push(Site {
+                    name: name.clone(),
+                    ports,
+                    host: u32::try_from(host).ok(),
+                });
             } else {
-                let names: Vec<&str> = ports.iter().take(12).map(|port| port.name.as_str()).collect();
-                let what = format!("network {} has no port `{name}`, and no host of that name", network.name);
-                return Err(Error::input(what)
-                    .hint(format!("its ports are {}; `all` is every one, a host its interface", names.join(", "))));
+                let names: Vec<&str> = ports
+                    .iter()
+                    .take(12)
+                    .map(|port| port.name.as_str())
+                    .collect();
+                let what = format!(
+                    "network {} has no port `{name}`, and no host of that name",
+                    network.name
+                );
+                return Err(Error::input(what).hint(format!(
+                    "its ports are {}; `all` is every one, a host its interface",
+                    names.join(", ")
+                )));
             }
         }
         let mut known = BTreeSet::new();
         chosen.retain(|site| known.insert((site.host, site.ports.clone())));
         if chosen.len() > MOST_FILES {
-            let what = format!("--capture of {} ports would need as many files at once", chosen.len());
-            return Err(Error::input(what).hint(format!("name up to {MOST_FILES} ports or hosts, each with --capture")));
+            let what = format!(
+                "--capture of {} ports would need as many files at once",
+                chosen.len()
+            );
+            return Err(Error::input(what).hint(format!(
+                "name up to {MOST_FILES} ports or hosts, each with --capture"
+            )));
         }
         Ok(chosen)
     }
@@ -147,5 +230,7 @@ const MOST_FILES: usize = 256;
 
 /// A name that a file may have.
 fn plain(name: &str) -> String {
-    name.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).collect()
+    name.chars()
+        .filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c))
+        .collect()
 }

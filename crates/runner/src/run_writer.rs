@@ -34,7 +34,9 @@ pub struct RunWriter<'p> {
 
 impl std::fmt::Debug for RunWriter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RunWriter").field("directory", &self.directory).finish_non_exhaustive()
+        f.debug_struct("RunWriter")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
     }
 }
 
@@ -42,12 +44,21 @@ impl<'p> RunWriter<'p> {
     /// Of the runs of that plan.
     #[must_use]
     pub fn new(plan: &'p Plan, directory: RunDirectory, progress: Box<dyn Progress>) -> Self {
-        Self { plan, directory, records: Vec::new(), progress, trouble: None }
+        Self {
+            plan,
+            directory,
+            records: Vec::new(),
+            progress,
+            trouble: None,
+        }
     }
 
     /// Writes what is known of each world.
     pub(crate) fn environment(&mut self, worlds: Vec<(World, Value)>) {
-        let worlds: Map<String, Value> = worlds.into_iter().map(|(world, known)| (world.to_string(), known)).collect();
+        let worlds: Map<String, Value> = worlds
+            .into_iter()
+            .map(|(world, known)| (world.to_string(), known))
+            .collect();
         let environment = json!({"stackline": env!("CARGO_PKG_VERSION"), "worlds": worlds});
         if let Err(error) = self.directory.write_environment(&environment) {
             self.unkept(error);
@@ -56,11 +67,14 @@ impl<'p> RunWriter<'p> {
 
     /// Counted runs, or warm-up runs, that one seed makes of a measurement.
     pub(crate) fn runs_of(&self, measurement: usize, warmup: bool) -> u32 {
-        self.plan.measurements.get(measurement).map_or(0, |plan| match plan.warmup {
-            Warmup::Runs(runs) if warmup => runs,
-            Warmup::Time(_) if warmup => 0,
-            _ => plan.runs,
-        })
+        self.plan
+            .measurements
+            .get(measurement)
+            .map_or(0, |plan| match plan.warmup {
+                Warmup::Runs(runs) if warmup => runs,
+                Warmup::Time(_) if warmup => 0,
+                _ => plan.runs,
+            })
     }
 
     /// The run directory.
@@ -82,17 +96,25 @@ impl<'p> RunWriter<'p> {
     }
 
     /// Closes the run directory: all records, and the first thing that could not be kept.
-    pub fn finish(mut self, complete: bool, reason: Option<&str>) -> (Vec<RunRecord>, Option<stackline_runs::Error>) {
+    pub fn finish(
+        mut self,
+        complete: bool,
+        reason: Option<&str>,
+    ) -> (Vec<RunRecord>, Option<stackline_runs::Error>) {
         self.progress.finish();
         let reason = reason.or(self.trouble.as_ref().map(|error| &error.message[..]));
-        let closed = self.directory.finish(&self.records, complete && self.trouble.is_none(), reason);
+        let closed =
+            self.directory
+                .finish(&self.records, complete && self.trouble.is_none(), reason);
         (self.records, self.trouble.or(closed.err()))
     }
 
     /// Something could not be kept: said at once, since the runs go on.
     fn unkept(&mut self, error: stackline_runs::Error) {
         if self.trouble.is_none() {
-            self.progress.warn(&format!("{error}; the runs go on, their figures are shown at the end"));
+            self.progress.warn(&format!(
+                "{error}; the runs go on, their figures are shown at the end"
+            ));
             self.trouble = Some(error);
         }
     }
@@ -118,7 +140,10 @@ impl<'p> RunWriter<'p> {
     /// Whether a measurement that repeats `until` an interval has enough runs. It is the latest: its records are the last.
     pub(crate) fn enough(&self, measurement: usize) -> bool {
         self.plan.measurements.get(measurement).is_none_or(|plan| {
-            let others = self.records.iter().rposition(|record| record.measurement != measurement);
+            let others = self
+                .records
+                .iter()
+                .rposition(|record| record.measurement != measurement);
             let records = &self.records[others.map_or(0, |last| last + 1)..];
             // Of many runs not after each: the sum of all looks stays linear in the number of runs.
             let runs = records.len() / plan.parts.len().max(1);

@@ -25,7 +25,9 @@ pub fn make_runs_of_seeds(
     writer: &mut RunWriter<'_>,
 ) -> Result<(), Error> {
     let first = *seeds.start();
-    of_seeds(plan, seeds, interrupted, |seed, made| keep(seed - first, made, writer))
+    of_seeds(plan, seeds, interrupted, |seed, made| {
+        keep(seed - first, made, writer)
+    })
 }
 
 /// The same, kept nowhere: `take` gets the records of each seed, in order, their runs numbered on from seed to seed.
@@ -65,9 +67,14 @@ fn of_seeds(
             let (sender, taken, stop) = (sender.clone(), &taken, &stop);
             scope.spawn(move || {
                 while !stop.load(Ordering::Relaxed) && !interrupted.load(Ordering::Relaxed) {
-                    let seed = first.checked_add(taken.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed <= last);
+                    let seed = first
+                        .checked_add(taken.fetch_add(1, Ordering::Relaxed))
+                        .filter(|seed| *seed <= last);
                     let Some(seed) = seed else { return };
-                    if sender.send((seed, one_seed(plan, seed, interrupted))).is_err() {
+                    if sender
+                        .send((seed, one_seed(plan, seed, interrupted)))
+                        .is_err()
+                    {
                         return;
                     }
                 }
@@ -94,7 +101,10 @@ fn in_order(
     for (seed, made) in yields {
         early.insert(seed, made);
         while let Some(made) = early.remove(&next) {
-            keep(next, made.map_err(|fault| fault.within(&format!("seed {next}")))?);
+            keep(
+                next,
+                made.map_err(|fault| fault.within(&format!("seed {next}")))?,
+            );
             next = next.wrapping_add(1);
         }
     }
@@ -119,7 +129,9 @@ fn keep(seeds_before: u64, made: Vec<Vec<RunRecord>>, writer: &mut RunWriter<'_>
         for record in &mut records {
             let runs = writer.runs_of(record.measurement, record.warmup);
             let before = u64::from(runs) * seeds_before;
-            record.run = record.run.saturating_add(u32::try_from(before).unwrap_or(u32::MAX));
+            record.run = record
+                .run
+                .saturating_add(u32::try_from(before).unwrap_or(u32::MAX));
         }
         writer.done(&records);
     }

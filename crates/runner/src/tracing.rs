@@ -50,28 +50,51 @@ impl Tracer {
     /// # Errors
     /// When its events cannot be written.
     pub(crate) fn new(directory: &Path) -> Result<Self, Error> {
-        Ok(Self { directory: directory.to_owned(), spool: Spooling::of(directory)?, index: Index::default() })
+        Ok(Self {
+            directory: directory.to_owned(),
+            spool: Spooling::of(directory)?,
+            index: Index::default(),
+        })
     }
 
     /// A run is about to be made.
     pub(crate) fn begin(&mut self, scheduled: &ScheduledRun<'_>) -> Tracing {
-        let origin_ns = self.index.runs.last().map_or(0, |run| run.to_ns + BETWEEN_NS);
-        Tracing { flows: self.index.begin(scheduled), origin_ns, ..Tracing::default() }
+        let origin_ns = self
+            .index
+            .runs
+            .last()
+            .map_or(0, |run| run.to_ns + BETWEEN_NS);
+        Tracing {
+            flows: self.index.begin(scheduled),
+            origin_ns,
+            ..Tracing::default()
+        }
     }
 
     /// A run was made.
     ///
     /// # Errors
     /// When its events cannot be written.
-    pub(crate) fn done(&mut self, scheduled: &ScheduledRun<'_>, traced: Traced) -> Result<(), Error> {
+    pub(crate) fn done(
+        &mut self,
+        scheduled: &ScheduledRun<'_>,
+        traced: Traced,
+    ) -> Result<(), Error> {
         let (from_ns, to_ns) = traced.span_ns;
         if to_ns == 0 {
             // It did not come so far.
             return Ok(());
         }
         let (measurement, run, warmup) = (scheduled.index, scheduled.run, !scheduled.counted);
-        self.index.runs.push(RunSpan { measurement, run, warmup, from_ns, to_ns });
-        self.spool.append(COORDINATOR, &marks(scheduled, traced.span_ns))?;
+        self.index.runs.push(RunSpan {
+            measurement,
+            run,
+            warmup,
+            from_ns,
+            to_ns,
+        });
+        self.spool
+            .append(COORDINATOR, &marks(scheduled, traced.span_ns))?;
         for (host, trace) in traced.hosts {
             let before = self.index.hosts.remove(&host).unwrap_or_default();
             self.index.hosts.insert(host, before.then(trace));
@@ -91,10 +114,19 @@ impl Tracer {
         if cost_s.is_empty() {
             return None;
         }
-        let costs: Vec<String> =
-            cost_s.iter().map(|(what, seconds)| format!("{} of CPU for {what}", units::time(*seconds))).collect();
-        let lost = if lost > 0 { format!(", {lost} more were lost") } else { String::new() };
-        Some(format!("tracing cost {}; {recorded} events{lost}", costs.join(", ")))
+        let costs: Vec<String> = cost_s
+            .iter()
+            .map(|(what, seconds)| format!("{} of CPU for {what}", units::time(*seconds)))
+            .collect();
+        let lost = if lost > 0 {
+            format!(", {lost} more were lost")
+        } else {
+            String::new()
+        };
+        Some(format!(
+            "tracing cost {}; {recorded} events{lost}",
+            costs.join(", ")
+        ))
     }
 
     /// All runs are made; `reference` is the host whose time is meant.
@@ -106,7 +138,10 @@ impl Tracer {
         let kept = self.spool.settle(stop);
         if let Ok(hosts) = &kept {
             // What is kept is what counts: of a host that has no events there, none.
-            self.index.hosts.values_mut().for_each(|host| host.recorded = 0);
+            self.index
+                .hosts
+                .values_mut()
+                .for_each(|host| host.recorded = 0);
             for (host, settled) in hosts {
                 settled.record_in(self.index.hosts.entry(host.clone()).or_default());
             }
@@ -122,7 +157,11 @@ fn marks(scheduled: &ScheduledRun<'_>, span_ns: (u64, u64)) -> EventLog {
     static STOP: Keyword = Keyword::new("RUN_STOP");
     let mut tape = EventLog::default();
     tape.host(COORDINATOR);
-    let data = [Value::from(scheduled.index), Value::from(scheduled.run), Value::from(!scheduled.counted)];
+    let data = [
+        Value::from(scheduled.index),
+        Value::from(scheduled.run),
+        Value::from(!scheduled.counted),
+    ];
     tape.push(START.id(), span_ns.0, &data);
     tape.push(STOP.id(), span_ns.1, &data);
     tape

@@ -35,14 +35,34 @@ impl<'p> Worlds<'p> {
     /// # Errors
     /// An [`Error`] that says which cannot be had and why.
     pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
-        let wants = |world| context.plan.measurements.iter().any(|measurement| measurement.world == world);
-        let live = wants(World::Live).then(|| Live::open(context)).transpose()?;
-        let emulated = wants(World::Emulated).then(|| Emulated::open(context)).transpose()?;
+        let wants = |world| {
+            context
+                .plan
+                .measurements
+                .iter()
+                .any(|measurement| measurement.world == world)
+        };
+        let live = wants(World::Live)
+            .then(|| Live::open(context))
+            .transpose()?;
+        let emulated = wants(World::Emulated)
+            .then(|| Emulated::open(context))
+            .transpose()?;
         let simulated = wants(World::Simulated).then(|| Simulated::new(context));
-        let tracer = context.traces.trace.then(|| Tracer::new(&context.traces.directory));
+        let tracer = context
+            .traces
+            .trace
+            .then(|| Tracer::new(&context.traces.directory));
         let tracer = tracer.transpose()?;
         let stop = Stop::by(context.signalled);
-        Ok(Self { plan: context.plan, stop, tracer, live, emulated, simulated })
+        Ok(Self {
+            plan: context.plan,
+            stop,
+            tracer,
+            live,
+            emulated,
+            simulated,
+        })
     }
 
     /// Makes all runs and hands each to the writer.
@@ -54,7 +74,9 @@ impl<'p> Worlds<'p> {
         while let Some(scheduled) = schedule.next(|measurement| writer.enough(measurement)) {
             writer.begin(&scheduled);
             let mut tracing = self.tracer.as_mut().map(|tracer| tracer.begin(&scheduled));
-            let output = self.backend(scheduled.measurement.world)?.make(&scheduled, tracing.as_mut());
+            let output = self
+                .backend(scheduled.measurement.world)?
+                .make(&scheduled, tracing.as_mut());
             let kept = match (&mut self.tracer, tracing) {
                 (Some(tracer), Some(tracing)) => tracer.done(&scheduled, tracing.traced),
                 _ => Ok(()),
@@ -72,8 +94,12 @@ impl<'p> Worlds<'p> {
     /// # Errors
     /// An [`Error`] when it cannot be written.
     pub(crate) fn finish(&mut self) -> Result<Option<String>, Error> {
-        let Some(tracer) = self.tracer.take() else { return Ok(None) };
-        let reference = World::ALL.into_iter().find_map(|world| self.backend(world).ok()?.reference());
+        let Some(tracer) = self.tracer.take() else {
+            return Ok(None);
+        };
+        let reference = World::ALL
+            .into_iter()
+            .find_map(|world| self.backend(world).ok()?.reference());
         let note = tracer.note();
         tracer.finish(reference.as_deref().unwrap_or(COORDINATOR), &self.stop)?;
         Ok(note)
@@ -82,15 +108,24 @@ impl<'p> Worlds<'p> {
     fn backend(&mut self, world: World) -> Result<&mut dyn Backend, Error> {
         let backend: Option<&mut dyn Backend> = match world {
             World::Live => self.live.as_mut().map(|world| world as &mut dyn Backend),
-            World::Simulated => self.simulated.as_mut().map(|world| world as &mut dyn Backend),
-            World::Emulated => self.emulated.as_mut().map(|world| world as &mut dyn Backend),
+            World::Simulated => self
+                .simulated
+                .as_mut()
+                .map(|world| world as &mut dyn Backend),
+            World::Emulated => self
+                .emulated
+                .as_mut()
+                .map(|world| world as &mut dyn Backend),
         };
         backend.ok_or_else(|| Error::environment(format!("the {world} world is not open")))
     }
 
     /// What is known of each world.
     pub(crate) fn environment(&mut self, done: bool) -> Vec<(World, Value)> {
-        World::ALL.into_iter().filter_map(|world| Some((world, self.backend(world).ok()?.environment(done)))).collect()
+        World::ALL
+            .into_iter()
+            .filter_map(|world| Some((world, self.backend(world).ok()?.environment(done))))
+            .collect()
     }
 
     /// How many simulated runs there were, and the digest of all their events.
@@ -101,7 +136,8 @@ impl<'p> Worlds<'p> {
     /// What is to be known of the worlds beside results.
     pub(crate) fn notes(&self) -> Vec<String> {
         let live = self.live.iter().flat_map(Backend::notes);
-        live.chain(self.emulated.iter().flat_map(Backend::notes)).collect()
+        live.chain(self.emulated.iter().flat_map(Backend::notes))
+            .collect()
     }
 
     /// What waking a core costs where programs really run.

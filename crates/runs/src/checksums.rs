@@ -41,11 +41,17 @@ impl ChunkReader for Shared {
     type T = BufReader<From>;
 
     fn get_read(&self, start: u64) -> Parquet<Self::T> {
-        Ok(BufReader::new(From { file: self.clone(), at: start }))
+        Ok(BufReader::new(From {
+            file: self.clone(),
+            at: start,
+        }))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Parquet<Bytes> {
-        if start.checked_add(length as u64).is_none_or(|end| end > self.len()) {
+        if start
+            .checked_add(length as u64)
+            .is_none_or(|end| end > self.len())
+        {
             return Err(ParquetError::EOF("it ends too early".into()));
         }
         let mut bytes = vec![0; length];
@@ -78,7 +84,10 @@ pub(crate) struct Summed<W> {
 
 impl<W> Summed<W> {
     pub(crate) fn of(to: W) -> Self {
-        Self { to, sum: Hasher::new() }
+        Self {
+            to,
+            sum: Hasher::new(),
+        }
     }
 
     pub(crate) fn into_inner(self) -> W {
@@ -104,16 +113,22 @@ pub(crate) struct Sums(Vec<u32>);
 
 impl Sums {
     /// Of a file that was just begun.
-    pub(crate) fn begin<W: Write + Send>(file: &mut SerializedFileWriter<Summed<W>>) -> Parquet<Self> {
+    pub(crate) fn begin<W: Write + Send>(
+        file: &mut SerializedFileWriter<Summed<W>>,
+    ) -> Parquet<Self> {
         file.flush()?;
         file.inner_mut().sum = Hasher::new();
         Ok(Self::default())
     }
 
     /// A row group was written.
-    pub(crate) fn add<W: Write + Send>(&mut self, file: &mut SerializedFileWriter<Summed<W>>) -> Parquet<()> {
+    pub(crate) fn add<W: Write + Send>(
+        &mut self,
+        file: &mut SerializedFileWriter<Summed<W>>,
+    ) -> Parquet<()> {
         file.flush()?;
-        self.0.push(std::mem::take(&mut file.inner_mut().sum).finalize());
+        self.0
+            .push(std::mem::take(&mut file.inner_mut().sum).finalize());
         Ok(())
     }
 
@@ -121,7 +136,9 @@ impl Sums {
     pub(crate) fn keep<W: Write + Send>(self, file: &mut SerializedFileWriter<Summed<W>>) {
         let sums = self.0.iter().map(|sum| format!("{sum:08x}"));
         let all: Vec<String> =
-            std::iter::once(format!("{:08x}", footer(file.flushed_row_groups()))).chain(sums).collect();
+            std::iter::once(format!("{:08x}", footer(file.flushed_row_groups())))
+                .chain(sums)
+                .collect();
         file.append_key_value_metadata(KeyValue::new(KEY.to_owned(), all.join(" ")));
     }
 }
@@ -134,14 +151,26 @@ impl Kept {
     /// Reads them, and checks what the footer says of all columns.
     pub(crate) fn of(metadata: &ParquetMetaData) -> Parquet<Self> {
         let about = metadata.file_metadata();
-        let kept = about.key_value_metadata().into_iter().flatten().find(|kept| kept.key == KEY);
+        let kept = about
+            .key_value_metadata()
+            .into_iter()
+            .flatten()
+            .find(|kept| kept.key == KEY);
         let summed = about.created_by().is_some_and(|by| by.contains(SUMMED));
         let Some(text) = kept.and_then(|kept| kept.value.as_ref()) else {
-            return if summed { Err(damaged("its footer")) } else { Ok(Self(None)) };
+            return if summed {
+                Err(damaged("its footer"))
+            } else {
+                Ok(Self(None))
+            };
         };
-        let sums: Option<Vec<u32>> = text.split(' ').map(|sum| u32::from_str_radix(sum, 16).ok()).collect();
-        let mut sums =
-            sums.filter(|sums| sums.len() == 1 + metadata.num_row_groups()).ok_or_else(|| damaged("its footer"))?;
+        let sums: Option<Vec<u32>> = text
+            .split(' ')
+            .map(|sum| u32::from_str_radix(sum, 16).ok())
+            .collect();
+        let mut sums = sums
+            .filter(|sums| sums.len() == 1 + metadata.num_row_groups())
+            .ok_or_else(|| damaged("its footer"))?;
         if sums.remove(0) != footer(metadata.row_groups()) {
             return Err(damaged("its footer"));
         }
@@ -149,15 +178,25 @@ impl Kept {
     }
 
     /// Checks the bytes of a row group.
-    pub(crate) fn check(&self, file: &Shared, metadata: &ParquetMetaData, group: usize) -> Parquet<()> {
-        let Some(sum) = self.0.as_ref().and_then(|sums| sums.get(group)) else { return Ok(()) };
+    pub(crate) fn check(
+        &self,
+        file: &Shared,
+        metadata: &ParquetMetaData,
+        group: usize,
+    ) -> Parquet<()> {
+        let Some(sum) = self.0.as_ref().and_then(|sums| sums.get(group)) else {
+            return Ok(());
+        };
         if metadata.row_group(group).num_rows() == 0 {
             // Its columns lie nowhere.
             return Ok(());
         }
         let columns = metadata.row_group(group).columns();
         let begin = columns.iter().map(begin).min().unwrap_or(0);
-        let length: i64 = columns.iter().map(|column| column.compressed_size().max(0)).fold(0, i64::saturating_add);
+        let length: i64 = columns
+            .iter()
+            .map(|column| column.compressed_size().max(0))
+            .fold(0, i64::saturating_add);
         let (mut at, mut left) = (begin.max(0) as u64, length as u64);
         let (mut hasher, mut bytes) = (Hasher::new(), vec![0; 1 << 16]);
         while left > 0 {
@@ -169,7 +208,11 @@ impl Kept {
             hasher.update(&bytes[..read]);
             (at, left) = (at + read as u64, left - read as u64);
         }
-        if hasher.finalize() == *sum { Ok(()) } else { Err(damaged(&format!("its row group {group}"))) }
+        if hasher.finalize() == *sum {
+            Ok(())
+        } else {
+            Err(damaged(&format!("its row group {group}")))
+        }
     }
 }
 
@@ -178,7 +221,9 @@ fn damaged(what: &str) -> ParquetError {
 }
 
 fn begin(column: &ColumnChunkMetaData) -> i64 {
-    column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset())
+    column
+        .dictionary_page_offset()
+        .unwrap_or_else(|| column.data_page_offset())
 }
 
 /// A checksum of all that answers are computed from without reading a page.
@@ -188,12 +233,22 @@ fn footer(groups: &[RowGroupMetaData]) -> u32 {
         sum.update(&group.num_rows().to_le_bytes());
         for column in group.columns() {
             sum.update(column.column_path().string().as_bytes());
-            for number in [begin(column), column.data_page_offset(), column.compressed_size(), column.num_values()] {
+            for number in [
+                begin(column),
+                column.data_page_offset(),
+                column.compressed_size(),
+                column.num_values(),
+            ] {
                 sum.update(&number.to_le_bytes());
             }
-            let Some(known) = column.statistics() else { continue };
+            let Some(known) = column.statistics() else {
+                continue;
+            };
             sum.update(&known.null_count_opt().unwrap_or(u64::MAX).to_le_bytes());
-            [known.min_bytes_opt(), known.max_bytes_opt()].into_iter().flatten().for_each(|bytes| sum.update(bytes));
+            [known.min_bytes_opt(), known.max_bytes_opt()]
+                .into_iter()
+                .flatten()
+                .for_each(|bytes| sum.update(bytes));
         }
     }
     sum.finalize()

@@ -3,7 +3,9 @@
 //! One row is one run of one part. What could not be measured is null, never zero.
 
 use stackline_core::plan::{Measurement, Part, Plan, Size};
-use stackline_core::record::{EmulationRecord, Histogram, HostUsage, PortRecord, RunRecord, SideRecord, Transport};
+use stackline_core::record::{
+    EmulationRecord, Histogram, HostUsage, PortRecord, RunRecord, SideRecord, Transport,
+};
 use std::fmt::Write as _;
 
 /// What a row is made from.
@@ -23,7 +25,11 @@ impl<'r> Row<'r> {
     pub fn new(plan: Option<&'r Plan>, record: &'r RunRecord) -> Self {
         let measurement = plan.and_then(|plan| plan.measurements.get(record.measurement));
         let part = measurement.and_then(|measurement| measurement.parts.get(record.part));
-        Self { measurement, part, record }
+        Self {
+            measurement,
+            part,
+            record,
+        }
     }
 }
 
@@ -65,24 +71,48 @@ pub struct Column {
     pub help: &'static str,
 }
 
-const fn text(name: &'static str, get: fn(&Row<'_>) -> Option<String>, help: &'static str) -> Column {
-    Column { name, get: Get::Text(get), help }
+const fn text(
+    name: &'static str,
+    get: fn(&Row<'_>) -> Option<String>,
+    help: &'static str,
+) -> Column {
+    Column {
+        name,
+        get: Get::Text(get),
+        help,
+    }
 }
 
 const fn int(name: &'static str, get: fn(&Row<'_>) -> Option<i64>, help: &'static str) -> Column {
-    Column { name, get: Get::Int(get), help }
+    Column {
+        name,
+        get: Get::Int(get),
+        help,
+    }
 }
 
 const fn real(name: &'static str, get: fn(&Row<'_>) -> Option<f64>, help: &'static str) -> Column {
-    Column { name, get: Get::Real(get), help }
+    Column {
+        name,
+        get: Get::Real(get),
+        help,
+    }
 }
 
 const fn flag(name: &'static str, get: fn(&Row<'_>) -> Option<bool>, help: &'static str) -> Column {
-    Column { name, get: Get::Flag(get), help }
+    Column {
+        name,
+        get: Get::Flag(get),
+        help,
+    }
 }
 
 const fn ints(name: &'static str, get: fn(&Row<'_>) -> Vec<i64>, help: &'static str) -> Column {
-    Column { name, get: Get::Ints(get), help }
+    Column {
+        name,
+        get: Get::Ints(get),
+        help,
+    }
 }
 
 /// The column that holds the exact record.
@@ -206,14 +236,23 @@ pub const COLUMNS: &[Column] = &[
 pub fn documentation() -> String {
     let mut out = String::from("| column | type | holds |\n| --- | --- | --- |\n");
     for column in COLUMNS {
-        let _ = writeln!(out, "| `{}` | {} | {} |", column.name, column.get.type_name(), column.help);
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} |",
+            column.name,
+            column.get.type_name(),
+            column.help
+        );
     }
     out
 }
 
 fn variables(row: &Row<'_>) -> Option<String> {
     let swept = &row.measurement?.variables;
-    let object: serde_json::Map<_, _> = swept.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
+    let object: serde_json::Map<_, _> = swept
+        .iter()
+        .map(|(name, value)| (name.clone(), (*value).into()))
+        .collect();
     (!object.is_empty()).then(|| serde_json::Value::Object(object).to_string())
 }
 
@@ -221,7 +260,10 @@ fn whole(value: u64) -> Option<i64> {
     Some(i64::try_from(value).unwrap_or(i64::MAX))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "53 bits of nanoseconds are 104 days, exact")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "53 bits of nanoseconds are 104 days, exact"
+)]
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
@@ -230,7 +272,10 @@ fn host(name: Option<&str>) -> String {
     name.unwrap_or("local").to_owned()
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "float to int casts saturate")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "float to int casts saturate"
+)]
 fn unit_bytes(part: &Part) -> Option<i64> {
     match &part.data.unit {
         Size::Bytes(bytes) => whole(*bytes),
@@ -243,7 +288,10 @@ fn counted(histogram: &Histogram) -> Option<i64> {
     if n > 0 { whole(n) } else { None }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a mean for reading; the record column is exact")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a mean for reading; the record column is exact"
+)]
 fn mean(histogram: &Histogram) -> Option<f64> {
     let n = histogram.n();
     (n > 0).then(|| histogram.sum as f64 / n as f64 / 1e9)
@@ -258,11 +306,19 @@ fn largest(histogram: &Histogram) -> Option<f64> {
 }
 
 fn values(histogram: &Histogram) -> Vec<i64> {
-    histogram.counts.iter().filter_map(|(value, _)| whole(*value)).collect()
+    histogram
+        .counts
+        .iter()
+        .filter_map(|(value, _)| whole(*value))
+        .collect()
 }
 
 fn occurrences(histogram: &Histogram) -> Vec<i64> {
-    histogram.counts.iter().filter_map(|(_, n)| whole(*n)).collect()
+    histogram
+        .counts
+        .iter()
+        .filter_map(|(_, n)| whole(*n))
+        .collect()
 }
 
 fn on_host(side: &SideRecord, get: fn(&HostUsage) -> f64) -> Option<f64> {
@@ -270,15 +326,21 @@ fn on_host(side: &SideRecord, get: fn(&HostUsage) -> f64) -> Option<f64> {
 }
 
 fn swapped(side: &SideRecord) -> Option<i64> {
-    side.host.as_ref().and_then(|host| whole(host.swapped_pages))
+    side.host
+        .as_ref()
+        .and_then(|host| whole(host.swapped_pages))
 }
 
 fn grown(side: &SideRecord, get: fn(&Transport) -> u64) -> Option<i64> {
-    side.transport.as_ref().and_then(|(start, stop)| whole(get(stop).saturating_sub(get(start))))
+    side.transport
+        .as_ref()
+        .and_then(|(start, stop)| whole(get(stop).saturating_sub(get(start))))
 }
 
 fn spent(side: &SideRecord, get: fn(&Transport) -> Option<f64>) -> Option<f64> {
-    side.transport.as_ref().and_then(|(start, stop)| Some((get(stop)? - get(start)?).max(0.0)))
+    side.transport
+        .as_ref()
+        .and_then(|(start, stop)| Some((get(stop)? - get(start)?).max(0.0)))
 }
 
 fn at_stop(side: &SideRecord, get: fn(&Transport) -> Option<f64>) -> Option<f64> {
@@ -286,7 +348,10 @@ fn at_stop(side: &SideRecord, get: fn(&Transport) -> Option<f64>) -> Option<f64>
 }
 
 fn gauge(side: &SideRecord, get: fn(&Transport) -> Option<u64>) -> Option<i64> {
-    side.transport.as_ref().and_then(|(_, stop)| get(stop)).and_then(whole)
+    side.transport
+        .as_ref()
+        .and_then(|(_, stop)| get(stop))
+        .and_then(whole)
 }
 
 fn core(side: &SideRecord) -> Option<i64> {
@@ -296,7 +361,11 @@ fn core(side: &SideRecord) -> Option<i64> {
 /// The sum over both sides of what at least one of them has.
 fn both(row: &Row<'_>, get: fn(&SideRecord) -> Option<u64>) -> Option<i64> {
     let known = [get(&row.record.initiator), get(&row.record.responder)];
-    known.into_iter().flatten().reduce(u64::saturating_add).and_then(whole)
+    known
+        .into_iter()
+        .flatten()
+        .reduce(u64::saturating_add)
+        .and_then(whole)
 }
 
 /// The sum over the ports of a modelled network. Ports that a record leaves out dropped and marked nothing.
@@ -306,16 +375,24 @@ fn over_ports(row: &Row<'_>, get: fn(&PortRecord) -> u64) -> Option<i64> {
 }
 
 fn ports(row: &Row<'_>) -> Option<String> {
-    row.record.network.as_ref().and_then(|network| serde_json::to_string(&network.ports).ok())
+    row.record
+        .network
+        .as_ref()
+        .and_then(|network| serde_json::to_string(&network.ports).ok())
 }
 
 fn emulation<'r>(row: &Row<'r>) -> Option<&'r EmulationRecord> {
-    row.record.network.as_ref().and_then(|network| network.emulation.as_ref())
+    row.record
+        .network
+        .as_ref()
+        .and_then(|network| network.emulation.as_ref())
 }
 
 /// Frames that never left were not late.
 fn late_by(row: &Row<'_>, get: fn(&EmulationRecord) -> u64) -> Option<f64> {
-    emulation(row).filter(|emulation| emulation.departures > 0).map(|emulation| seconds(get(emulation)))
+    emulation(row)
+        .filter(|emulation| emulation.departures > 0)
+        .map(|emulation| seconds(get(emulation)))
 }
 
 #[cfg(test)]
@@ -333,7 +410,11 @@ mod tests {
     #[test]
     fn the_documentation_holds_the_table() {
         let page = include_str!("../../../docs/JSON.md");
-        assert!(page.contains(&documentation()), "docs/JSON.md should hold:\n{}", documentation());
+        assert!(
+            page.contains(&documentation()),
+            "docs/JSON.md should hold:\n{}",
+            documentation()
+        );
     }
 
     #[test]

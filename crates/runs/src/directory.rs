@@ -34,15 +34,26 @@ impl RunDirectory {
     ///
     /// # Errors
     /// When it cannot be made or written.
-    pub fn create(root: &Path, name: &str, started: SystemTime, access: Access) -> Result<Self, Error> {
+    pub fn create(
+        root: &Path,
+        name: &str,
+        started: SystemTime,
+        access: Access,
+    ) -> Result<Self, Error> {
         let path = new_directory(root, name, started, access)?;
         let status = Status::started(utc::iso(started));
         status.write(&path)?;
         let journal = files::append_new(&path.join(files::JOURNAL));
-        let journal = journal.map_err(|cause| Error::writing(&path.join(files::JOURNAL), &cause))?;
+        let journal =
+            journal.map_err(|cause| Error::writing(&path.join(files::JOURNAL), &cause))?;
         // On a file system without locks a run that goes on cannot be told from a killed one, and is kept all the same.
         let _ = journal.try_lock();
-        Ok(Self { path, status, journal, plan: None })
+        Ok(Self {
+            path,
+            status,
+            journal,
+            plan: None,
+        })
     }
 
     /// Where it is.
@@ -84,7 +95,8 @@ impl RunDirectory {
     pub fn append(&mut self, record: &RunRecord) -> Result<(), Error> {
         results::readable(record)?;
         let path = self.path.join(files::JOURNAL);
-        let mut line = serde_json::to_string(record).map_err(|cause| Error::writing(&path, &cause))?;
+        let mut line =
+            serde_json::to_string(record).map_err(|cause| Error::writing(&path, &cause))?;
         line.push('\n');
         let length = self.journal.metadata().map(|there| there.len());
         self.journal.write_all(line.as_bytes()).map_err(|cause| {
@@ -100,20 +112,34 @@ impl RunDirectory {
     /// # Errors
     /// When one of them cannot be written, the journal is still there then; or when a record was left out, all else is
     /// there then.
-    pub fn finish(mut self, records: &[RunRecord], complete: bool, reason: Option<&str>) -> Result<(), Error> {
+    pub fn finish(
+        mut self,
+        records: &[RunRecord],
+        complete: bool,
+        reason: Option<&str>,
+    ) -> Result<(), Error> {
         let gone = self.gone();
-        let refused = records.iter().find_map(|record| results::readable(record).err());
+        let refused = records
+            .iter()
+            .find_map(|record| results::readable(record).err());
         let kept: Vec<RunRecord>;
         let records = if refused.is_some() {
-            kept = records.iter().filter(|record| results::readable(record).is_ok()).cloned().collect();
+            kept = records
+                .iter()
+                .filter(|record| results::readable(record).is_ok())
+                .cloned()
+                .collect();
             &kept
         } else {
             records
         };
-        let unwritten = results::write(&self.path.join(files::RESULTS), self.plan.as_ref(), records).err();
+        let unwritten =
+            results::write(&self.path.join(files::RESULTS), self.plan.as_ref(), records).err();
         let fault = gone.or(unwritten).or(refused);
         self.status.complete = complete && fault.is_none();
-        self.status.reason = reason.map(str::to_owned).or_else(|| fault.as_ref().map(|error| error.message.clone()));
+        self.status.reason = reason
+            .map(str::to_owned)
+            .or_else(|| fault.as_ref().map(|error| error.message.clone()));
         self.status.records = Some(records.len() as u64);
         let unsummed = self.status.sum_up(&self.path).err();
         let fault = fault.or(unsummed);
@@ -131,21 +157,31 @@ impl RunDirectory {
     /// What of the directory was taken away or replaced while the run went on.
     fn gone(&self) -> Option<Error> {
         let path = self.path.join(files::JOURNAL);
-        let same = |one: &Metadata, other: &Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
+        let same =
+            |one: &Metadata, other: &Metadata| (one.dev(), one.ino()) == (other.dev(), other.ino());
         let kept = match (self.journal.metadata(), fs::symlink_metadata(&path)) {
             (Ok(ours), Ok(there)) => same(&ours, &there),
             _ => false,
         };
         let written = [(files::PLAN, self.plan.is_some()), (files::STATUS, true)];
-        let missing = written.iter().find(|(name, written)| *written && !self.path.join(name).is_file());
+        let missing = written
+            .iter()
+            .find(|(name, written)| *written && !self.path.join(name).is_file());
         let name = if kept { missing?.0 } else { files::JOURNAL };
-        let what = format!("{} was removed while the run went on", self.path.join(name).display());
-        Some(Error::new(what, "what is shown is all there is; run it again to keep it"))
+        let what = format!(
+            "{} was removed while the run went on",
+            self.path.join(name).display()
+        );
+        Some(Error::new(
+            what,
+            "what is shown is all there is; run it again to keep it",
+        ))
     }
 
     fn write_json<T: Serialize>(&self, name: &str, value: &T) -> Result<(), Error> {
         let path = self.path.join(name);
-        let text = serde_json::to_string_pretty(value).map_err(|cause| Error::writing(&path, &cause))?;
+        let text =
+            serde_json::to_string_pretty(value).map_err(|cause| Error::writing(&path, &cause))?;
         replace_inside_with(&path, format!("{text}\n").as_bytes())
     }
 }
@@ -160,8 +196,17 @@ pub(crate) fn is_being_written(run: &Path) -> bool {
 ///
 /// # Errors
 /// It cannot be made.
-pub fn new_directory(root: &Path, name: &str, started: SystemTime, access: Access) -> Result<PathBuf, Error> {
-    unused(root, &format!("{}-{}", utc::stamp(started), sanitised(name)), access)
+pub fn new_directory(
+    root: &Path,
+    name: &str,
+    started: SystemTime,
+    access: Access,
+) -> Result<PathBuf, Error> {
+    unused(
+        root,
+        &format!("{}-{}", utc::stamp(started), sanitised(name)),
+        access,
+    )
 }
 
 /// Makes the directory of that name, or the first free one with a number behind it.
@@ -172,7 +217,9 @@ fn unused(root: &Path, name: &str, access: Access) -> Result<PathBuf, Error> {
     loop {
         match files::make_directory(&path, access) {
             Ok(()) => return Ok(path),
-            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => path = root.join(format!("{name}-{next}")),
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
+                path = root.join(format!("{name}-{next}"))
+            }
             Err(cause) => return Err(Error::writing(&path, &cause)),
         }
         next += 1;
@@ -180,10 +227,20 @@ fn unused(root: &Path, name: &str, access: Access) -> Result<PathBuf, Error> {
 }
 
 fn sanitised(name: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-".contains(c) {
+            c
+        } else {
+            '-'
+        }
+    };
     let name: String = name.chars().map(plain).take(LONGEST_NAME).collect();
     let name = name.trim_matches(|c| c == '-' || c == '.');
-    if name.is_empty() { "run".to_owned() } else { name.to_owned() }
+    if name.is_empty() {
+        "run".to_owned()
+    } else {
+        name.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -193,10 +250,16 @@ mod tests {
     #[test]
     fn a_directory_that_was_taken_away_is_not_complete() {
         let root = tempfile::tempdir().unwrap();
-        let plan = Plan { seed: 0, hosts: Default::default(), networks: Vec::new(), measurements: Vec::new() };
+        let plan = Plan {
+            seed: 0,
+            hosts: Default::default(),
+            networks: Vec::new(),
+            measurements: Vec::new(),
+        };
         for removed in ["", files::JOURNAL, files::PLAN] {
             let mut directory =
-                RunDirectory::create(root.path(), "rr", std::time::UNIX_EPOCH, Access::Private).unwrap();
+                RunDirectory::create(root.path(), "rr", std::time::UNIX_EPOCH, Access::Private)
+                    .unwrap();
             directory.write_plan(&plan).unwrap();
             let path = directory.path().to_owned();
             match removed {
@@ -207,7 +270,10 @@ mod tests {
                 file => fs::remove_file(path.join(file)).unwrap(),
             }
             let error = directory.finish(&[], true, None).unwrap_err();
-            assert!(error.message.contains("was removed while the run went on"), "{removed}: {error:?}");
+            assert!(
+                error.message.contains("was removed while the run went on"),
+                "{removed}: {error:?}"
+            );
             assert!(!Status::read(&path).unwrap().complete);
         }
     }

@@ -19,11 +19,19 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), cause: None, hint: hint.into(), interrupted: false }
+        Self {
+            message: message.into(),
+            cause: None,
+            hint: hint.into(),
+            interrupted: false,
+        }
     }
 
     pub(crate) fn interrupted(message: &str) -> Self {
-        Self { interrupted: true, ..Self::new(message, "") }
+        Self {
+            interrupted: true,
+            ..Self::new(message, "")
+        }
     }
 
     pub(crate) fn because(mut self, cause: &dyn fmt::Display) -> Self {
@@ -48,7 +56,10 @@ impl Error {
             "the run at {} is incomplete: it is still being written, and nothing of it is kept yet",
             run.display()
         );
-        Self::new(message, "wait until the command that makes it has ended, then try again")
+        Self::new(
+            message,
+            "wait until the command that makes it has ended, then try again",
+        )
     }
 
     pub(crate) fn damaged(path: &Path) -> Self {
@@ -64,7 +75,10 @@ impl Error {
 
     pub(crate) fn damaged_events(path: &Path) -> Self {
         let hint = "restore it, or take it away to read the other hosts' events";
-        Self { hint: hint.to_owned(), ..Self::damaged(path) }
+        Self {
+            hint: hint.to_owned(),
+            ..Self::damaged(path)
+        }
     }
 
     pub(crate) fn reading(path: &Path, cause: &dyn fmt::Display) -> Self {

@@ -48,8 +48,19 @@ pub(crate) const EVENTS: &str = "events";
 /// The run of a file, and the file's name in it: `RUN/NAME` or `RUN/events/NAME`.
 fn within(path: &Path) -> Option<(&Path, &Path)> {
     let directory = path.parent()?;
-    let run = if directory.file_name().is_some_and(|name| name == EVENTS) { directory.parent()? } else { directory };
-    Some((if run.as_os_str().is_empty() { Path::new(".") } else { run }, path.strip_prefix(run).ok()?))
+    let run = if directory.file_name().is_some_and(|name| name == EVENTS) {
+        directory.parent()?
+    } else {
+        directory
+    };
+    Some((
+        if run.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            run
+        },
+        path.strip_prefix(run).ok()?,
+    ))
 }
 
 /// Opens a regular file of a run.
@@ -67,8 +78,14 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 /// As for [`open`]; `FileTooLarge`.
 pub(crate) fn open_bounded(path: &Path) -> io::Result<File> {
     let file = open(path)?;
-    let is_records = path.file_name().is_some_and(|name| name == JOURNAL || name == RESULTS);
-    let most = if is_records { LARGEST_RECORDS } else { LARGEST_TEXT };
+    let is_records = path
+        .file_name()
+        .is_some_and(|name| name == JOURNAL || name == RESULTS);
+    let most = if is_records {
+        LARGEST_RECORDS
+    } else {
+        LARGEST_TEXT
+    };
     match file.metadata()?.len() {
         size if size > most => Err(io::Error::new(
             ErrorKind::FileTooLarge,
@@ -103,11 +120,17 @@ impl Access {
     #[must_use]
     pub fn of(directory: &Path) -> Self {
         let mode = fs::metadata(directory).map_or(0, |about| about.permissions().mode());
-        if mode & 0o004 == 0 { Self::Private } else { Self::Shared }
+        if mode & 0o004 == 0 {
+            Self::Private
+        } else {
+            Self::Shared
+        }
     }
 
     fn within(path: &Path) -> Self {
-        path.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Self::Private, Self::of)
+        path.parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .map_or(Self::Private, Self::of)
     }
 
     const fn file_mode(self) -> u32 {
@@ -132,7 +155,9 @@ pub(crate) fn permissions(path: &Path) -> Permissions {
 
 fn options(path: &Path) -> OpenOptions {
     let mut options = File::options();
-    options.mode(permissions(path).mode()).custom_flags(no_links());
+    options
+        .mode(permissions(path).mode())
+        .custom_flags(no_links());
     options
 }
 
@@ -191,11 +216,15 @@ pub(crate) const fn no_links() -> i32 {
 /// # Errors
 /// The kernel's, `AlreadyExists` too.
 pub(crate) fn make_directory(path: &Path, access: Access) -> io::Result<()> {
-    DirBuilder::new().mode(access.directory_mode()).create(path)?;
+    DirBuilder::new()
+        .mode(access.directory_mode())
+        .create(path)?;
     match access {
         Access::Private => Ok(()),
         // Whatever the umask is.
-        Access::Shared => fs::set_permissions(path, Permissions::from_mode(access.directory_mode())),
+        Access::Shared => {
+            fs::set_permissions(path, Permissions::from_mode(access.directory_mode()))
+        }
     }
 }
 
@@ -205,8 +234,16 @@ pub(crate) fn make_directory(path: &Path, access: Access) -> io::Result<()> {
 /// # Errors
 /// The kernel's; `PermissionDenied` with the reason.
 pub(crate) fn make_root(root: &Path, access: Access) -> io::Result<()> {
-    let denied = |what: &str| io::Error::new(ErrorKind::PermissionDenied, format!("it is {what} of another user"));
-    let parent = root.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let denied = |what: &str| {
+        io::Error::new(
+            ErrorKind::PermissionDenied,
+            format!("it is {what} of another user"),
+        )
+    };
+    let parent = root
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     let own = nix::unistd::geteuid().as_raw();
     match fs::symlink_metadata(root) {
         Ok(there) if there.is_dir() && there.uid() == own && access == Access::Shared => {
@@ -215,7 +252,9 @@ pub(crate) fn make_root(root: &Path, access: Access) -> io::Result<()> {
         }
         Ok(there) if there.uid() == own || there.uid() == 0 => Ok(()),
         Ok(there) if there.is_symlink() => Err(denied("a link")),
-        Ok(_) if fs::metadata(parent).is_ok_and(|about| about.mode() & 0o002 != 0) => Err(denied("a directory")),
+        Ok(_) if fs::metadata(parent).is_ok_and(|about| about.mode() & 0o002 != 0) => {
+            Err(denied("a directory"))
+        }
         Ok(_) => Ok(()),
         Err(_) => {
             let mode = access.directory_mode();
@@ -233,7 +272,10 @@ pub(crate) fn make_root(root: &Path, access: Access) -> io::Result<()> {
 pub(crate) fn must_be_own(run: &Path) -> Result<(), Error> {
     match Directory::open(run) {
         Ok(directory) if !directory.is_own() => {
-            let message = format!("{} is a run of another user, in which nothing is written", run.display());
+            let message = format!(
+                "{} is a run of another user, in which nothing is written",
+                run.display()
+            );
             Err(Error::new(message, "copy it (`cp -r`) and add to the copy"))
         }
         // One that is not there is made, and other mistakes are found where it is used.
@@ -251,10 +293,15 @@ pub(crate) fn make_events(run: &Path) -> io::Result<()> {
         make_directory(run, Access::within(run))?;
     }
     match make_directory(&events, Access::of(run)) {
-        Err(cause) if cause.kind() == ErrorKind::AlreadyExists => match fs::symlink_metadata(&events)?.is_dir() {
-            true => Ok(()),
-            false => Err(io::Error::new(ErrorKind::NotADirectory, "it is not a directory")),
-        },
+        Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
+            match fs::symlink_metadata(&events)?.is_dir() {
+                true => Ok(()),
+                false => Err(io::Error::new(
+                    ErrorKind::NotADirectory,
+                    "it is not a directory",
+                )),
+            }
+        }
         made => made,
     }
 }
@@ -278,7 +325,9 @@ pub(crate) fn of_events(run: &Path, extension: &str) -> Result<Vec<PathBuf>, Err
 
 /// Waits until a file that was written is on the disk.
 pub(crate) fn settle(path: &Path) -> Result<(), Error> {
-    open(path).and_then(|file| file.sync_all()).map_err(|cause| Error::writing(path, &cause))
+    open(path)
+        .and_then(|file| file.sync_all())
+        .map_err(|cause| Error::writing(path, &cause))
 }
 
 /// Reads a whole text.

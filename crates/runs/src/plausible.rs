@@ -9,7 +9,8 @@ const MOST: u128 = 1 << 62;
 
 /// Whether all sums over these records are numbers.
 pub(crate) fn can_be_summed(records: &[RunRecord]) -> bool {
-    let of = |record: &RunRecord| serde_json::to_value(record).map_or(u128::MAX, |value| total(&value));
+    let of =
+        |record: &RunRecord| serde_json::to_value(record).map_or(u128::MAX, |value| total(&value));
     records.iter().map(of).fold(0, u128::saturating_add) <= MOST
 }
 
@@ -17,7 +18,9 @@ pub(crate) fn can_be_summed(records: &[RunRecord]) -> bool {
 fn total(value: &Value) -> u128 {
     match value {
         Value::Number(number) => {
-            let whole = number.as_u64().or_else(|| number.as_i64().map(i64::unsigned_abs));
+            let whole = number
+                .as_u64()
+                .or_else(|| number.as_i64().map(i64::unsigned_abs));
             whole.unwrap_or(0).into()
         }
         Value::Array(all) => all.iter().map(total).fold(0, u128::saturating_add),
@@ -34,9 +37,16 @@ mod tests {
     #[test]
     fn counts_that_overflow_together_are_noticed() {
         let record = |received_bytes| {
-            let mut record = RunRecord { elapsed_ns: 3_600_000_000_000, ..RunRecord::default() };
+            let mut record = RunRecord {
+                elapsed_ns: 3_600_000_000_000,
+                ..RunRecord::default()
+            };
             record.responder.received_bytes = received_bytes;
-            record.calls = Histogram { counts: vec![(100_000, 7)], sum: 700_000, ..Histogram::default() };
+            record.calls = Histogram {
+                counts: vec![(100_000, 7)],
+                sum: 700_000,
+                ..Histogram::default()
+            };
             record
         };
         assert!(can_be_summed(&[]) && can_be_summed(&vec![record(1 << 50); 100]));

@@ -23,7 +23,10 @@ const NAME_BYTES: usize = 200;
 ///
 /// # Errors
 /// When it cannot be written, or `write` fails; the old file is there then.
-pub fn replace<T, E: From<Error>>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, E>) -> Result<T, E> {
+pub fn replace<T, E: From<Error>>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<T, E> {
     let failed = |cause: io::Error| E::from(Error::writing(path, &cause));
     let target = followed(path).map_err(failed)?;
     if let Some(mut stream) = stream(&target).map_err(failed)? {
@@ -41,7 +44,10 @@ pub fn replace<T, E: From<Error>>(path: &Path, write: impl FnOnce(&mut File) -> 
 /// # Errors
 /// When it cannot be written.
 pub fn replace_with(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    replace(path, |file| file.write_all(bytes).map_err(|cause| Error::writing(path, &cause)))
+    replace(path, |file| {
+        file.write_all(bytes)
+            .map_err(|cause| Error::writing(path, &cause))
+    })
 }
 
 /// Writes a file inside a run whole or not at all. What has its name gives way to it, whatever that is: a link is not followed, and a file with
@@ -55,23 +61,37 @@ pub(crate) fn replace_inside<T, E: From<Error>>(
     write: impl FnOnce(&mut File) -> Result<T, E>,
 ) -> Result<T, E> {
     let failed = |cause: io::Error| E::from(Error::writing(path, &cause));
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let opened =
-        File::options().read(true).custom_flags((OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY).bits()).open(directory);
+    let directory = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let opened = File::options()
+        .read(true)
+        .custom_flags((OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY).bits())
+        .open(directory);
     // The run itself may be named by a link, its directory of events may not be one.
-    let directory_file =
-        if directory.ends_with(files::EVENTS) { opened } else { File::open(directory) }.map_err(failed)?;
+    let directory_file = if directory.ends_with(files::EVENTS) {
+        opened
+    } else {
+        File::open(directory)
+    }
+    .map_err(failed)?;
     let old = fs::symlink_metadata(path).ok().filter(Metadata::is_file);
     let permissions = old.map_or_else(|| files::permissions(path), |old| old.permissions());
     let mut new = match unnamed(directory, &permissions) {
         Some(file) => New::Unnamed(file),
-        None => {
-            New::Named(named(&prefix(path)).permissions(permissions.clone()).tempfile_in(directory).map_err(failed)?)
-        }
+        None => New::Named(
+            named(&prefix(path))
+                .permissions(permissions.clone())
+                .tempfile_in(directory)
+                .map_err(failed)?,
+        ),
     };
     new.file().set_permissions(permissions).map_err(failed)?;
     let written = write(new.file())?;
-    new.take_place(path, None).and_then(|()| directory_file.sync_all()).map_err(failed)?;
+    new.take_place(path, None)
+        .and_then(|()| directory_file.sync_all())
+        .map_err(failed)?;
     Ok(written)
 }
 
@@ -80,7 +100,10 @@ pub(crate) fn replace_inside<T, E: From<Error>>(
 /// # Errors
 /// When it cannot be written.
 pub(crate) fn replace_inside_with(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    replace_inside(path, |file| file.write_all(bytes).map_err(|cause| Error::writing(path, &cause)))
+    replace_inside(path, |file| {
+        file.write_all(bytes)
+            .map_err(|cause| Error::writing(path, &cause))
+    })
 }
 
 /// Where a path leads in the end, also where nothing is there yet. What lies below `/proc`, where `/dev/stdout` leads, stands for
@@ -93,13 +116,19 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MOST_LINKS {
         if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
-            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+            let parent = if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            };
             path = fs::canonicalize(parent)?.join(name);
         }
         if path.starts_with("/proc") {
             return Ok(path);
         }
-        let Ok(there) = fs::symlink_metadata(&path) else { return Ok(path) };
+        let Ok(there) = fs::symlink_metadata(&path) else {
+            return Ok(path);
+        };
         if is_trap(&path, &there) {
             let what = "another user may have put it there, in a directory for all";
             return Err(io::Error::new(ErrorKind::PermissionDenied, what));
@@ -108,7 +137,9 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
             return Ok(path);
         }
         let to = fs::read_link(&path)?;
-        path = path.parent().map_or_else(|| to.clone(), |parent| parent.join(&to));
+        path = path
+            .parent()
+            .map_or_else(|| to.clone(), |parent| parent.join(&to));
     }
     Err(io::Error::from(nix::errno::Errno::ELOOP))
 }
@@ -116,15 +147,19 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
 /// Whether something in a directory where all may write may be a trap: a link, a pipe or a file of neither this user nor the directory's, or
 /// a file with other names (as the kernel's `fs.protected_symlinks`, `protected_fifos` and `protected_hardlinks` see it, where they are on).
 fn is_trap(path: &Path, there: &Metadata) -> bool {
-    let Some(Ok(directory)) = path.parent().map(fs::metadata) else { return false };
-    let is_foreign = there.uid() != nix::unistd::geteuid().as_raw() && there.uid() != directory.uid();
+    let Some(Ok(directory)) = path.parent().map(fs::metadata) else {
+        return false;
+    };
+    let is_foreign =
+        there.uid() != nix::unistd::geteuid().as_raw() && there.uid() != directory.uid();
     directory.mode() & 0o002 != 0 && (is_foreign || there.is_file() && there.nlink() > 1)
 }
 
 /// What is written as it comes. This process's own output is the file that is open already: opened anew it would be written from its
 /// beginning.
 fn stream(target: &Path) -> io::Result<Option<File>> {
-    let own = |number: u32| target == Path::new(&format!("/proc/{}/fd/{number}", std::process::id()));
+    let own =
+        |number: u32| target == Path::new(&format!("/proc/{}/fd/{number}", std::process::id()));
     let open = match () {
         () if own(1) => Some(io::stdout().as_fd().try_clone_to_owned()?),
         () if own(2) => Some(io::stderr().as_fd().try_clone_to_owned()?),
@@ -133,8 +168,13 @@ fn stream(target: &Path) -> io::Result<Option<File>> {
     if open.is_some() {
         return Ok(open.map(File::from));
     }
-    let is_stream = target.starts_with("/proc") || fs::metadata(target).is_ok_and(|there| !there.is_file());
-    if is_stream { File::options().write(true).open(target).map(Some) } else { Ok(None) }
+    let is_stream =
+        target.starts_with("/proc") || fs::metadata(target).is_ok_and(|there| !there.is_file());
+    if is_stream {
+        File::options().write(true).open(target).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 /// The plain file that is there.
@@ -147,7 +187,10 @@ impl Old {
     /// `None` when there is none; an error when it may not be written.
     fn open(target: &Path) -> io::Result<Option<Self>> {
         match File::options().write(true).open(target) {
-            Ok(file) => Ok(Some(Self { about: file.metadata()?, file })),
+            Ok(file) => Ok(Some(Self {
+                about: file.metadata()?,
+                file,
+            })),
             Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(None),
             Err(cause) => Err(cause),
         }
@@ -182,17 +225,27 @@ enum New {
 impl New {
     fn beside(target: &Path, old: Option<&Old>) -> io::Result<Self> {
         let directory = target.parent().unwrap_or(Path::new("/"));
-        let permissions = old.map_or_else(|| Permissions::from_mode(0o666), |old| old.about.permissions());
-        let aside =
-            || unnamed(directory, &Permissions::from_mode(0o600)).map_or_else(stackline_guard::scratch::file, Ok);
+        let permissions = old.map_or_else(
+            || Permissions::from_mode(0o666),
+            |old| old.about.permissions(),
+        );
+        let aside = || {
+            unnamed(directory, &Permissions::from_mode(0o600))
+                .map_or_else(stackline_guard::scratch::file, Ok)
+        };
         if old.is_some_and(|old| old.about.nlink() > 1) {
             return aside().map(Self::Aside);
         }
         if let Some(file) = unnamed(directory, &permissions) {
             return Ok(Self::Unnamed(file));
         }
-        match named(&prefix(target)).permissions(permissions).tempfile_in(directory) {
-            Err(cause) if old.is_some() && cause.kind() == ErrorKind::PermissionDenied => aside().map(Self::Aside),
+        match named(&prefix(target))
+            .permissions(permissions)
+            .tempfile_in(directory)
+        {
+            Err(cause) if old.is_some() && cause.kind() == ErrorKind::PermissionDenied => {
+                aside().map(Self::Aside)
+            }
             made => made.map(Self::Named),
         }
     }
@@ -215,8 +268,13 @@ impl New {
         match self {
             Self::Unnamed(file) | Self::Aside(file) => {
                 let parent = target.parent().unwrap_or(Path::new("/"));
-                let directory = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-                let named = named(&prefix(target)).make_in(directory, |path| give_name(&file, path))?;
+                let directory = if parent.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    parent
+                };
+                let named =
+                    named(&prefix(target)).make_in(directory, |path| give_name(&file, path))?;
                 named.persist(target).map_err(|cause| cause.error)
             }
             Self::Named(file) => file.persist(target).map(drop).map_err(|cause| cause.error),
@@ -249,13 +307,24 @@ fn named(prefix: &OsStr) -> Builder<'_, 'static> {
 /// A file that has no name. `None` where there is no such thing.
 fn unnamed(directory: &Path, permissions: &Permissions) -> Option<File> {
     let mut options = File::options();
-    options.read(true).write(true).mode(permissions.mode() & 0o777).custom_flags(OFlag::O_TMPFILE.bits());
+    options
+        .read(true)
+        .write(true)
+        .mode(permissions.mode() & 0o777)
+        .custom_flags(OFlag::O_TMPFILE.bits());
     options.open(directory).ok()
 }
 
 fn give_name(file: &File, path: &Path) -> io::Result<()> {
     let open = format!("/proc/self/fd/{}", file.as_raw_fd());
-    linkat(AT_FDCWD, open.as_str(), AT_FDCWD, path, AtFlags::AT_SYMLINK_FOLLOW).map_err(io::Error::from)
+    linkat(
+        AT_FDCWD,
+        open.as_str(),
+        AT_FDCWD,
+        path,
+        AtFlags::AT_SYMLINK_FOLLOW,
+    )
+    .map_err(io::Error::from)
 }
 
 #[cfg(test)]
@@ -272,7 +341,8 @@ mod tests {
     #[test]
     fn a_link_is_followed_and_permissions_are_kept() {
         let place = tempfile::tempdir().unwrap();
-        let [file, link, dangling, new] = ["file", "link", "dangling", "new"].map(|name| place.path().join(name));
+        let [file, link, dangling, new] =
+            ["file", "link", "dangling", "new"].map(|name| place.path().join(name));
         fs::write(&file, "old").unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
         symlink("file", &link).unwrap();
@@ -280,10 +350,17 @@ mod tests {
         replace_with(&link, b"x").unwrap();
         replace_with(&dangling, b"y").unwrap();
         assert!(
-            fs::symlink_metadata(&link).unwrap().is_symlink() && fs::symlink_metadata(&dangling).unwrap().is_symlink()
+            fs::symlink_metadata(&link).unwrap().is_symlink()
+                && fs::symlink_metadata(&dangling).unwrap().is_symlink()
         );
-        assert_eq!((fs::read(&file).unwrap(), fs::read(&new).unwrap()), (b"x".to_vec(), b"y".to_vec()));
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(
+            (fs::read(&file).unwrap(), fs::read(&new).unwrap()),
+            (b"x".to_vec(), b"y".to_vec())
+        );
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o640
+        );
         assert_eq!(entries(place.path()), 4);
         let round = place.path().join("round");
         symlink("round", &round).unwrap();
@@ -297,7 +374,10 @@ mod tests {
         fs::write(&other, "precious").unwrap();
         symlink(&other, place.path().join("f.tmp")).unwrap();
         replace_with(&file, b"x").unwrap();
-        assert_eq!((fs::read(&file).unwrap(), fs::read(&other).unwrap()), (b"x".to_vec(), b"precious".to_vec()));
+        assert_eq!(
+            (fs::read(&file).unwrap(), fs::read(&other).unwrap()),
+            (b"x".to_vec(), b"precious".to_vec())
+        );
     }
 
     #[test]
@@ -305,11 +385,19 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("f");
         replace(&file, |to| {
-            assert_eq!(entries(place.path()), 0, "whoever is killed now leaves nothing");
-            to.write_all(b"x").map_err(|cause| Error::writing(&file, &cause))
+            assert_eq!(
+                entries(place.path()),
+                0,
+                "whoever is killed now leaves nothing"
+            );
+            to.write_all(b"x")
+                .map_err(|cause| Error::writing(&file, &cause))
         })
         .unwrap();
-        assert_eq!((fs::read(&file).unwrap(), entries(place.path())), (b"x".to_vec(), 1));
+        assert_eq!(
+            (fs::read(&file).unwrap(), entries(place.path())),
+            (b"x".to_vec(), 1)
+        );
     }
 
     #[test]
@@ -321,13 +409,20 @@ mod tests {
             let pipe = pipe.clone();
             move || {
                 let mut text = String::new();
-                File::open(pipe).unwrap().read_to_string(&mut text).map(|_| text).unwrap()
+                File::open(pipe)
+                    .unwrap()
+                    .read_to_string(&mut text)
+                    .map(|_| text)
+                    .unwrap()
             }
         });
         replace_with(&pipe, b"through").unwrap();
         assert_eq!(reader.join().unwrap(), "through");
         replace_with(Path::new("/dev/null"), b"gone").unwrap();
-        assert!(!fs::metadata("/dev/null").unwrap().is_file() && !fs::metadata(&pipe).unwrap().is_file());
+        assert!(
+            !fs::metadata("/dev/null").unwrap().is_file()
+                && !fs::metadata(&pipe).unwrap().is_file()
+        );
         replace_with(place.path(), b"x").unwrap_err();
     }
 
@@ -341,7 +436,10 @@ mod tests {
         let permitted = File::options().write(true).open(&file).is_ok();
         assert_eq!(replace_with(&file, b"x").is_ok(), permitted);
         assert_eq!(fs::read(&file).unwrap() == b"precious", !permitted);
-        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o444);
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o444
+        );
         let new = format!("{}/", place.path().join("new").display());
         replace_with(Path::new(&new), b"x").unwrap_err();
         assert_eq!(entries(place.path()), 1);
@@ -355,14 +453,20 @@ mod tests {
         fs::hard_link(&file, &other).unwrap();
         for bytes in [&b"short"[..], b"longer than it was before, by far"] {
             replace_with(&file, bytes).unwrap();
-            assert_eq!((fs::read(&file).unwrap(), fs::read(&other).unwrap()), (bytes.to_vec(), bytes.to_vec()));
+            assert_eq!(
+                (fs::read(&file).unwrap(), fs::read(&other).unwrap()),
+                (bytes.to_vec(), bytes.to_vec())
+            );
         }
         let stopped = |to: &mut File| {
             to.write_all(b"half").unwrap();
             Err::<(), _>(Error::writing(&file, &"no more"))
         };
         replace(&file, stopped).unwrap_err();
-        assert_eq!((fs::read(&other).unwrap().len(), entries(place.path())), (33, 2));
+        assert_eq!(
+            (fs::read(&other).unwrap().len(), entries(place.path())),
+            (33, 2)
+        );
     }
 
     #[test]
@@ -384,7 +488,10 @@ mod tests {
         let file = place.path().join("x".repeat(255));
         replace_with(&file, b"x").unwrap();
         replace_with(&file, b"y").unwrap();
-        assert_eq!((fs::read(&file).unwrap(), entries(place.path())), (b"y".to_vec(), 1));
+        assert_eq!(
+            (fs::read(&file).unwrap(), entries(place.path())),
+            (b"y".to_vec(), 1)
+        );
         assert_eq!(prefix(&file).len(), 1 + NAME_BYTES);
     }
 
@@ -395,7 +502,9 @@ mod tests {
         thread::scope(|scope| {
             for letter in b'a'..b'g' {
                 let file = &file;
-                scope.spawn(move || (0..20).for_each(|_| replace_with(file, &[letter; 10_000]).unwrap()));
+                scope.spawn(move || {
+                    (0..20).for_each(|_| replace_with(file, &[letter; 10_000]).unwrap())
+                });
             }
         });
         let bytes = fs::read(&file).unwrap();

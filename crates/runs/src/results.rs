@@ -26,8 +26,13 @@ use std::sync::Arc;
 /// When the file cannot be written, or a record holds a value that could not be read back.
 pub fn write(path: &Path, plan: Option<&Plan>, records: &[RunRecord]) -> Result<(), Error> {
     records.iter().try_for_each(readable)?;
-    let rows: Vec<Row<'_>> = records.iter().map(|record| Row::new(plan, record)).collect();
-    replace_inside(path, |file| write_rows(file, COLUMNS, &rows).map_err(|cause| Error::writing(path, &cause)))
+    let rows: Vec<Row<'_>> = records
+        .iter()
+        .map(|record| Row::new(plan, record))
+        .collect();
+    replace_inside(path, |file| {
+        write_rows(file, COLUMNS, &rows).map_err(|cause| Error::writing(path, &cause))
+    })
 }
 
 /// Reads all records back, exactly as they were written.
@@ -36,22 +41,33 @@ pub fn write(path: &Path, plan: Option<&Plan>, records: &[RunRecord]) -> Result<
 /// When the file cannot be read or was not written by [`write()`].
 pub fn read(path: &Path) -> Result<Vec<RunRecord>, Error> {
     let texts = read_texts(path).map_err(|cause| Error::reading(path, &cause))?;
-    let parse = |text: &ByteArray| serde_json::from_slice(text.data()).map_err(|cause| Error::reading(path, &cause));
+    let parse = |text: &ByteArray| {
+        serde_json::from_slice(text.data()).map_err(|cause| Error::reading(path, &cause))
+    };
     texts.iter().map(parse).collect()
 }
 
 /// Refuses a record that could be written and never read: JSON has neither NaN nor infinity.
 pub(crate) fn readable(record: &RunRecord) -> Result<(), Error> {
-    let Some(name) = record.not_finite() else { return Ok(()) };
+    let Some(name) = record.not_finite() else {
+        return Ok(());
+    };
     let (measurement, part, run) = (record.measurement, record.part, record.run);
     let message = format!(
         "the record of measurement {measurement}, part {part}, run {run} is not kept: {name} is not a finite number"
     );
-    Err(Error::new(message, "this is a bug in stackline, please report it; the other records are kept"))
+    Err(Error::new(
+        message,
+        "this is a bug in stackline, please report it; the other records are kept",
+    ))
 }
 
 fn write_rows(file: &mut File, columns: &[Column], rows: &[Row<'_>]) -> Parquet<()> {
-    let mut writer = SerializedFileWriter::new(Summed::of(file), Arc::new(schema(columns)?), Arc::new(properties()))?;
+    let mut writer = SerializedFileWriter::new(
+        Summed::of(file),
+        Arc::new(schema(columns)?),
+        Arc::new(properties()),
+    )?;
     let mut sums = Sums::begin(&mut writer)?;
     let mut group = writer.next_row_group()?;
     for column in columns {
@@ -67,9 +83,16 @@ fn write_rows(file: &mut File, columns: &[Column], rows: &[Row<'_>]) -> Parquet<
     Ok(())
 }
 
-fn write_column(to: &mut SerializedColumnWriter<'_>, column: &Column, rows: &[Row<'_>]) -> Parquet<()> {
+fn write_column(
+    to: &mut SerializedColumnWriter<'_>,
+    column: &Column,
+    rows: &[Row<'_>],
+) -> Parquet<()> {
     match column.get {
-        Get::Text(get) => write_values::<ByteArrayType>(to, rows.iter().map(|r| get(r).map(|s| s.as_str().into()))),
+        Get::Text(get) => write_values::<ByteArrayType>(
+            to,
+            rows.iter().map(|r| get(r).map(|s| s.as_str().into())),
+        ),
         Get::Int(get) => write_values::<Int64Type>(to, rows.iter().map(get)),
         Get::Real(get) => write_values::<DoubleType>(to, rows.iter().map(get)),
         Get::Flag(get) => write_values::<BoolType>(to, rows.iter().map(get)),
@@ -83,14 +106,20 @@ fn write_values<T: DataType>(
     values: impl Iterator<Item = Option<T::T>>,
 ) -> Parquet<()> {
     let values: Vec<Option<T::T>> = values.collect();
-    let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
+    let levels: Vec<i16> = values
+        .iter()
+        .map(|value| i16::from(value.is_some()))
+        .collect();
     let values: Vec<T::T> = values.into_iter().flatten().collect();
     to.typed::<T>().write_batch(&values, Some(&levels), None)?;
     Ok(())
 }
 
 /// A repeated column: definition level 0 is an empty list; repetition level 0 begins a row.
-fn write_lists(to: &mut SerializedColumnWriter<'_>, lists: impl Iterator<Item = Vec<i64>>) -> Parquet<()> {
+fn write_lists(
+    to: &mut SerializedColumnWriter<'_>,
+    lists: impl Iterator<Item = Vec<i64>>,
+) -> Parquet<()> {
     let (mut values, mut defined, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
     for list in lists {
         defined.extend(std::iter::repeat_n(1, list.len()));
@@ -101,25 +130,36 @@ fn write_lists(to: &mut SerializedColumnWriter<'_>, lists: impl Iterator<Item = 
         }
         values.extend(list);
     }
-    to.typed::<Int64Type>().write_batch(&values, Some(&defined), Some(&repeated))?;
+    to.typed::<Int64Type>()
+        .write_batch(&values, Some(&defined), Some(&repeated))?;
     Ok(())
 }
 
 fn schema(columns: &[Column]) -> Parquet<Type> {
-    let fields: Parquet<Vec<Arc<Type>>> = columns.iter().map(|column| field(column).map(Arc::new)).collect();
+    let fields: Parquet<Vec<Arc<Type>>> = columns
+        .iter()
+        .map(|column| field(column).map(Arc::new))
+        .collect();
     Type::group_type_builder("run").with_fields(fields?).build()
 }
 
 fn field(column: &Column) -> Parquet<Type> {
     let (physical, logical, repetition) = match column.get {
-        Get::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String), Repetition::OPTIONAL),
+        Get::Text(_) => (
+            Physical::BYTE_ARRAY,
+            Some(LogicalType::String),
+            Repetition::OPTIONAL,
+        ),
         Get::Int(_) => (Physical::INT64, None, Repetition::OPTIONAL),
         Get::Real(_) => (Physical::DOUBLE, None, Repetition::OPTIONAL),
         Get::Flag(_) => (Physical::BOOLEAN, None, Repetition::OPTIONAL),
         Get::Ints(_) => (Physical::INT64, None, Repetition::REPEATED),
     };
     let builder = Type::primitive_type_builder(column.name, physical);
-    builder.with_repetition(repetition).with_logical_type(logical).build()
+    builder
+        .with_repetition(repetition)
+        .with_logical_type(logical)
+        .build()
 }
 
 /// The record is different in every row: a dictionary or bounds of it would only take room.
@@ -137,19 +177,30 @@ fn read_texts(path: &Path) -> Parquet<Vec<ByteArray>> {
     let bytes = file.clone();
     let reader = SerializedFileReader::new(file)?;
     let sums = Kept::of(reader.metadata())?;
-    let columns = reader.metadata().file_metadata().schema_descr().columns().to_vec();
+    let columns = reader
+        .metadata()
+        .file_metadata()
+        .schema_descr()
+        .columns()
+        .to_vec();
     let index = columns.iter().position(|column| column.name() == RECORD);
     let index = index.ok_or_else(|| ParquetError::General(format!("it has no column {RECORD}")))?;
     let mut texts = Vec::new();
     for group in 0..reader.num_row_groups() {
         sums.check(&bytes, reader.metadata(), group)?;
         let group = reader.get_row_group(group)?;
-        read_group(get_typed_column_reader(group.get_column_reader(index)?), &mut texts)?;
+        read_group(
+            get_typed_column_reader(group.get_column_reader(index)?),
+            &mut texts,
+        )?;
     }
     Ok(texts)
 }
 
-fn read_group(mut column: ColumnReaderImpl<ByteArrayType>, into: &mut Vec<ByteArray>) -> Parquet<()> {
+fn read_group(
+    mut column: ColumnReaderImpl<ByteArrayType>,
+    into: &mut Vec<ByteArray>,
+) -> Parquet<()> {
     const AT_ONCE: usize = 1024;
     loop {
         let mut levels = Vec::new();

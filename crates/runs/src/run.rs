@@ -64,7 +64,10 @@ impl Run {
         if !files::is_own(&self.path) {
             return Ok(());
         }
-        replace_inside_with(&self.path.join(files::FINDINGS), format!("{findings:#}\n").as_bytes())
+        replace_inside_with(
+            &self.path.join(files::FINDINGS),
+            format!("{findings:#}\n").as_bytes(),
+        )
     }
 
     /// Writes the run's page into its directory; where. What has that name gives way to it, and links are not followed.
@@ -74,7 +77,10 @@ impl Run {
     pub fn keep_page(&self, page: &str) -> Result<PathBuf, Error> {
         let path = self.page();
         let elsewhere = "`stackline report RUN -o FILE` writes the page elsewhere";
-        files::must_be_own(&self.path).map_err(|error| Error { hint: elsewhere.to_owned(), ..error })?;
+        files::must_be_own(&self.path).map_err(|error| Error {
+            hint: elsewhere.to_owned(),
+            ..error
+        })?;
         replace_inside_with(&path, page.as_bytes()).map(|()| path)
     }
 
@@ -91,15 +97,21 @@ impl Run {
         if !files::is_there(&path.join(files::STATUS)) {
             return Vec::new();
         }
-        let had = Status::read(path).map(|status| status.events).unwrap_or_default();
-        had.into_keys().filter(|name| !files::is_there(&path.join(files::EVENTS).join(name))).collect()
+        let had = Status::read(path)
+            .map(|status| status.events)
+            .unwrap_or_default();
+        had.into_keys()
+            .filter(|name| !files::is_there(&path.join(files::EVENTS).join(name)))
+            .collect()
     }
 }
 
 /// Where runs are kept: `$STACKLINE_RUNS`, else `./stackline-runs`.
 #[must_use]
 pub fn runs_root() -> PathBuf {
-    env::var_os("STACKLINE_RUNS").filter(|v| !v.is_empty()).map_or_else(|| "stackline-runs".into(), PathBuf::from)
+    env::var_os("STACKLINE_RUNS")
+        .filter(|v| !v.is_empty())
+        .map_or_else(|| "stackline-runs".into(), PathBuf::from)
 }
 
 /// Bytes of when a run began, and the hyphen behind it.
@@ -110,7 +122,9 @@ const STAMP: usize = 16;
 pub fn names(root: &Path) -> Vec<String> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let runs = entries.filter(|entry| files::is_there(&entry.path().join(files::STATUS)));
-    let mut names: Vec<String> = runs.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let mut names: Vec<String> = runs
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
     names.sort_by(|a, b| order(a).cmp(&order(b)));
     names
 }
@@ -118,7 +132,9 @@ pub fn names(root: &Path) -> Vec<String> {
 /// By when runs began; of one second by name, and of one name by the number that the second and all after it got.
 fn order(run: &str) -> (&str, &str, u64) {
     let (stamp, name) = run.split_at_checked(STAMP).unwrap_or((run, ""));
-    let numbered = name.rsplit_once('-').and_then(|(name, number)| Some((name, number.parse().ok()?)));
+    let numbered = name
+        .rsplit_once('-')
+        .and_then(|(name, number)| Some((name, number.parse().ok()?)));
     let (name, number) = numbered.unwrap_or((name, 1));
     (stamp, name, number)
 }
@@ -132,46 +148,99 @@ fn open_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let (plan, environment) = (plan(&path)?, environment(&path)?);
     let specification = optional(&path.join(files::SPECIFICATION))?.unwrap_or_default();
     let records = records(&path)?;
-    let Status { complete, reason, started, .. } = status;
+    let Status {
+        complete,
+        reason,
+        started,
+        ..
+    } = status;
     let running = running && !complete && reason.is_none();
     let reason = reason.or_else(|| running.then(|| how_far(&plan, &records)));
-    Ok(Run { path, specification, started, plan, environment, records, complete, reason, running })
+    Ok(Run {
+        path,
+        specification,
+        started,
+        plan,
+        environment,
+        records,
+        complete,
+        reason,
+        running,
+    })
 }
 
 /// That a run is still running, and what of it is done. Several seeds make more runs than the plan has.
 fn how_far(plan: &Plan, records: &[RunRecord]) -> String {
     let counted = records.iter().filter(|record| !record.warmup);
-    let done = counted.map(|record| (record.measurement, record.run)).collect::<BTreeSet<_>>().len();
-    let all: usize = plan.measurements.iter().map(|measurement| measurement.runs as usize).sum();
-    let of = if done > all { String::new() } else { format!(" of {all}") };
+    let done = counted
+        .map(|record| (record.measurement, record.run))
+        .collect::<BTreeSet<_>>()
+        .len();
+    let all: usize = plan
+        .measurements
+        .iter()
+        .map(|measurement| measurement.runs as usize)
+        .sum();
+    let of = if done > all {
+        String::new()
+    } else {
+        format!(" of {all}")
+    };
     format!("it is still running: {done}{of} runs are done")
 }
 
 fn with_events_under(root: &Path, path: &Path) -> Result<Run, Error> {
     let imported = candidates(root, path).find(|candidate| {
-        files::is_there(&candidate.join(files::EVENTS)) && !files::is_there(&candidate.join(files::PLAN))
+        files::is_there(&candidate.join(files::EVENTS))
+            && !files::is_there(&candidate.join(files::PLAN))
     });
-    let Some(path) = imported else { return open_under(root, path) };
+    let Some(path) = imported else {
+        return open_under(root, path);
+    };
     let running = is_being_written(&path);
-    let status = files::is_there(&path.join(files::STATUS)).then(|| Status::read(&path)).transpose()?;
+    let status = files::is_there(&path.join(files::STATUS))
+        .then(|| Status::read(&path))
+        .transpose()?;
     status.iter().try_for_each(|status| status.check(&path))?;
     if status.as_ref().is_some_and(|status| !status.complete) && event_files(&path).is_err() {
         return Err(without_anything(&path));
     }
-    let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
-    let (complete, reason, started) =
-        status.map_or_else(|| (true, None, String::new()), |status| (status.complete, status.reason, status.started));
+    let plan = Plan {
+        seed: 0,
+        hosts: BTreeMap::new(),
+        networks: Vec::new(),
+        measurements: Vec::new(),
+    };
+    let (complete, reason, started) = status.map_or_else(
+        || (true, None, String::new()),
+        |status| (status.complete, status.reason, status.started),
+    );
     let running = running && !complete;
     let reason = reason.or_else(|| running.then(|| "it is still being written".to_owned()));
     let (specification, environment) = (String::new(), serde_json::Value::Null);
-    Ok(Run { path, specification, started, plan, environment, records: Vec::new(), complete, reason, running })
+    Ok(Run {
+        path,
+        specification,
+        started,
+        plan,
+        environment,
+        records: Vec::new(),
+        complete,
+        reason,
+        running,
+    })
 }
 
 /// Where a run of that name may lie.
 fn candidates(root: &Path, path: &Path) -> impl Iterator<Item = PathBuf> {
     let bare = path.components().count() == 1;
-    let given = path.to_str().filter(|_| bare).and_then(|name| newest(root, name));
-    [Some(path.to_owned()), bare.then(|| root.join(path)), given].into_iter().flatten()
+    let given = path
+        .to_str()
+        .filter(|_| bare)
+        .and_then(|name| newest(root, name));
+    [Some(path.to_owned()), bare.then(|| root.join(path)), given]
+        .into_iter()
+        .flatten()
 }
 
 /// The newest run that was given that name, or of all for `last`.
@@ -179,15 +248,30 @@ fn newest(root: &Path, name: &str) -> Option<PathBuf> {
     // The stamp and its hyphen, the name, and a number where the whole was taken.
     let given = |directory: &str| {
         let rest = directory.get(STAMP..)?.strip_prefix(name)?;
-        Some(rest.is_empty() || rest.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_digit()))
+        Some(
+            rest.is_empty()
+                || rest
+                    .strip_prefix('-')?
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit()),
+        )
     };
     let mut found = names(root);
     if !found.iter().any(|directory| given(directory) == Some(true)) && name == "last" {
         // Runs that began in one second: by when their directories were made.
-        return found.into_iter().map(|name| root.join(name)).max_by_key(|path| {
-            let stamp = path.file_name().and_then(|name| name.to_str()?.get(..15)).map(ToOwned::to_owned);
-            (stamp, fs::metadata(path).and_then(|entry| entry.created()).ok())
-        });
+        return found
+            .into_iter()
+            .map(|name| root.join(name))
+            .max_by_key(|path| {
+                let stamp = path
+                    .file_name()
+                    .and_then(|name| name.to_str()?.get(..15))
+                    .map(ToOwned::to_owned);
+                (
+                    stamp,
+                    fs::metadata(path).and_then(|entry| entry.created()).ok(),
+                )
+            });
     }
     found.retain(|directory| given(directory) == Some(true));
     found.pop().map(|directory| root.join(directory))
@@ -200,7 +284,8 @@ pub fn directory_of(path: &Path) -> Option<PathBuf> {
 }
 
 fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
-    let found = candidates(root, path).find(|candidate| files::is_there(&candidate.join(files::STATUS)));
+    let found =
+        candidates(root, path).find(|candidate| files::is_there(&candidate.join(files::STATUS)));
     let denied = || candidates(root, path).find(|candidate| is_denied(candidate));
     found.ok_or_else(|| {
         denied().map_or_else(
@@ -211,17 +296,27 @@ fn find(root: &Path, path: &Path) -> Result<PathBuf, Error> {
 }
 
 fn is_denied(run: &Path) -> bool {
-    fs::symlink_metadata(run.join(files::STATUS)).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+    fs::symlink_metadata(run.join(files::STATUS))
+        .is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
 fn missing(root: &Path, path: &Path) -> Error {
     let all = names(root);
-    let alike = path.to_str().map_or_else(Vec::new, |word| alike(&all, word));
+    let alike = path
+        .to_str()
+        .map_or_else(Vec::new, |word| alike(&all, word));
     let hint = match (all.last(), alike.as_slice()) {
-        (None, _) => format!("there are no runs under {}; `stackline run SPEC` makes one", root.display()),
+        (None, _) => format!(
+            "there are no runs under {}; `stackline run SPEC` makes one",
+            root.display()
+        ),
         (Some(newest), []) => format!("the newest run under {} is {newest}", root.display()),
         (_, [one]) => format!("did you mean {one}?"),
-        (_, several) => format!("names like it under {}: {}", root.display(), several.join(", ")),
+        (_, several) => format!(
+            "names like it under {}: {}",
+            root.display(),
+            several.join(", ")
+        ),
     };
     Error::new(format!("there is no run at {}", path.display()), hint)
 }
@@ -230,15 +325,28 @@ fn missing(root: &Path, path: &Path) -> Error {
 fn alike<'n>(names: &'n [String], word: &str) -> Vec<&'n str> {
     const MOST: usize = 3;
     // The stamp and its hyphen stand before the name that was given.
-    let meant = |name: &&str| name.contains(word) || is_one_edit(name.get(STAMP..).unwrap_or(name), word);
-    names.iter().rev().map(String::as_str).filter(|_| !word.is_empty()).filter(meant).take(MOST).collect()
+    let meant =
+        |name: &&str| name.contains(word) || is_one_edit(name.get(STAMP..).unwrap_or(name), word);
+    names
+        .iter()
+        .rev()
+        .map(String::as_str)
+        .filter(|_| !word.is_empty())
+        .filter(meant)
+        .take(MOST)
+        .collect()
 }
 
 /// Whether one letter more, less, other or exchanged with its neighbour makes one of the other.
 fn is_one_edit(a: &str, b: &str) -> bool {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-    let end = a[start..].iter().rev().zip(b[start..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let end = a[start..]
+        .iter()
+        .rev()
+        .zip(b[start..].iter().rev())
+        .take_while(|(a, b)| a == b)
+        .count();
     let (a, b) = (&a[start..a.len() - end], &b[start..b.len() - end]);
     a.len().max(b.len()) == 1 || matches!((a, b), ([a, b], [c, d]) if (a, b) == (d, c))
 }
@@ -247,8 +355,14 @@ fn plan(run: &Path) -> Result<Plan, Error> {
     let path = run.join(files::PLAN);
     let text = optional(&path)?.ok_or_else(|| {
         if event_files(run).is_ok() {
-            let message = format!("the run at {} has events and no measurements", run.display());
-            return Error::new(message, "`stackline lifelines`, `report` and `query` read events");
+            let message = format!(
+                "the run at {} has events and no measurements",
+                run.display()
+            );
+            return Error::new(
+                message,
+                "`stackline lifelines`, `report` and `query` read events",
+            );
         }
         if files::is_there(&run.join(files::EVENTS)) {
             return without_anything(run);
@@ -256,8 +370,14 @@ fn plan(run: &Path) -> Result<Plan, Error> {
         if is_being_written(run) {
             return Error::unfinished(run);
         }
-        let message = format!("the run at {} was ended before its plan was kept", run.display());
-        Error::new(message, "nothing was measured in it; run the specification again")
+        let message = format!(
+            "the run at {} was ended before its plan was kept",
+            run.display()
+        );
+        Error::new(
+            message,
+            "nothing was measured in it; run the specification again",
+        )
     })?;
     serde_json::from_str(&text).map_err(|cause| Error::reading(&path, &cause))
 }
@@ -267,24 +387,43 @@ fn without_anything(run: &Path) -> Error {
     if is_being_written(run) {
         return Error::unfinished(run);
     }
-    let message = format!("the run at {} is incomplete: it was ended before its events were kept", run.display());
-    Error::new(message, "nothing is in it; import the logs, or watch, again")
+    let message = format!(
+        "the run at {} is incomplete: it was ended before its events were kept",
+        run.display()
+    );
+    Error::new(
+        message,
+        "nothing is in it; import the logs, or watch, again",
+    )
 }
 
 fn environment(run: &Path) -> Result<serde_json::Value, Error> {
     let path = run.join(files::ENVIRONMENT);
-    let Some(text) = optional(&path)? else { return Ok(serde_json::Value::Null) };
+    let Some(text) = optional(&path)? else {
+        return Ok(serde_json::Value::Null);
+    };
     serde_json::from_str(&text).map_err(|cause| Error::reading(&path, &cause))
 }
 
 fn records(run: &Path) -> Result<Vec<RunRecord>, Error> {
     let results = run.join(files::RESULTS);
     let is_there = files::is_there(&results);
-    let path = if is_there { results } else { run.join(files::JOURNAL) };
-    let records = if is_there { results::read(&path) } else { journal(&path) }?;
+    let path = if is_there {
+        results
+    } else {
+        run.join(files::JOURNAL)
+    };
+    let records = if is_there {
+        results::read(&path)
+    } else {
+        journal(&path)
+    }?;
     match can_be_summed(&records) {
         true => Ok(records),
-        false => Err(Error::reading(&path, &"its numbers are too large to be added up")),
+        false => Err(Error::reading(
+            &path,
+            &"its numbers are too large to be added up",
+        )),
     }
 }
 
@@ -296,14 +435,25 @@ fn journal(path: &Path) -> Result<Vec<RunRecord>, Error> {
         Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(cause) => return Err(Error::reading(path, &cause)),
     }
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let lines = bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).map_err(|cause| Error::reading(path, &cause))).collect()
+    let whole = bytes
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
+    let lines = bytes[..whole]
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).map_err(|cause| Error::reading(path, &cause)))
+        .collect()
 }
 
 /// A text that may not be there yet.
 fn optional(path: &Path) -> Result<Option<String>, Error> {
-    if files::is_there(path) { files::read(path).map(Some) } else { Ok(None) }
+    if files::is_there(path) {
+        files::read(path).map(Some)
+    } else {
+        Ok(None)
+    }
 }
 
 #[cfg(test)]
@@ -317,11 +467,20 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     fn plan() -> Plan {
-        Plan { seed: 42, hosts: Default::default(), networks: Vec::new(), measurements: Vec::new() }
+        Plan {
+            seed: 42,
+            hosts: Default::default(),
+            networks: Vec::new(),
+            measurements: Vec::new(),
+        }
     }
 
     fn record(run: u32) -> RunRecord {
-        RunRecord { run, elapsed_ns: 1_000, ..RunRecord::default() }
+        RunRecord {
+            run,
+            elapsed_ns: 1_000,
+            ..RunRecord::default()
+        }
     }
 
     fn begun(root: &Path) -> RunDirectory {
@@ -335,8 +494,12 @@ mod tests {
     fn a_finished_run_reads_back() {
         let root = tempfile::tempdir().unwrap();
         let directory = begun(root.path());
-        directory.write_environment(&serde_json::json!({"kernel": "6.1"})).unwrap();
-        directory.finish(&[record(0), record(1)], true, None).unwrap();
+        directory
+            .write_environment(&serde_json::json!({"kernel": "6.1"}))
+            .unwrap();
+        directory
+            .finish(&[record(0), record(1)], true, None)
+            .unwrap();
         let run = open_under(root.path(), Path::new("19700101-000000-rr")).unwrap();
         assert!(run.complete);
         assert_eq!(run.records, [record(0), record(1)]);
@@ -348,11 +511,19 @@ mod tests {
     #[test]
     fn of_many_of_one_second_the_newest_is_the_last_that_was_made() {
         let root = tempfile::tempdir().unwrap();
-        let made: Vec<_> = (0..12).map(|_| begun(root.path()).finish(&[], true, None).unwrap()).collect();
+        let made: Vec<_> = (0..12)
+            .map(|_| begun(root.path()).finish(&[], true, None).unwrap())
+            .collect();
         drop(made);
-        assert_eq!(newest(root.path(), "rr"), Some(root.path().join("19700101-000000-rr-12")));
+        assert_eq!(
+            newest(root.path(), "rr"),
+            Some(root.path().join("19700101-000000-rr-12"))
+        );
         let names = names(root.path());
-        assert_eq!((names[0].as_str(), names[11].as_str()), ("19700101-000000-rr", "19700101-000000-rr-12"));
+        assert_eq!(
+            (names[0].as_str(), names[11].as_str()),
+            ("19700101-000000-rr", "19700101-000000-rr-12")
+        );
         assert!(order("19700101-000001-a") > order("19700101-000000-b-7"));
     }
 
@@ -361,28 +532,46 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let directory = begun(root.path());
         let path = directory.path().to_owned();
-        directory.write_environment(&serde_json::json!({"kernel": "6.1"})).unwrap();
+        directory
+            .write_environment(&serde_json::json!({"kernel": "6.1"}))
+            .unwrap();
         directory.finish(&[record(0)], true, None).unwrap();
         for (name, bytes) in [
-            (files::PLAN, serde_json::to_string(&Plan { seed: 43, ..plan() }).unwrap()),
+            (
+                files::PLAN,
+                serde_json::to_string(&Plan { seed: 43, ..plan() }).unwrap(),
+            ),
             (files::ENVIRONMENT, r#"{"kernel": "6.2"}"#.to_owned()),
             (files::SPECIFICATION, "11 rr 32;".to_owned()),
         ] {
             let right = fs::read(path.join(name)).unwrap();
             fs::write(path.join(name), bytes).unwrap();
             let error = Run::open(&path).unwrap_err();
-            assert!(error.message.contains(name) && error.message.contains("is damaged"), "{error}");
+            assert!(
+                error.message.contains(name) && error.message.contains("is damaged"),
+                "{error}"
+            );
             fs::write(path.join(name), right).unwrap();
         }
         let right = fs::read(path.join(files::RESULTS)).unwrap();
         results::write(&path.join(files::RESULTS), Some(&plan()), &[record(1)]).unwrap();
-        assert!(Run::open(&path).unwrap_err().message.contains("is damaged, or of another run"));
+        assert!(
+            Run::open(&path)
+                .unwrap_err()
+                .message
+                .contains("is damaged, or of another run")
+        );
         fs::write(path.join(files::RESULTS), right).unwrap();
         // What is added later is summed up again.
         write_index(&path, &Index::default()).unwrap();
         assert!(Run::open(&path).is_ok());
         fs::write(path.join(files::INDEX), "{}").unwrap();
-        assert!(Run::open(&path).unwrap_err().message.contains("index.json is damaged"));
+        assert!(
+            Run::open(&path)
+                .unwrap_err()
+                .message
+                .contains("index.json is damaged")
+        );
     }
 
     #[test]
@@ -399,10 +588,20 @@ mod tests {
         assert_eq!(read_run(&one).unwrap().at_ns, [1]);
         let right = fs::read(&ours).unwrap();
         fs::copy(&theirs, &ours).unwrap();
-        assert!(read_run(&one).unwrap_err().message.contains("h.parquet is damaged, or of another run"));
+        assert!(
+            read_run(&one)
+                .unwrap_err()
+                .message
+                .contains("h.parquet is damaged, or of another run")
+        );
         fs::write(&ours, right).unwrap();
         fs::copy(&theirs, one.join("events/another.parquet")).unwrap();
-        assert!(read_run(&one).unwrap_err().message.contains("another.parquet is damaged, or of another run"));
+        assert!(
+            read_run(&one)
+                .unwrap_err()
+                .message
+                .contains("another.parquet is damaged, or of another run")
+        );
         fs::remove_file(one.join("events/another.parquet")).unwrap();
         add(&one, 5);
         assert_eq!(read_run(&one).unwrap().at_ns, [1, 5]);
@@ -433,7 +632,12 @@ mod tests {
 
     fn scribble(directory: &RunDirectory, bytes: &[u8]) {
         let journal = directory.path().join(files::JOURNAL);
-        fs::OpenOptions::new().append(true).open(journal).unwrap().write_all(bytes).unwrap();
+        fs::OpenOptions::new()
+            .append(true)
+            .open(journal)
+            .unwrap()
+            .write_all(bytes)
+            .unwrap();
     }
 
     #[test]
@@ -442,7 +646,12 @@ mod tests {
         let mut directory = begun(root.path());
         scribble(&directory, b"rubbish\n");
         directory.append(&record(0)).unwrap();
-        assert!(Run::open(directory.path()).unwrap_err().message.starts_with("cannot read"));
+        assert!(
+            Run::open(directory.path())
+                .unwrap_err()
+                .message
+                .starts_with("cannot read")
+        );
     }
 
     #[test]
@@ -457,31 +666,51 @@ mod tests {
             let said = "the record of measurement 0, part 0, run 1 is not kept: responder.usage.system_s is not a finite number";
             assert_eq!(error.to_string(), said);
         }
-        assert_eq!(Run::open(directory.path()).unwrap().records.len(), 3, "a journal that can be read");
+        assert_eq!(
+            Run::open(directory.path()).unwrap().records.len(),
+            3,
+            "a journal that can be read"
+        );
         let mut broken = record(1);
         broken.calls.squares = f64::NAN;
         let path = directory.path().to_owned();
-        let error = directory.finish(&[record(0), broken.clone(), record(2)], true, None).unwrap_err();
+        let error = directory
+            .finish(&[record(0), broken.clone(), record(2)], true, None)
+            .unwrap_err();
         let run = Run::open(&path).unwrap();
         assert_eq!(run.records, [record(0), record(2)]);
         assert_eq!((run.complete, run.reason), (false, Some(error.message)));
         assert!(results::write(&path.join(files::RESULTS), None, &[broken]).is_err());
-        assert_eq!(Run::open(&path).unwrap().records.len(), 2, "the old file is untouched");
+        assert_eq!(
+            Run::open(&path).unwrap().records.len(),
+            2,
+            "the old file is untouched"
+        );
     }
 
     #[test]
     fn a_taken_name_gets_a_number() {
         let root = tempfile::tempdir().unwrap();
-        let names: Vec<PathBuf> = (0..3).map(|_| begun(root.path()).path().to_owned()).collect();
-        assert!(names[1].ends_with("19700101-000000-rr-2") && names[2].ends_with("19700101-000000-rr-3"));
+        let names: Vec<PathBuf> = (0..3)
+            .map(|_| begun(root.path()).path().to_owned())
+            .collect();
+        assert!(
+            names[1].ends_with("19700101-000000-rr-2")
+                && names[2].ends_with("19700101-000000-rr-3")
+        );
     }
 
     #[test]
     fn an_incomplete_end_keeps_its_reason() {
         let root = tempfile::tempdir().unwrap();
-        begun(root.path()).finish(&[], false, Some("the responder went away")).unwrap();
+        begun(root.path())
+            .finish(&[], false, Some("the responder went away"))
+            .unwrap();
         let run = open_under(root.path(), Path::new("19700101-000000-rr")).unwrap();
-        assert_eq!((run.complete, run.reason.as_deref()), (false, Some("the responder went away")));
+        assert_eq!(
+            (run.complete, run.reason.as_deref()),
+            (false, Some("the responder went away"))
+        );
         assert!(run.records.is_empty());
     }
 
@@ -490,16 +719,25 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let make = |name: &str, second: u64| {
             let started = UNIX_EPOCH + Duration::from_secs(second);
-            RunDirectory::create(root.path(), name, started, Access::Private).unwrap().path().to_owned()
+            RunDirectory::create(root.path(), name, started, Access::Private)
+                .unwrap()
+                .path()
+                .to_owned()
         };
         let (old, base) = (make("base", 1), make("base", 7));
         let newest = make("base-line", 9);
         let found = |name: &str| find(root.path(), Path::new(name)).ok();
         assert_eq!(found("base"), Some(base.clone()));
         assert_eq!(found(old.file_name().unwrap().to_str().unwrap()), Some(old));
-        assert_eq!((found("last"), found("bas"), found("line")), (Some(newest), None, None));
+        assert_eq!(
+            (found("last"), found("bas"), found("line")),
+            (Some(newest), None, None)
+        );
         let again = make("base", 7);
-        assert_eq!((found("base"), found("base-2")), (Some(again.clone()), Some(again)));
+        assert_eq!(
+            (found("base"), found("base-2")),
+            (Some(again.clone()), Some(again))
+        );
     }
 
     #[test]
@@ -510,7 +748,11 @@ mod tests {
         begun(root.path());
         let error = open_under(root.path(), Path::new("nothing")).unwrap_err();
         assert_eq!(error.to_string(), "there is no run at nothing");
-        assert!(error.hint.ends_with("is 19700101-000000-rr"), "{}", error.hint);
+        assert!(
+            error.hint.ends_with("is 19700101-000000-rr"),
+            "{}",
+            error.hint
+        );
     }
 
     #[test]
@@ -518,13 +760,37 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let hint = |word: &str| open_under(root.path(), Path::new(word)).unwrap_err().hint;
         for (name, second) in [("baseline", 1), ("other", 2), ("rr", 3)] {
-            RunDirectory::create(root.path(), name, UNIX_EPOCH + Duration::from_secs(second), Access::Private).unwrap();
+            RunDirectory::create(
+                root.path(),
+                name,
+                UNIX_EPOCH + Duration::from_secs(second),
+                Access::Private,
+            )
+            .unwrap();
         }
-        for word in ["base", "line", "basline", "baselines", "baesline", "bazeline"] {
-            assert_eq!(hint(word), "did you mean 19700101-000001-baseline?", "{word}");
+        for word in [
+            "base",
+            "line",
+            "basline",
+            "baselines",
+            "baesline",
+            "bazeline",
+        ] {
+            assert_eq!(
+                hint(word),
+                "did you mean 19700101-000001-baseline?",
+                "{word}"
+            );
         }
-        assert!(hint("bslne").ends_with("is 19700101-000003-rr"), "three slips are another name");
-        assert!(hint("e").ends_with("19700101-000002-other, 19700101-000001-baseline"), "{}", hint("e"));
+        assert!(
+            hint("bslne").ends_with("is 19700101-000003-rr"),
+            "three slips are another name"
+        );
+        assert!(
+            hint("e").ends_with("19700101-000002-other, 19700101-000001-baseline"),
+            "{}",
+            hint("e")
+        );
     }
 
     #[test]
@@ -543,23 +809,47 @@ mod tests {
     #[test]
     fn an_import_says_that_nothing_is_in_it_yet_and_when_killed_that_nothing_is() {
         let root = tempfile::tempdir().unwrap();
-        let directory = RunDirectory::create(root.path(), "x", UNIX_EPOCH, Access::Private).unwrap();
+        let directory =
+            RunDirectory::create(root.path(), "x", UNIX_EPOCH, Access::Private).unwrap();
         let path = directory.path().to_owned();
         fs::create_dir_all(path.join("events/.unfinished-import-1")).unwrap();
-        let opened = || [Run::open(&path), Run::open_events(&path)].map(|opened| opened.unwrap_err().message);
-        assert!(opened().iter().all(|said| said.contains("is still being written")), "{:?}", opened());
+        let opened = || {
+            [Run::open(&path), Run::open_events(&path)].map(|opened| opened.unwrap_err().message)
+        };
+        assert!(
+            opened()
+                .iter()
+                .all(|said| said.contains("is still being written")),
+            "{:?}",
+            opened()
+        );
         drop(directory);
         let ended = "is incomplete: it was ended before its events were kept";
-        assert!(opened().iter().all(|said| said.ends_with(ended)), "{:?}", opened());
+        assert!(
+            opened().iter().all(|said| said.ends_with(ended)),
+            "{:?}",
+            opened()
+        );
     }
 
     #[test]
     fn a_run_without_a_plan_says_so() {
         let root = tempfile::tempdir().unwrap();
-        let directory = RunDirectory::create(root.path(), "x", UNIX_EPOCH, Access::Private).unwrap();
+        let directory =
+            RunDirectory::create(root.path(), "x", UNIX_EPOCH, Access::Private).unwrap();
         let path = directory.path().to_owned();
-        assert!(Run::open(&path).unwrap_err().message.contains("is still being written"));
+        assert!(
+            Run::open(&path)
+                .unwrap_err()
+                .message
+                .contains("is still being written")
+        );
         drop(directory);
-        assert!(Run::open(&path).unwrap_err().message.ends_with("before its plan was kept"));
+        assert!(
+            Run::open(&path)
+                .unwrap_err()
+                .message
+                .ends_with("before its plan was kept")
+        );
     }
 }

@@ -33,18 +33,33 @@ pub struct Status {
 }
 
 /// The files that are summed up.
-const SUMMED: [&str; 5] = [files::SPECIFICATION, files::PLAN, files::ENVIRONMENT, files::RESULTS, files::INDEX];
+const SUMMED: [&str; 5] = [
+    files::SPECIFICATION,
+    files::PLAN,
+    files::ENVIRONMENT,
+    files::RESULTS,
+    files::INDEX,
+];
 
 impl Status {
     pub(crate) fn started(started: String) -> Self {
         let stackline = env!("CARGO_PKG_VERSION").to_owned();
         let (sums, events) = Default::default();
-        Self { complete: false, reason: None, stackline, started, records: None, sums, events }
+        Self {
+            complete: false,
+            reason: None,
+            stackline,
+            started,
+            records: None,
+            sums,
+            events,
+        }
     }
 
     pub(crate) fn write(&self, directory: &Path) -> Result<(), Error> {
         let path = directory.join(files::STATUS);
-        let text = serde_json::to_string_pretty(self).map_err(|cause| Error::writing(&path, &cause))?;
+        let text =
+            serde_json::to_string_pretty(self).map_err(|cause| Error::writing(&path, &cause))?;
         replace_inside_with(&path, format!("{text}\n").as_bytes())
     }
 
@@ -91,7 +106,8 @@ impl Status {
                 Ok(found) if found == *wanted => {}
                 Ok(_) => return Err(Error::damaged(&path)),
                 // The journal has the records.
-                Err(cause) if cause.kind() == io::ErrorKind::NotFound && name == files::RESULTS => {}
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound && name == files::RESULTS => {
+                }
                 Err(cause) => return Err(Error::reading(&path, &cause)),
             }
         }
@@ -104,7 +120,9 @@ impl Status {
             return Ok(());
         }
         let wanted = Self::read(directory)?.events;
-        let other = |path: &&PathBuf| footer(path).is_ok_and(|found| wanted.get(&name_of(path)) != Some(&found));
+        let other = |path: &&PathBuf| {
+            footer(path).is_ok_and(|found| wanted.get(&name_of(path)) != Some(&found))
+        };
         // A run that was killed has no sums, nor has one of an earlier version.
         let other = files.iter().filter(|_| !wanted.is_empty()).find(other);
         other.map_or(Ok(()), |path| Err(Error::damaged_events(path)))
@@ -121,7 +139,11 @@ impl Status {
 }
 
 fn name_of(events: &Path) -> String {
-    events.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    events
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// The CRC-32 of the footer of a Parquet file: its length and four letters end the file.
@@ -129,9 +151,16 @@ fn footer(path: &Path) -> io::Result<u32> {
     const END: u64 = 8;
     let (mut file, mut end) = (files::open(path)?, [0; END as usize]);
     let length = file.metadata()?.len();
-    file.read_exact_at(&mut end, length.checked_sub(END).ok_or(io::ErrorKind::UnexpectedEof)?)?;
+    file.read_exact_at(
+        &mut end,
+        length
+            .checked_sub(END)
+            .ok_or(io::ErrorKind::UnexpectedEof)?,
+    )?;
     let footer = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
-    let begin = length.checked_sub(END + footer).ok_or(io::ErrorKind::UnexpectedEof)?;
+    let begin = length
+        .checked_sub(END + footer)
+        .ok_or(io::ErrorKind::UnexpectedEof)?;
     file.seek(io::SeekFrom::Start(begin))?;
     sum_of(&mut file)
 }

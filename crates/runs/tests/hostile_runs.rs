@@ -1,6 +1,9 @@
 //! A run that somebody else made can do no more than be refused: its reader follows no link, waits for no pipe, reads nothing without an
 //! end, and writes nothing outside of it.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use nix::sys::stat::Mode;
 use stackline_core::plan::Plan;
@@ -21,10 +24,18 @@ fn run(root: &Path) -> PathBuf {
 
 fn run_for(root: &Path, access: Access) -> PathBuf {
     let mut directory = RunDirectory::create(root, "rr", UNIX_EPOCH, access).unwrap();
-    let record = RunRecord { elapsed_ns: 1_000, ..RunRecord::default() };
+    let record = RunRecord {
+        elapsed_ns: 1_000,
+        ..RunRecord::default()
+    };
     directory.write_specification("10 rr 32;").unwrap();
     directory
-        .write_plan(&Plan { seed: 1, hosts: Default::default(), networks: Vec::new(), measurements: Vec::new() })
+        .write_plan(&Plan {
+            seed: 1,
+            hosts: Default::default(),
+            networks: Vec::new(),
+            measurements: Vec::new(),
+        })
         .unwrap();
     directory.write_environment(&serde_json::json!({})).unwrap();
     directory.append(&record).unwrap();
@@ -62,10 +73,18 @@ const FILES: &[&str] = &[
 fn what_is_no_regular_file_inside_is_refused() {
     type Make = fn(&Path, &Path);
     let kinds: [(&str, Make); 4] = [
-        ("a link to the right file", |path, right| symlink(right, path).unwrap()),
-        ("a pipe", |path, _| nix::unistd::mkfifo(path, Mode::S_IRWXU).unwrap()),
-        ("a link to a device", |path, _| symlink("/dev/zero", path).unwrap()),
-        ("a socket", |path, _| drop(std::os::unix::net::UnixListener::bind(path).unwrap())),
+        ("a link to the right file", |path, right| {
+            symlink(right, path).unwrap()
+        }),
+        ("a pipe", |path, _| {
+            nix::unistd::mkfifo(path, Mode::S_IRWXU).unwrap()
+        }),
+        ("a link to a device", |path, _| {
+            symlink("/dev/zero", path).unwrap()
+        }),
+        ("a socket", |path, _| {
+            drop(std::os::unix::net::UnixListener::bind(path).unwrap())
+        }),
     ];
     for name in FILES {
         for (kind, make) in kinds {
@@ -82,12 +101,21 @@ fn what_is_no_regular_file_inside_is_refused() {
 
 #[test]
 fn a_file_without_an_end_is_refused() {
-    for name in FILES.iter().filter(|name| !name.ends_with("khons.parquet") && **name != "events") {
+    for name in FILES
+        .iter()
+        .filter(|name| !name.ends_with("khons.parquet") && **name != "events")
+    {
         let root = tempfile::tempdir().unwrap();
         let path = run(root.path());
-        File::create(path.join(name)).unwrap().set_len(1 << 40).unwrap();
+        File::create(path.join(name))
+            .unwrap()
+            .set_len(1 << 40)
+            .unwrap();
         let error = read(&path).expect_err(&format!("a terabyte of {name} was read"));
-        assert!(error.to_string().contains("more than") || error.to_string().contains("larger"), "{name}: {error:?}");
+        assert!(
+            error.to_string().contains("more than") || error.to_string().contains("larger"),
+            "{name}: {error:?}"
+        );
     }
 }
 
@@ -114,25 +142,42 @@ fn readers_write_nothing_through_links() {
     symlink(others.path().join("events"), path.join("events")).unwrap();
     let before = fs::read_dir(others.path().join("events")).unwrap().count();
     assert!(write_index(&path, &Index::default()).is_err() && Spooling::of(&path).is_err());
-    assert_eq!(fs::read_dir(others.path().join("events")).unwrap().count(), before);
+    assert_eq!(
+        fs::read_dir(others.path().join("events")).unwrap().count(),
+        before
+    );
 }
 
 #[test]
 fn a_run_is_its_user_s_unless_it_is_shared() {
     fn modes(path: &Path, found: &mut Vec<(String, u32)>) {
         let mode = fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777;
-        found.push((path.file_name().unwrap().to_string_lossy().into_owned(), mode));
+        found.push((
+            path.file_name().unwrap().to_string_lossy().into_owned(),
+            mode,
+        ));
         if path.is_dir() {
-            fs::read_dir(path).unwrap().for_each(|entry| modes(&entry.unwrap().path(), found));
+            fs::read_dir(path)
+                .unwrap()
+                .for_each(|entry| modes(&entry.unwrap().path(), found));
         }
     }
-    for (access, expected) in [(Access::Private, [0o700, 0o600]), (Access::Shared, [0o755, 0o644])] {
+    for (access, expected) in [
+        (Access::Private, [0o700, 0o600]),
+        (Access::Shared, [0o755, 0o644]),
+    ] {
         let root = tempfile::tempdir().unwrap();
         let path = run_for(root.path(), access);
-        Run::open(&path).unwrap().keep_findings(&serde_json::json!([])).unwrap();
+        Run::open(&path)
+            .unwrap()
+            .keep_findings(&serde_json::json!([]))
+            .unwrap();
         let mut found = Vec::new();
         modes(&path, &mut found);
-        assert!(found.len() > 8 && found.iter().all(|(_, mode)| expected.contains(mode)), "{access:?}: {found:?}");
+        assert!(
+            found.len() > 8 && found.iter().all(|(_, mode)| expected.contains(mode)),
+            "{access:?}: {found:?}"
+        );
     }
 }
 
@@ -140,15 +185,23 @@ fn a_run_is_its_user_s_unless_it_is_shared() {
 fn events_that_are_missing_are_named() {
     let root = tempfile::tempdir().unwrap();
     let path = run(root.path());
-    assert_eq!(Run::open(&path).unwrap().missing_events(), Vec::<String>::new());
+    assert_eq!(
+        Run::open(&path).unwrap().missing_events(),
+        Vec::<String>::new()
+    );
     fs::remove_file(path.join("events/khons.parquet")).unwrap();
-    assert_eq!(Run::open(&path).unwrap().missing_events(), ["khons.parquet"]);
+    assert_eq!(
+        Run::open(&path).unwrap().missing_events(),
+        ["khons.parquet"]
+    );
 }
 
 /// Gives something to another user, links themselves; only root can.
 fn give_away(path: &Path) {
     if path.is_dir() && !path.is_symlink() {
-        fs::read_dir(path).unwrap().for_each(|entry| give_away(&entry.unwrap().path()));
+        fs::read_dir(path)
+            .unwrap()
+            .for_each(|entry| give_away(&entry.unwrap().path()));
     }
     std::os::unix::fs::lchown(path, Some(65_534), Some(65_534)).unwrap();
 }
@@ -200,5 +253,9 @@ fn outputs_avoid_what_others_put_into_a_directory_for_all() {
     let links = own.path().join("link");
     symlink(&precious, &links).unwrap();
     stackline_runs::replace_with(&links, b"ours").unwrap();
-    assert_eq!(fs::read_to_string(&precious).unwrap(), "ours", "one's own link in one's own directory is followed");
+    assert_eq!(
+        fs::read_to_string(&precious).unwrap(),
+        "ours",
+        "one's own link in one's own directory is followed"
+    );
 }

@@ -46,7 +46,9 @@ pub struct Group {
 #[must_use]
 pub fn quota_us(share: ProcessorShare) -> (u64, u64) {
     let thousandths = u64::from(share.0.max(1));
-    let period = (LEAST_US * 1000).div_ceil(thousandths).clamp(PERIOD_US, LONGEST_US);
+    let period = (LEAST_US * 1000)
+        .div_ceil(thousandths)
+        .clamp(PERIOD_US, LONGEST_US);
     ((period * thousandths / 1000).max(LEAST_US), period)
 }
 
@@ -58,12 +60,20 @@ impl Group {
     pub fn make(name: &str, share: ProcessorShare) -> Result<Self> {
         let (version, own) = stackline_monitor::processor_groups().map_err(|why| refused(&why))?;
         let mut why = String::from("no control group that is there can hold another one");
-        for parent in own.iter().filter(|directory| version == 1 || delegates(directory)) {
+        for parent in own
+            .iter()
+            .filter(|directory| version == 1 || delegates(directory))
+        {
             sweep(parent);
             match make_in(version, parent, name, share) {
                 Ok((directory, is_new)) => {
                     let before = own.first().cloned().unwrap_or_else(|| parent.clone());
-                    return Ok(Self { version, directory, before, is_new });
+                    return Ok(Self {
+                        version,
+                        directory,
+                        before,
+                        is_new,
+                    });
                 }
                 Err(error) => why = format!("{}: {error}", parent.join(group_name(name)).display()),
             }
@@ -76,7 +86,8 @@ impl Group {
     /// # Errors
     /// An [`Error`] of the environment.
     pub fn enter(&self) -> Result<()> {
-        move_to(&self.directory).map_err(|error| refused(&format!("{}: {error}", self.directory.display())))
+        move_to(&self.directory)
+            .map_err(|error| refused(&format!("{}: {error}", self.directory.display())))
     }
 
     /// Moves this process back to where it was, and removes the group if nobody else is in it.
@@ -107,7 +118,11 @@ impl Group {
 /// processor or more it cannot say anything.
 #[must_use]
 pub fn measured() -> Option<f64> {
-    let cpu = || clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).ok().map(Duration::from);
+    let cpu = || {
+        clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
+            .ok()
+            .map(Duration::from)
+    };
     let (begun, before) = (Instant::now(), cpu()?);
     while begun.elapsed() < MEASURED_FOR {
         std::hint::spin_loop();
@@ -116,25 +131,37 @@ pub fn measured() -> Option<f64> {
 }
 
 fn refused(why: &str) -> Error {
-    Error::environment(format!("a host cannot be given a share of a processor here: {why}"))
-        .hint("run as root, where control groups can be written; or leave `share` out")
+    Error::environment(format!(
+        "a host cannot be given a share of a processor here: {why}"
+    ))
+    .hint("run as root, where control groups can be written; or leave `share` out")
 }
 
 /// Whether groups within a group of version 2 can have quotas.
 fn delegates(directory: &Path) -> bool {
-    let controllers = fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
-    controllers.split_ascii_whitespace().any(|name| name == "cpu")
+    let controllers =
+        fs::read_to_string(directory.join("cgroup.subtree_control")).unwrap_or_default();
+    controllers
+        .split_ascii_whitespace()
+        .any(|name| name == "cpu")
 }
 
 fn group_name(name: &str) -> String {
     format!("{PREFIX}{name}")
 }
 
-fn make_in(version: u8, parent: &Path, name: &str, share: ProcessorShare) -> io::Result<(PathBuf, bool)> {
+fn make_in(
+    version: u8,
+    parent: &Path,
+    name: &str,
+    share: ProcessorShare,
+) -> io::Result<(PathBuf, bool)> {
     let directory = parent.join(group_name(name));
     let is_new = match fs::create_dir(&directory) {
         Ok(()) => true,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok((directory, false)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Ok((directory, false));
+        }
         Err(error) => return Err(error),
     };
     let (quota, period) = quota_us(share);
@@ -155,12 +182,16 @@ fn make_in(version: u8, parent: &Path, name: &str, share: ProcessorShare) -> io:
 /// Removes the groups that processes that are gone left: how many.
 #[must_use]
 pub fn sweep_groups() -> usize {
-    stackline_monitor::processor_groups().map_or(0, |(_, parents)| parents.iter().map(|parent| sweep(parent)).sum())
+    stackline_monitor::processor_groups().map_or(0, |(_, parents)| {
+        parents.iter().map(|parent| sweep(parent)).sum()
+    })
 }
 
 /// Removes the group of that name, when the last process in it has ended, which is waited for no longer than `patience`.
 pub fn remove(name: &str, patience: Duration) {
-    let Ok((_, parents)) = stackline_monitor::processor_groups() else { return };
+    let Ok((_, parents)) = stackline_monitor::processor_groups() else {
+        return;
+    };
     let until = Instant::now() + patience;
     for directory in parents.iter().map(|parent| parent.join(group_name(name))) {
         while fs::remove_dir(&directory).is_err() && directory.exists() && Instant::now() < until {
@@ -179,7 +210,9 @@ fn sweep(parent: &Path) -> usize {
     let entries = fs::read_dir(parent).into_iter().flatten().flatten();
     let removed = entries.filter(|entry| {
         let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
+        let number = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse().ok());
         // One of another user's is there too.
         let is_gone = |number| kill(Pid::from_raw(number), None) == Err(Errno::ESRCH);
         number.is_some_and(is_gone) && fs::remove_dir(entry.path()).is_ok()
@@ -194,14 +227,18 @@ mod tests {
     #[test]
     fn small_shares_have_longer_periods() {
         let quota = |thousandths| quota_us(ProcessorShare(thousandths));
-        assert_eq!([quota(500), quota(100), quota(1500)], [(5_000, 10_000), (1_000, 10_000), (15_000, 10_000)]);
+        assert_eq!(
+            [quota(500), quota(100), quota(1500)],
+            [(5_000, 10_000), (1_000, 10_000), (15_000, 10_000)]
+        );
         assert_eq!([quota(50), quota(1)], [(1_000, 20_000), (1_000, 1_000_000)]);
     }
 
     /// Where control groups can be written; elsewhere it says so.
     #[test]
     fn a_loop_in_a_group_gets_its_share() {
-        let group = match Group::make(&format!("{}-test", std::process::id()), ProcessorShare(250)) {
+        let group = match Group::make(&format!("{}-test", std::process::id()), ProcessorShare(250))
+        {
             Ok(group) => group,
             Err(error) => {
                 assert!(error.hint.is_some());

@@ -40,9 +40,30 @@ pub(crate) struct Case {
 }
 
 const CASES: [Case; 3] = [
-    Case { name: "10 Mbit/s, 10 s", rate: 10_000_000, seconds: 10, window: 256 << 10, queue: 500, long: false },
-    Case { name: "1 Gbit/s, 1 s", rate: 1_000_000_000, seconds: 1, window: 4 << 20, queue: 2000, long: false },
-    Case { name: "1 Gbit/s, 3 s", rate: 1_000_000_000, seconds: 3, window: 4 << 20, queue: 2000, long: true },
+    Case {
+        name: "10 Mbit/s, 10 s",
+        rate: 10_000_000,
+        seconds: 10,
+        window: 256 << 10,
+        queue: 500,
+        long: false,
+    },
+    Case {
+        name: "1 Gbit/s, 1 s",
+        rate: 1_000_000_000,
+        seconds: 1,
+        window: 4 << 20,
+        queue: 2000,
+        long: false,
+    },
+    Case {
+        name: "1 Gbit/s, 3 s",
+        rate: 1_000_000_000,
+        seconds: 3,
+        window: 4 << 20,
+        queue: 2000,
+        long: true,
+    },
 ];
 
 /// What one side did in one turn.
@@ -88,12 +109,16 @@ fn main() -> ExitCode {
     };
     let ns3 = ns3::Ns3::build();
     match &ns3 {
-        Ok(ns3) => println!("ns-3 {} (as its package built it; program with g++ -O2) and stackline-sim", ns3.version),
+        Ok(ns3) => println!(
+            "ns-3 {} (as its package built it; program with g++ -O2) and stackline-sim",
+            ns3.version
+        ),
         Err(reason) => println!("ns-3 left out: {reason}"),
     }
     let wants = |case: &Case| {
         let word = |word: &String| word == "long" || case.name.contains(word.as_str());
-        options.words.iter().all(word) && (!case.long || options.words.iter().any(|word| word == "long"))
+        options.words.iter().all(word)
+            && (!case.long || options.words.iter().any(|word| word == "long"))
     };
     for case in CASES.iter().filter(|case| wants(case)) {
         compare(case, ns3.as_ref().ok(), options.rounds);
@@ -102,18 +127,25 @@ fn main() -> ExitCode {
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options { words: Vec::new(), rounds: 5 };
+    let mut options = Options {
+        words: Vec::new(),
+        rounds: 5,
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--bench" => {} // cargo adds it
             "--quick" => options.rounds = 1,
             "--rounds" => {
-                let number =
-                    words.next().and_then(|word| word.parse().ok()).filter(|number| (1..=100).contains(number));
+                let number = words
+                    .next()
+                    .and_then(|word| word.parse().ok())
+                    .filter(|number| (1..=100).contains(number));
                 options.rounds = number.ok_or("--rounds takes a number from 1 to 100")?;
             }
-            flag if flag.starts_with('-') => return Err(format!("`{flag}` is no flag of this benchmark")),
+            flag if flag.starts_with('-') => {
+                return Err(format!("`{flag}` is no flag of this benchmark"));
+            }
             _ => options.words.push(word),
         }
     }
@@ -129,10 +161,23 @@ struct Side<'a> {
 
 /// Runs a case, all sides in turns, and prints it.
 fn compare(case: &Case, ns3: Option<&ns3::Ns3>, rounds: usize) {
-    let stacks = catalogue().into_iter().map(|stack| stack.name).filter(|name| name.ends_with("tcp"));
-    let side = |name: String, take| Side { name, take, turns: Vec::new() };
-    let mut sides: Vec<Side<'_>> =
-        stacks.map(|stack| side(format!("stackline {stack}"), Box::new(move || simulate(case, stack)))).collect();
+    let stacks = catalogue()
+        .into_iter()
+        .map(|stack| stack.name)
+        .filter(|name| name.ends_with("tcp"));
+    let side = |name: String, take| Side {
+        name,
+        take,
+        turns: Vec::new(),
+    };
+    let mut sides: Vec<Side<'_>> = stacks
+        .map(|stack| {
+            side(
+                format!("stackline {stack}"),
+                Box::new(move || simulate(case, stack)),
+            )
+        })
+        .collect();
     sides.extend(ns3.map(|ns3| side("ns-3 empty".into(), Box::new(|| ns3.run(case, 0)))));
     sides.extend(ns3.map(|ns3| side("ns-3".into(), Box::new(|| ns3.run(case, case.seconds)))));
     for _ in 0..rounds {
@@ -143,15 +188,32 @@ fn compare(case: &Case, ns3: Option<&ns3::Ns3>, rounds: usize) {
         sides.reverse(); // nobody is always first
     }
     sides.sort_by_key(|side| side.name.starts_with("ns-3"));
-    println!("\n{}, 10 ms one way, window {} KiB, {rounds} rounds", case.name, case.window >> 10);
+    println!(
+        "\n{}, 10 ms one way, window {} KiB, {rounds} rounds",
+        case.name,
+        case.window >> 10
+    );
     println!(
         "  {:<18} {:>24} {:>8} {:>8} {:>8} {:>6} {:>9} {:>28}   times ns-3",
         "", "CPU s", "wall s", "Mbit/s", "events", "drops", "Mev/CPU s", "data segments/CPU s"
     );
-    let turns = |name: &str| sides.iter().find(|side| side.name == name).map_or(&[][..], |side| &side.turns);
+    let turns = |name: &str| {
+        sides
+            .iter()
+            .find(|side| side.name == name)
+            .map_or(&[][..], |side| &side.turns)
+    };
     let empty = turns("ns-3 empty");
-    let without = |turn: &Turn, empty: &Turn| Turn { cpu: turn.cpu - empty.cpu, wall: turn.wall - empty.wall, ..*turn };
-    let peer: Vec<Turn> = turns("ns-3").iter().zip(empty).map(|(turn, empty)| without(turn, empty)).collect();
+    let without = |turn: &Turn, empty: &Turn| Turn {
+        cpu: turn.cpu - empty.cpu,
+        wall: turn.wall - empty.wall,
+        ..*turn
+    };
+    let peer: Vec<Turn> = turns("ns-3")
+        .iter()
+        .zip(empty)
+        .map(|(turn, empty)| without(turn, empty))
+        .collect();
     sides
         .iter()
         .filter(|side| side.name.starts_with("stackline"))
@@ -164,14 +226,20 @@ fn compare(case: &Case, ns3: Option<&ns3::Ns3>, rounds: usize) {
 
 fn line(name: &str, turns: &[Turn], peer: &[Turn]) {
     let Some(last) = turns.last() else { return };
-    let of = |figure: &dyn Fn(&Turn) -> f64| spread(&turns.iter().map(figure).collect::<Vec<_>>()).unwrap_or_default();
+    let of = |figure: &dyn Fn(&Turn) -> f64| {
+        spread(&turns.iter().map(figure).collect::<Vec<_>>()).unwrap_or_default()
+    };
     let (cpu, least, greatest) = of(&|turn| turn.cpu);
     let (rate, slowest, fastest) = of(&Turn::segments_per_second);
-    let ratios = turns.iter().zip(peer).map(|(a, b)| a.segments_per_second() / b.segments_per_second());
-    let verdict = spread(&ratios.collect::<Vec<_>>()).map_or(String::new(), |(ratio, low, high)| {
-        let verdict = if ratio >= TARGET { "reached" } else { "MISSED" };
-        format!("{ratio:.1} ({low:.1}..{high:.1}), {TARGET} {verdict}")
-    });
+    let ratios = turns
+        .iter()
+        .zip(peer)
+        .map(|(a, b)| a.segments_per_second() / b.segments_per_second());
+    let verdict =
+        spread(&ratios.collect::<Vec<_>>()).map_or(String::new(), |(ratio, low, high)| {
+            let verdict = if ratio >= TARGET { "reached" } else { "MISSED" };
+            format!("{ratio:.1} ({low:.1}..{high:.1}), {TARGET} {verdict}")
+        });
     println!(
         "  {name:<18} {:>24} {:>8.3} {:>8.1} {:>8} {:>6} {:>9.2} {:>28}   {verdict}",
         format!("{cpu:.4} ({least:.4}..{greatest:.4})"),
@@ -202,20 +270,36 @@ fn simulate(case: &Case, stack: &str) -> Result<Turn, String> {
     loop {
         let (outcome, ()) = carry_out(&scene, ()).map_err(|failure| failure.to_string())?;
         runs += 1.0;
-        let (cpu, wall) = (cpu_seconds(UsageWho::RUSAGE_SELF) - before, start.elapsed().as_secs_f64());
+        let (cpu, wall) = (
+            cpu_seconds(UsageWho::RUSAGE_SELF) - before,
+            start.elapsed().as_secs_f64(),
+        );
         if cpu >= LEAST_CPU_S {
             let record = &outcome.records[0];
             let seconds = record.elapsed_ns as f64 / 1e9;
             let dropped = outcome.ports[0].dropped();
             let (bytes, events) = (record.data_bytes(), outcome.events);
-            return Ok(Turn { cpu: cpu / runs, wall: wall / runs, bytes, seconds, events, dropped });
+            return Ok(Turn {
+                cpu: cpu / runs,
+                wall: wall / runs,
+                bytes,
+                seconds,
+                events,
+                dropped,
+            });
         }
     }
 }
 
 /// The first link is the bottleneck, and its first direction carries the data.
 fn plan(case: &Case, stack: &str) -> Result<Plan, String> {
-    let Case { rate, seconds, window, queue, .. } = case;
+    let Case {
+        rate,
+        seconds,
+        window,
+        queue,
+        ..
+    } = case;
     let text = format!(
         "network bell {{ host s, r; switch left; switch right; link left - right {rate} bit/s 10 ms queue {queue} packets;
          link s - left 10 Gbit/s 100 us; link right - r 10 Gbit/s 100 us; }}
@@ -224,11 +308,23 @@ fn plan(case: &Case, stack: &str) -> Result<Plan, String> {
     );
     let read_file = |_: &str| Err("no file".to_string());
     let stacks = catalogue();
-    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
-    let context = Context { worlds: &worlds, read_file: &read_file, cores: &[] };
+    let worlds = [Available {
+        can: CAPABILITIES,
+        stacks: &stacks,
+    }];
+    let context = Context {
+        worlds: &worlds,
+        read_file: &read_file,
+        cores: &[],
+    };
     let checked = check(&text, &context, &Overrides::default());
     checked.plan.ok_or_else(|| {
-        checked.diagnostics.iter().map(|mistake| mistake.message.as_str()).collect::<Vec<_>>().join("; ")
+        checked
+            .diagnostics
+            .iter()
+            .map(|mistake| mistake.message.as_str())
+            .collect::<Vec<_>>()
+            .join("; ")
     })
 }
 
@@ -244,6 +340,10 @@ fn spread(values: &[f64]) -> Option<(f64, f64, f64)> {
     sorted.sort_by(f64::total_cmp);
     let (least, greatest) = (*sorted.first()?, *sorted.last()?);
     let half = sorted.len() / 2;
-    let median = if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) };
+    let median = if sorted.len() % 2 == 1 {
+        sorted[half]
+    } else {
+        f64::midpoint(sorted[half - 1], sorted[half])
+    };
     Some((median, least, greatest))
 }

@@ -22,7 +22,10 @@ const SEGMENTS_EACH: u64 = 100;
 const MOST_AT_10_MBIT_S: u64 = 100;
 
 fn main() {
-    let most = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(10_000);
+    let most = std::env::args()
+        .filter_map(|word| word.parse().ok())
+        .next()
+        .unwrap_or(10_000);
     let asked = |stack: &str| std::env::args().any(|word| word == stack);
     let stacks = match (asked("quic"), asked("blast")) {
         (true, _) => ["quic", "quic(crypto = null)"].as_slice(),
@@ -32,17 +35,35 @@ fn main() {
     if !asked("tcp") && !asked("quic") && !asked("blast") {
         println!("{:<28} {:>12}", "agenda, hold model", "Mevents/CPU-s");
         for pending in [1_000, 1_000_000] {
-            println!("{:<28} {:>12.1}", format!("  {pending} pending"), hold(pending) / 1e6);
+            println!(
+                "{:<28} {:>12.1}",
+                format!("  {pending} pending"),
+                hold(pending) / 1e6
+            );
         }
         println!();
     }
     println!(
         "{:<34} {:>9} {:>9} {:>11} {:>10} {:>9} {:>9} {:>9}",
-        "through a dumbbell", "CPU s", "virtual s", "packets", "packets/s", "ns/packet", "ev/packet", "peak MB"
+        "through a dumbbell",
+        "CPU s",
+        "virtual s",
+        "packets",
+        "packets/s",
+        "ns/packet",
+        "ev/packet",
+        "peak MB"
     );
     for rate in ["10 Mbit/s", "1 Gbit/s"] {
-        let bound = if rate == "10 Mbit/s" { most.min(MOST_AT_10_MBIT_S) } else { most };
-        for flows in [10_u64, 100, 1000, 10_000].into_iter().filter(|flows| *flows <= bound) {
+        let bound = if rate == "10 Mbit/s" {
+            most.min(MOST_AT_10_MBIT_S)
+        } else {
+            most
+        };
+        for flows in [10_u64, 100, 1000, 10_000]
+            .into_iter()
+            .filter(|flows| *flows <= bound)
+        {
             stacks.iter().for_each(|stack| row(stack, rate, flows));
         }
     }
@@ -78,21 +99,43 @@ fn dumbbell(stack: &str, rate: &str, flows: u64) -> (Network, Measurement) {
     );
     let read_file = |_: &str| Err("no file".to_string());
     let stacks = catalogue();
-    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
-    let context = Context { worlds: &worlds, read_file: &read_file, cores: &[] };
+    let worlds = [Available {
+        can: CAPABILITIES,
+        stacks: &stacks,
+    }];
+    let context = Context {
+        worlds: &worlds,
+        read_file: &read_file,
+        cores: &[],
+    };
     let checked = check(&text, &context, &Overrides::default());
-    let mut plan = checked.plan.unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));
+    let mut plan = checked
+        .plan
+        .unwrap_or_else(|| panic!("{:#?}", checked.diagnostics));
     let (mut network, mut measurement) = (plan.networks.remove(0), plan.measurements.remove(0));
-    let (hosts, part) = (std::mem::take(&mut network.hosts), measurement.parts.remove(0));
+    let (hosts, part) = (
+        std::mem::take(&mut network.hosts),
+        measurement.parts.remove(0),
+    );
     let access = network.links.split_off(1);
     for pair in 0..flows / 2 {
         for (host, link) in hosts.iter().zip(&access) {
             let name = format!("{}{pair}", host.name);
-            network.links.push(Link { ends: (name.clone(), link.ends.1.clone()), ..link.clone() });
-            network.hosts.push(Host { name, ..host.clone() });
+            network.links.push(Link {
+                ends: (name.clone(), link.ends.1.clone()),
+                ..link.clone()
+            });
+            network.hosts.push(Host {
+                name,
+                ..host.clone()
+            });
         }
         let (from, to) = (Some(format!("s{pair}")), Some(format!("r{pair}")));
-        measurement.parts.push(Part { from, to, ..part.clone() });
+        measurement.parts.push(Part {
+            from,
+            to,
+            ..part.clone()
+        });
     }
     (network, measurement)
 }
@@ -100,7 +143,16 @@ fn dumbbell(stack: &str, rate: &str, flows: u64) -> (Network, Measurement) {
 fn run(network: &Network, measurement: &Measurement) -> (Outcome, f64) {
     let (seed, limits) = (Seed::root(1), Limits::default());
     let before = cpu_seconds();
-    let scene = Scene { network, measurement, index: 0, run: 0, warmup: false, seed, limits, interrupted: None };
+    let scene = Scene {
+        network,
+        measurement,
+        index: 0,
+        run: 0,
+        warmup: false,
+        seed,
+        limits,
+        interrupted: None,
+    };
     let (outcome, ()) = carry_out(&scene, ()).unwrap_or_else(|failure| panic!("{failure}"));
     (outcome, cpu_seconds() - before)
 }
@@ -110,7 +162,9 @@ fn hold(pending: u64) -> f64 {
     const EVENTS: u32 = 4_000_000;
     let mut state = 1_u64;
     let mut ahead = move || {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        state = state
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
         state >> 43
     };
     let mut agenda = EventQueue::default();

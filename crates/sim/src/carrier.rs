@@ -9,7 +9,10 @@ use stackline_core::time::Instant;
 use stackline_net::{Counters, Delivery, Network, Node, Packet, Path, Tap};
 
 /// What carries packets.
-#[expect(clippy::large_enum_variant, reason = "the large one is the usual one, and there is one of it in a run")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and there is one of it in a run"
+)]
 pub(crate) enum Carrier<T: Tap<Datagram>> {
     /// Links and switches.
     Network(Network<Datagram, Digest<T>>),
@@ -71,13 +74,23 @@ impl<T: Tap<Datagram>> Carrier<T> {
 
     /// What processors of hosts have spent by now, ns.
     pub(crate) fn processors(&self, at: Instant) -> impl Iterator<Item = (Node, u64)> {
-        let network = if let Self::Network(network) = self { Some(network) } else { None };
-        network.into_iter().flat_map(move |network| network.processors(at))
+        let network = if let Self::Network(network) = self {
+            Some(network)
+        } else {
+            None
+        };
+        network
+            .into_iter()
+            .flat_map(move |network| network.processors(at))
     }
 
     /// What copying has taken of the processor of a host by now, ns.
     pub(crate) fn copied_ns(&self, host: Node, at: Instant) -> u64 {
-        if let Self::Network(network) = self { network.copied_ns(host, at) } else { 0 }
+        if let Self::Network(network) = self {
+            network.copied_ns(host, at)
+        } else {
+            0
+        }
     }
 
     /// IMPs report how they are from now on, where there are any.
@@ -96,7 +109,11 @@ impl<T: Tap<Datagram>> Carrier<T> {
 
     /// What they have reported since this was asked last.
     pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<Report>)> {
-        if let Self::Imps(imps) = self { imps.reports() } else { Vec::new() }
+        if let Self::Imps(imps) = self {
+            imps.reports()
+        } else {
+            Vec::new()
+        }
     }
 
     pub(crate) fn tap(&mut self) -> &mut Digest<T> {

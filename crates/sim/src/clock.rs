@@ -16,7 +16,9 @@ pub(crate) struct HostClock {
 impl HostClock {
     pub(crate) fn new(clock: &Clock) -> Self {
         let right = *clock == Clock::default();
-        Self { fault: (!right).then(|| clock.clone()) }
+        Self {
+            fault: (!right).then(|| clock.clone()),
+        }
     }
 
     /// What the clock reads at a true moment.
@@ -28,7 +30,9 @@ impl HostClock {
 
     /// The same in ns since the beginning as a right clock would count them.
     pub(crate) fn reading_ns(&self, at: Instant) -> i128 {
-        self.fault.as_ref().map_or(i128::from(at.0), |clock| clock.reading_ns(at))
+        self.fault
+            .as_ref()
+            .map_or(i128::from(at.0), |clock| clock.reading_ns(at))
     }
 
     /// The time between two true moments as the host reads it; a clock that was set back reads none.
@@ -43,16 +47,32 @@ mod tests {
 
     #[test]
     fn a_right_clock_reads_the_truth() {
-        assert_eq!(HostClock::new(&Clock::default()).between(Instant(5), Instant(9)), Duration(4));
+        assert_eq!(
+            HostClock::new(&Clock::default()).between(Instant(5), Instant(9)),
+            Duration(4)
+        );
     }
 
     #[test]
     fn drift_and_steps_are_read_and_the_offset_cancels() {
-        let fault = Clock { offset_ns: -77, drift_ppm: 100.0, steps: vec![(Duration(500_000), 1_000)] };
+        let fault = Clock {
+            offset_ns: -77,
+            drift_ppm: 100.0,
+            steps: vec![(Duration(500_000), 1_000)],
+        };
         let clock = HostClock::new(&fault);
-        assert_eq!(clock.between(Instant(0), Instant(400_000)), Duration(400_040));
-        assert_eq!(clock.between(Instant(0), Instant(1_000_000)), Duration(1_001_100));
-        let back = HostClock::new(&Clock { steps: vec![(Duration(10), -1_000)], ..fault });
+        assert_eq!(
+            clock.between(Instant(0), Instant(400_000)),
+            Duration(400_040)
+        );
+        assert_eq!(
+            clock.between(Instant(0), Instant(1_000_000)),
+            Duration(1_001_100)
+        );
+        let back = HostClock::new(&Clock {
+            steps: vec![(Duration(10), -1_000)],
+            ..fault
+        });
         assert_eq!(back.between(Instant(0), Instant(20)), Duration::ZERO);
     }
 }

@@ -48,7 +48,19 @@ impl Context {
         let (executor, job, clock) = (Rc::clone(executor), Rc::clone(job), Rc::clone(clock));
         let (waiting, alarm) = (Cell::new("its turn"), Cell::new(None));
         let worked = Cell::new(false);
-        Rc::new(Self { executor, job, clock, host, costs, worked, id, begins_after, line, waiting, alarm })
+        Rc::new(Self {
+            executor,
+            job,
+            clock,
+            host,
+            costs,
+            worked,
+            id,
+            begins_after,
+            line,
+            waiting,
+            alarm,
+        })
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -84,7 +96,11 @@ impl Context {
     }
 
     /// Waits until `poll` finds something.
-    pub(crate) async fn until<R>(&self, what: &'static str, mut poll: impl FnMut() -> Option<R>) -> Result<R> {
+    pub(crate) async fn until<R>(
+        &self,
+        what: &'static str,
+        mut poll: impl FnMut() -> Option<R>,
+    ) -> Result<R> {
         poll_fn(|_| {
             if let Some(found) = poll() {
                 return Poll::Ready(Ok(found));
@@ -116,7 +132,9 @@ impl Context {
 
     /// Waits until `moment` or until the limit comes: then it is false.
     pub(crate) async fn sleep(&self, moment: Instant) -> Result<bool> {
-        let early = self.until_or("a moment", moment, || self.job.flags.limit().then_some(())).await?;
+        let early = self
+            .until_or("a moment", moment, || self.job.flags.limit().then_some(()))
+            .await?;
         Ok(early.is_none())
     }
 
@@ -126,8 +144,14 @@ impl Context {
             return Ok(());
         }
         self.worked.set(false);
-        self.executor.want(Wanted { host: self.host, kind, takes, endpoint: self.id });
-        self.until("its host's processor", || self.worked.get().then_some(())).await
+        self.executor.want(Wanted {
+            host: self.host,
+            kind,
+            takes,
+            endpoint: self.id,
+        });
+        self.until("its host's processor", || self.worked.get().then_some(()))
+            .await
     }
 
     /// The processor has done it.

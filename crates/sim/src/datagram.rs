@@ -54,7 +54,11 @@ pub struct Carried {
 #[derive(Clone, Debug)]
 enum What {
     /// Headers as they are on a wire, and what follows.
-    Headed { header: [u8; HEADERS], length: u8, body: Body },
+    Headed {
+        header: [u8; HEADERS],
+        length: u8,
+        body: Body,
+    },
     /// A TCP segment by its fields, with the hosts it goes from and to.
     Segment { nodes: [Node; 2], segment: Segment },
 }
@@ -71,7 +75,12 @@ pub(crate) enum Body {
     /// A control datagram.
     Control([u8; 25]),
     /// A part of an IP datagram that was too large for the path.
-    Fragment { whole: Whole, index: u16, count: u16, bytes: u32 },
+    Fragment {
+        whole: Whole,
+        index: u16,
+        count: u16,
+        bytes: u32,
+    },
     /// Word from a host that nobody listens there (ICMP), with the first 28 bytes of what came.
     Refused,
     /// A message between hosts of IMPs.
@@ -109,12 +118,27 @@ impl Datagram {
             connection,
             place: NOWHERE,
             bytes: 0,
-            what: What::Headed { header: kept, length: length as u8, body },
+            what: What::Headed {
+                header: kept,
+                length: length as u8,
+                body,
+            },
         }
     }
 
-    pub(crate) const fn of_segment(pair: u32, connection: u32, nodes: [Node; 2], segment: Segment) -> Self {
-        Self { pair, connection, place: NOWHERE, bytes: 0, what: What::Segment { nodes, segment } }
+    pub(crate) const fn of_segment(
+        pair: u32,
+        connection: u32,
+        nodes: [Node; 2],
+        segment: Segment,
+    ) -> Self {
+        Self {
+            pair,
+            connection,
+            place: NOWHERE,
+            bytes: 0,
+            what: What::Segment { nodes, segment },
+        }
     }
 
     /// The same with so many bytes of data from that place of its stream on, or of the data unit with that id.
@@ -124,15 +148,33 @@ impl Datagram {
     }
 
     /// A message between hosts of IMPs.
-    pub(crate) fn of_message(pair: u32, connection: u32, header: &[u8], message: ncp::Message) -> Self {
+    pub(crate) fn of_message(
+        pair: u32,
+        connection: u32,
+        header: &[u8],
+        message: ncp::Message,
+    ) -> Self {
         let new = Self::new(pair, connection, header, Body::Message(message));
-        if message.bytes > 0 { new.at(message.place, message.bytes) } else { new }
+        if message.bytes > 0 {
+            new.at(message.place, message.bytes)
+        } else {
+            new
+        }
     }
 
     /// Word to its sender of what became of a message.
     pub(crate) fn verdict(&self, verdict: Verdict) -> Self {
-        let link = if let Body::Message(message) = self.body() { message.link } else { 0 };
-        Self::new(self.pair, self.connection, self.header(), Body::Answer(link, verdict))
+        let link = if let Body::Message(message) = self.body() {
+            message.link
+        } else {
+            0
+        };
+        Self::new(
+            self.pair,
+            self.connection,
+            self.header(),
+            Body::Answer(link, verdict),
+        )
     }
 
     /// What one of the packets carries in which a message goes: so many bytes; the first begins with a header.
@@ -151,9 +193,24 @@ impl Datagram {
     #[must_use]
     pub fn data(&self) -> Option<Carried> {
         let place = (self.place != NOWHERE).then_some(self.place)?;
-        let numbered = matches!(&self.what, What::Headed { body: Body::Unit { .. } | Body::Fragment { .. }, .. });
-        let (unit, offset) = if numbered { (Some(place as i64), None) } else { (None, Some(place)) };
-        Some(Carried { pair: self.pair, unit, offset, bytes: u64::from(self.bytes) })
+        let numbered = matches!(
+            &self.what,
+            What::Headed {
+                body: Body::Unit { .. } | Body::Fragment { .. },
+                ..
+            }
+        );
+        let (unit, offset) = if numbered {
+            (Some(place as i64), None)
+        } else {
+            (None, Some(place))
+        };
+        Some(Carried {
+            pair: self.pair,
+            unit,
+            offset,
+            bytes: u64::from(self.bytes),
+        })
     }
 
     /// The segment that travels by its fields.
@@ -183,7 +240,9 @@ impl Datagram {
     /// Bytes behind the headers.
     pub(crate) fn carried(&self) -> usize {
         match self.body() {
-            Body::Zeros(bytes) | Body::Unit { bytes, .. } | Body::Fragment { bytes, .. } => *bytes as usize,
+            Body::Zeros(bytes) | Body::Unit { bytes, .. } | Body::Fragment { bytes, .. } => {
+                *bytes as usize
+            }
             Body::Bytes(bytes) => bytes.len(),
             Body::Control(_) => 25,
             Body::Refused => 28,
@@ -195,7 +254,10 @@ impl Datagram {
     /// Takes the bytes out, where there are any; for a packet that has arrived.
     pub(crate) fn take_bytes(&mut self) -> Option<BytesMut> {
         match &mut self.what {
-            What::Headed { body: Body::Bytes(bytes), .. } => Some(std::mem::take(bytes)),
+            What::Headed {
+                body: Body::Bytes(bytes),
+                ..
+            } => Some(std::mem::take(bytes)),
             _ => None,
         }
     }
@@ -247,7 +309,9 @@ fn put_number(body: &mut [u8], number: u64) {
 
 /// The Internet checksum (RFC 1071), before it is folded.
 fn sum(start: u32, bytes: &[u8]) -> u32 {
-    let words = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0)));
+    let words = bytes
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair.get(1).copied().unwrap_or(0)));
     words.fold(start, u32::wrapping_add)
 }
 
@@ -259,7 +323,14 @@ const fn finish(mut sum: u32) -> u16 {
 }
 
 /// An IPv4 header without options; the checksum is left to [`Datagram::bytes`].
-pub(crate) fn ipv4(from: Node, to: Node, protocol: u8, length: usize, identification: u16, fragment: u16) -> [u8; 20] {
+pub(crate) fn ipv4(
+    from: Node,
+    to: Node,
+    protocol: u8,
+    length: usize,
+    identification: u16,
+    fragment: u16,
+) -> [u8; 20] {
     let mut header = [0; 20];
     header[0] = 0x45;
     header[2..4].copy_from_slice(&(length as u16).to_be_bytes());
@@ -306,7 +377,8 @@ mod tests {
 
     #[test]
     fn a_mark_is_in_the_header() {
-        let mut datagram = Datagram::new(0, 0, &ipv4(Node(0), Node(1), UDP, 20, 0, 0), Body::Zeros(0));
+        let mut datagram =
+            Datagram::new(0, 0, &ipv4(Node(0), Node(1), UDP, 20, 0, 0), Body::Zeros(0));
         datagram.mark();
         assert_eq!(datagram.bytes()[1], 0b11);
     }

@@ -35,30 +35,68 @@ pub(crate) struct Digest<T> {
 
 impl<T> Digest<T> {
     pub(crate) fn new(network: &plan::Network, inner: T) -> Self {
-        let names: BTreeMap<&str, u32> = network.hosts.iter().map(|host| host.name.as_str()).zip(0..).collect();
+        let names: BTreeMap<&str, u32> = network
+            .hosts
+            .iter()
+            .map(|host| host.name.as_str())
+            .zip(0..)
+            .collect();
         let host = |name: &str| names.get(name).copied().map(Node);
-        let hosts = network.links.iter().flat_map(|link| [host(&link.ends.0), host(&link.ends.1)]).collect();
+        let hosts = network
+            .links
+            .iter()
+            .flat_map(|link| [host(&link.ends.0), host(&link.ends.1)])
+            .collect();
         let digest = 0x9e37_79b9_7f4a_7c15;
-        Self { inner, digest, events: 0, hosts, departures_wanted: false, departures: Vec::new() }
+        Self {
+            inner,
+            digest,
+            events: 0,
+            hosts,
+            departures_wanted: false,
+            departures: Vec::new(),
+        }
     }
 
     /// Mixes one word in, in order.
     #[inline]
     pub(crate) const fn mix(&mut self, word: u64) {
-        self.digest = (self.digest ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);
+        self.digest = (self.digest ^ word)
+            .wrapping_mul(0xff51_afd7_ed55_8ccd)
+            .rotate_left(29);
     }
 
-    fn note_departure(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Datagram>) {
+    fn note_departure(
+        &mut self,
+        at: Instant,
+        place: Place,
+        what: NetworkEvent,
+        packet: &Packet<Datagram>,
+    ) {
         let first = match place {
-            Place::Port(port) => self.hosts.get(port.0 as usize).copied().flatten() == Some(packet.from),
+            Place::Port(port) => {
+                self.hosts.get(port.0 as usize).copied().flatten() == Some(packet.from)
+            }
             Place::Host(node) => node == packet.from,
         };
         // What a link loses has left its queue before.
-        let lost = matches!(what, NetworkEvent::Drop(Reason::Lost | Reason::BitError | Reason::CellLost));
+        let lost = matches!(
+            what,
+            NetworkEvent::Drop(Reason::Lost | Reason::BitError | Reason::CellLost)
+        );
         if first && !lost && matches!(what, NetworkEvent::Dequeue | NetworkEvent::Drop(_)) {
             let (pair, from, bytes) = (packet.payload.pair, packet.from, packet.bytes() as u32);
-            let at = if matches!(what, NetworkEvent::Drop(_)) { at + DROPPED } else { at };
-            self.departures.push(Departure { at, pair, from, bytes });
+            let at = if matches!(what, NetworkEvent::Drop(_)) {
+                at + DROPPED
+            } else {
+                at
+            };
+            self.departures.push(Departure {
+                at,
+                pair,
+                from,
+                bytes,
+            });
         }
     }
 }
@@ -80,7 +118,9 @@ impl<T: Tap<Datagram>> Tap<Datagram> for Digest<T> {
             NetworkEvent::Mark => 2,
             NetworkEvent::Duplicate => 3,
             NetworkEvent::Deliver => 4,
-            NetworkEvent::Drop(reason) => 5 + Reason::ALL.iter().position(|r| *r == reason).unwrap_or(0) as u64,
+            NetworkEvent::Drop(reason) => {
+                5 + Reason::ALL.iter().position(|r| *r == reason).unwrap_or(0) as u64
+            }
         };
         self.mix(at.0);
         self.mix(packet.bytes() << 40 | u64::from(number) << 8 | code << 1 | kind);

@@ -94,7 +94,12 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// # Errors
     /// An [`Error`] that names what is not simulated.
     pub(crate) fn new(scene: &'s Scene<'s>, tap: T, trace: Option<Trace>) -> Result<Self> {
-        let clocks: Vec<_> = scene.network.hosts.iter().map(|host| Rc::new(HostClock::new(&host.clock))).collect();
+        let clocks: Vec<_> = scene
+            .network
+            .hosts
+            .iter()
+            .map(|host| Rc::new(HostClock::new(&host.clock)))
+            .collect();
         let log = trace.map(|trace| Rc::new(Log::new(trace, clocks.clone())));
         let mut carrier = Carrier::new(scene.network, scene.seed.child("network"), tap);
         if log.is_some() {
@@ -144,7 +149,16 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         }
         let watch = self.carrier.into_tap();
         let (digest, events) = (watch.digest, watch.events + events);
-        Ok((Outcome { records, digest, events, virtual_time, ports }, watch.inner))
+        Ok((
+            Outcome {
+                records,
+                digest,
+                events,
+                virtual_time,
+                ports,
+            },
+            watch.inner,
+        ))
     }
 
     // --- the loop ---
@@ -157,7 +171,10 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             return self.settle();
         }
         let cap = Instant(0) + self.scene.limits.virtual_time;
-        let mut until = self.executor.next_timer().map_or(cap, |timer| timer.min(cap));
+        let mut until = self
+            .executor
+            .next_timer()
+            .map_or(cap, |timer| timer.min(cap));
         if self.executor.blocked.get() > 0 {
             // Somebody waits for a packet to leave, which is notified only when its moment has been computed.
             until = self.carrier.deadline().map_or(until, |at| at.min(until));
@@ -183,7 +200,11 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             }
         }
         self.events += 1;
-        self.steps = if at > self.executor.now() { 0 } else { self.steps + 1 };
+        self.steps = if at > self.executor.now() {
+            0
+        } else {
+            self.steps + 1
+        };
         self.executor.set_now(at);
         self.not_for_ever(at)
     }
@@ -202,18 +223,28 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     /// What processors of hosts did since they were looked at last; how many did something.
     fn sample_processors(&self, log: &Log, at: Instant) -> usize {
-        let copies: BTreeMap<u32, u64> = self.carrier.processors(at).map(|(host, spent)| (host.0, spent)).collect();
+        let copies: BTreeMap<u32, u64> = self
+            .carrier
+            .processors(at)
+            .map(|(host, spent)| (host.0, spent))
+            .collect();
         let of = |(host, processor): (u32, &Processor<u32>)| {
             let copied = copies.get(&host).copied();
             let worked = processor.spent_ns(at);
-            (copied.is_some() || worked > 0) && log.processor(Node(host), at, copied.unwrap_or(0), worked)
+            (copied.is_some() || worked > 0)
+                && log.processor(Node(host), at, copied.unwrap_or(0), worked)
         };
-        (0..).zip(&self.processors).filter(|processor| of(*processor)).count()
+        (0..)
+            .zip(&self.processors)
+            .filter(|processor| of(*processor))
+            .count()
     }
 
     fn not_interrupted(&self) -> Result<()> {
         match self.scene.interrupted {
-            Some(flag) if flag.load(Ordering::Relaxed) => Err(Error::new(Blame::Interrupted, "interrupted")),
+            Some(flag) if flag.load(Ordering::Relaxed) => {
+                Err(Error::new(Blame::Interrupted, "interrupted"))
+            }
             _ => Ok(()),
         }
     }
@@ -246,7 +277,11 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
                 }
                 self.executor.wake(endpoint);
             }
-            Timer::End { pair, connection, side } => {
+            Timer::End {
+                pair,
+                connection,
+                side,
+            } => {
                 if let Some(pair) = self.pairs.get(pair as usize) {
                     pair.timer(connection, side, &self.executor);
                 }
@@ -265,7 +300,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// The processor of a host may have done a piece of work, or has something to do.
     fn worked(&mut self, at: Instant, host: u32) {
         let copied_ns = self.carrier.copied_ns(Node(host), at);
-        let Some(processor) = self.processors.get_mut(host as usize) else { return };
+        let Some(processor) = self.processors.get_mut(host as usize) else {
+            return;
+        };
         match processor.turn(at, copied_ns) {
             Turn::Done(endpoint) => {
                 if let Some(slot) = self.slots.get(endpoint as usize) {
@@ -282,11 +319,20 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// Tells processors what endpoints want of them.
     #[inline]
     fn put_to_work(&mut self) {
-        for Wanted { host, kind, takes, endpoint } in self.executor.take_wanted() {
-            let Some(processor) = self.processors.get_mut(host) else { continue };
+        for Wanted {
+            host,
+            kind,
+            takes,
+            endpoint,
+        } in self.executor.take_wanted()
+        {
+            let Some(processor) = self.processors.get_mut(host) else {
+                continue;
+            };
             processor.want(endpoint, (kind, takes), endpoint);
             if processor.is_idle() {
-                self.executor.set_timer(self.executor.now(), Timer::Processor(host as u32));
+                self.executor
+                    .set_timer(self.executor.now(), Timer::Processor(host as u32));
             }
         }
     }
@@ -344,15 +390,27 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
         let watch = self.carrier.tap();
         for left in watch.departures.drain(..) {
             if let Some(pair) = self.pairs.get(left.pair as usize) {
-                pair.departed(pair.route().side_of(left.from), left.at, left.bytes, &self.executor);
+                pair.departed(
+                    pair.route().side_of(left.from),
+                    left.at,
+                    left.bytes,
+                    &self.executor,
+                );
             }
         }
     }
 
     fn poll_endpoint(&mut self, endpoint: u32) -> Result<()> {
-        let Some(slot) = self.slots.get_mut(endpoint as usize) else { return Ok(()) };
-        let Some(work) = &mut slot.work else { return Ok(()) };
-        let Poll::Ready(result) = work.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) else {
+        let Some(slot) = self.slots.get_mut(endpoint as usize) else {
+            return Ok(());
+        };
+        let Some(work) = &mut slot.work else {
+            return Ok(());
+        };
+        let Poll::Ready(result) = work
+            .as_mut()
+            .poll(&mut task::Context::from_waker(Waker::noop()))
+        else {
             return Ok(());
         };
         slot.work = None;
@@ -374,7 +432,13 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     fn stuck(&self, cap: Instant) -> Error {
         let waiting = self.slots.iter().filter(|slot| slot.work.is_some());
         let mut words: Vec<String> = waiting
-            .map(|slot| format!("the {} waits for {}", slot.context.job.name(), slot.context.waits_for()))
+            .map(|slot| {
+                format!(
+                    "the {} waits for {}",
+                    slot.context.job.name(),
+                    slot.context.waits_for()
+                )
+            })
             .collect();
         words.dedup();
         words.truncate(4);
@@ -403,8 +467,14 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             None => (!hosts.is_empty()).then_some(0),
         };
         let at = at.ok_or_else(|| {
-            Error::input(format!("the network {} has no host {}", self.scene.network.name, name.unwrap_or("at all")))
-                .hint("FROM and TO name hosts of the network; without them its first and last are taken")
+            Error::input(format!(
+                "the network {} has no host {}",
+                self.scene.network.name,
+                name.unwrap_or("at all")
+            ))
+            .hint(
+                "FROM and TO name hosts of the network; without them its first and last are taken",
+            )
         })?;
         Ok((Node(u32::try_from(at).unwrap_or(u32::MAX)), at))
     }
@@ -413,23 +483,32 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     fn begin_part(&mut self, number: usize) -> Result<()> {
         let scene = self.scene;
         let part = &scene.measurement.parts[number];
-        let (from, to) = (self.node(part.from.as_deref(), false)?, self.node(part.to.as_deref(), true)?);
+        let (from, to) = (
+            self.node(part.from.as_deref(), false)?,
+            self.node(part.to.as_deref(), true)?,
+        );
         if from == to {
-            return Err(Error::input("a simulated host does not send to itself").hint("FROM and TO name two hosts"));
+            return Err(Error::input("a simulated host does not send to itself")
+                .hint("FROM and TO name two hosts"));
         }
         let stack = stacks::find(&part.stack.name)?;
         stack.table.accepts(&part.stack)?;
         stack.table.goes_across(scene.network)?;
         let seed = scene.seed.child("part").index(number as u64);
         let first = self.slots.len() as u32;
-        let sides = [(Side::Initiator, from, first + part.replicas), (Side::Responder, to, first)];
+        let sides = [
+            (Side::Initiator, from, first + part.replicas),
+            (Side::Responder, to, first),
+        ];
         for (side, (_, at), first) in sides {
             let task = Task::new(scene.measurement, part, side, seed, stack.table.reliable);
             let (number_of_job, host) = (self.jobs.len() as u32, &scene.network.hosts[at].name);
-            self.jobs.push(Rc::new(Job::new(number_of_job, number, task, host, first)));
+            self.jobs
+                .push(Rc::new(Job::new(number_of_job, number, task, host, first)));
             self.observed.push(Vec::new());
         }
-        let [initiators, responders] = [&self.jobs[2 * number], &self.jobs[2 * number + 1]].map(Rc::clone);
+        let [initiators, responders] =
+            [&self.jobs[2 * number], &self.jobs[2 * number + 1]].map(Rc::clone);
         let first_pair = self.pairs.len() as u32;
         for replica in 0..part.replicas {
             let endpoints = [first + part.replicas + replica, first + replica];
@@ -438,7 +517,12 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             if let Some(log) = &self.executor.log {
                 log.add_pair(number, replica, [from.1, to.1]);
             }
-            self.pairs.push((stack.pair)(route, &part.stack, seed.0, part.procedure.carries_data())?);
+            self.pairs.push((stack.pair)(
+                route,
+                &part.stack,
+                seed.0,
+                part.procedure.carries_data(),
+            )?);
         }
         for (job, at) in [(responders, to.1), (initiators, from.1)] {
             for replica in 0..part.replicas {
@@ -451,16 +535,31 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     fn route(&self, pair: u32, nodes: [Node; 2], endpoints: [u32; 2]) -> Result<Route> {
-        let (there, back) = (self.path(nodes[0], nodes[1], pair)?, self.path(nodes[1], nodes[0], pair)?);
+        let (there, back) = (
+            self.path(nodes[0], nodes[1], pair)?,
+            self.path(nodes[1], nodes[0], pair)?,
+        );
         let rooms = [self.room(&there), self.room(&back)];
         let marks = self.scene.network.marks();
-        Ok(Route { pair, nodes, endpoints, mtu: there.mtu.min(back.mtu), rooms, marks })
+        Ok(Route {
+            pair,
+            nodes,
+            endpoints,
+            mtu: there.mtu.min(back.mtu),
+            rooms,
+            marks,
+        })
     }
 
     fn path(&self, from: Node, to: Node, flow: u32) -> Result<Path> {
         self.carrier.path(from, to, flow).ok_or_else(|| {
-            let name =
-                |node: Node| self.scene.network.hosts.get(node.0 as usize).map_or("?", |host| host.name.as_str());
+            let name = |node: Node| {
+                self.scene
+                    .network
+                    .hosts
+                    .get(node.0 as usize)
+                    .map_or("?", |host| host.name.as_str())
+            };
             Error::input(format!("no path leads from {} to {}", name(from), name(to)))
                 .hint("links with `->` need others for the way back")
         })
@@ -468,24 +567,48 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     /// Bytes that fit into the queue before the first link of a path.
     fn room(&self, path: &Path) -> u64 {
-        let link = path.ports.first().and_then(|port| self.scene.network.links.get(port.0 as usize / 2));
+        let link = path
+            .ports
+            .first()
+            .and_then(|port| self.scene.network.links.get(port.0 as usize / 2));
         let queue = link.and_then(|link| link.queue.as_ref());
-        let bytes = queue.and_then(|queue| queue.limit_bytes).unwrap_or(u64::MAX);
-        let packets = queue.and_then(|queue| queue.limit_packets).unwrap_or(u64::MAX);
+        let bytes = queue
+            .and_then(|queue| queue.limit_bytes)
+            .unwrap_or(u64::MAX);
+        let packets = queue
+            .and_then(|queue| queue.limit_packets)
+            .unwrap_or(u64::MAX);
         // A datagram is handed over while there is any room, so the last one has to fit as well.
-        bytes.min(packets.saturating_mul(path.mtu)).saturating_sub(path.mtu).max(1)
+        bytes
+            .min(packets.saturating_mul(path.mtu))
+            .saturating_sub(path.mtu)
+            .max(1)
     }
 
     fn spawn(&mut self, job: &Rc<Job>, host: usize, pair: u32, replica: u32) {
         let id = self.slots.len() as u32;
-        let line =
-            self.executor.log.as_ref().map(|log| Line::new(log, pair, job.task.side, both_ways(&job.task.steps)));
+        let line = self
+            .executor
+            .log
+            .as_ref()
+            .map(|log| Line::new(log, pair, job.task.side, both_ways(&job.task.steps)));
         let begins_after = phase::begins_after(job, replica, self.phase);
         let plan = &self.scene.network.hosts[host];
         let costs = Costs::of(plan);
-        let context = Context::new(&self.executor, job, &self.clocks[host], (host, costs), id, begins_after, line);
+        let context = Context::new(
+            &self.executor,
+            job,
+            &self.clocks[host],
+            (host, costs),
+            id,
+            begins_after,
+            line,
+        );
         let work = Rc::clone(&self.pairs[pair as usize]).spawn(Rc::clone(&context), replica);
-        self.slots.push(Slot { context, work: Some(work) });
+        self.slots.push(Slot {
+            context,
+            work: Some(work),
+        });
         self.executor.wake(id);
     }
 
@@ -501,7 +624,9 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     }
 
     fn measured(&self, side: Side) -> impl Iterator<Item = &Rc<Job>> {
-        self.jobs.iter().filter(move |job| job.task.side == side && !job.task.background)
+        self.jobs
+            .iter()
+            .filter(move |job| job.task.side == side && !job.task.background)
     }
 
     fn connected(&mut self, part: usize) -> Result<()> {
@@ -515,11 +640,16 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
 
     /// Loads start, then the measured parts.
     fn begin(&mut self) {
-        let mut loads = self.jobs.iter().filter(|job| job.task.background).peekable();
+        let mut loads = self
+            .jobs
+            .iter()
+            .filter(|job| job.task.background)
+            .peekable();
         if loads.peek().is_some() {
             loads.for_each(|job| job.go(&self.executor));
             self.stage = Stage::Settling;
-            self.executor.set_timer(self.executor.now() + SETTLE, Timer::Stage(SETTLED));
+            self.executor
+                .set_timer(self.executor.now() + SETTLE, Timer::Stage(SETTLED));
         } else {
             self.go();
         }
@@ -528,9 +658,13 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
     /// The measured parts start.
     fn go(&mut self) {
         self.stage = Stage::Running;
-        self.jobs.iter().filter(|job| !job.task.background).for_each(|job| job.go(&self.executor));
+        self.jobs
+            .iter()
+            .filter(|job| !job.task.background)
+            .for_each(|job| job.go(&self.executor));
         if let Some(limit) = self.scene.measurement.time_limit {
-            self.executor.set_timer(self.executor.now() + limit + GRACE, Timer::Stage(OVERDUE));
+            self.executor
+                .set_timer(self.executor.now() + limit + GRACE, Timer::Stage(OVERDUE));
         }
         self.executor.tell_news();
     }
@@ -542,7 +676,8 @@ impl<'s, T: Tap<Datagram>> Engine<'s, T> {
             job.ending.set(true);
             job.end(false, &self.executor);
         }
-        self.executor.set_timer(self.executor.now() + FINISH, Timer::Stage(END_NOW));
+        self.executor
+            .set_timer(self.executor.now() + FINISH, Timer::Stage(END_NOW));
         self.executor.tell_news();
     }
 

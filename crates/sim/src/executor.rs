@@ -18,7 +18,11 @@ pub(crate) enum Timer {
     /// An endpoint wants to be polled.
     Endpoint(u32),
     /// One end of a connection has something to do.
-    End { pair: u32, connection: u32, side: Side },
+    End {
+        pair: u32,
+        connection: u32,
+        side: Side,
+    },
     /// The time limit of a job.
     Alarm(u32),
     /// The run goes on to what comes next.

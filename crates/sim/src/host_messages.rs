@@ -10,7 +10,9 @@ use crate::imps::{Network, News, Passage, Passed, plan};
 use stackline_core::network as language;
 use stackline_core::random::Seed;
 use stackline_core::time::{Duration, Instant};
-use stackline_net::{Counters, Delivery, NetworkEvent, Node, Packet, Path, Place, Port, Reason, Tap};
+use stackline_net::{
+    Counters, Delivery, NetworkEvent, Node, Packet, Path, Place, Port, Reason, Tap,
+};
 use stackline_proto::imp::line::{Line, LineCounts};
 use stackline_proto::imp::machine::Counts;
 use stackline_proto::imp::{Address, Imp, Message};
@@ -83,10 +85,15 @@ pub(crate) struct LineReport {
 }
 
 /// When which host goes down, or comes up, the latest first.
-fn outages(network: &language::Network, places: &BTreeMap<String, Address>) -> Vec<(Instant, Address, bool)> {
+fn outages(
+    network: &language::Network,
+    places: &BTreeMap<String, Address>,
+) -> Vec<(Instant, Address, bool)> {
     let mut all = Vec::new();
     for host in &network.hosts {
-        let (Some(down), Some(place)) = (host.down, places.get(&host.name)) else { continue };
+        let (Some(down), Some(place)) = (host.down, places.get(&host.name)) else {
+            continue;
+        };
         all.push((Instant(0) + down.from, *place, false));
         all.extend(down.to.map(|to| (Instant(0) + to, *place, true)));
     }
@@ -97,8 +104,11 @@ fn outages(network: &language::Network, places: &BTreeMap<String, Address>) -> V
 impl<T: Tap<Datagram>> HostMessages<T> {
     pub(crate) fn new(network: &language::Network, seed: Seed, tap: Digest<T>) -> Self {
         let (imps, places) = plan::of(network);
-        let addresses: Vec<Address> =
-            network.hosts.iter().map(|host| places.get(&host.name).copied().unwrap_or_default()).collect();
+        let addresses: Vec<Address> = network
+            .hosts
+            .iter()
+            .map(|host| places.get(&host.name).copied().unwrap_or_default())
+            .collect();
         let is_host = |name: &str| network.host(name).is_some();
         let (mut lines, mut interfaces) = (Vec::new(), BTreeMap::new());
         for (link, one) in (0..).zip(&network.links) {
@@ -116,7 +126,11 @@ impl<T: Tap<Datagram>> HostMessages<T> {
         while imps.poll(Instant(0) + BEFORE).is_some() {}
         Self {
             imps,
-            hosts: addresses.iter().enumerate().map(|(number, address)| (*address, number)).collect(),
+            hosts: addresses
+                .iter()
+                .enumerate()
+                .map(|(number, address)| (*address, number))
+                .collect(),
             waiting: vec![VecDeque::new(); addresses.len()],
             is_reading: vec![false; addresses.len()],
             addresses,
@@ -136,21 +150,31 @@ impl<T: Tap<Datagram>> HostMessages<T> {
 
     /// IMPs report from now on.
     pub(crate) fn report(&mut self) {
-        self.reports = Some(Reports { next: Instant(0) + REPORT_EVERY, made: vec![(Instant(0), self.state())] });
+        self.reports = Some(Reports {
+            next: Instant(0) + REPORT_EVERY,
+            made: vec![(Instant(0), self.state())],
+        });
     }
 
     /// They report once more, of what is no whole interval.
     pub(crate) fn report_last(&mut self, at: Instant) {
         let state = self.state();
         let last = |(made, _): &(Instant, Vec<Report>)| *made;
-        if let Some(reports) = self.reports.as_mut().filter(|reports| reports.made.last().map(last) != Some(at)) {
+        if let Some(reports) = self
+            .reports
+            .as_mut()
+            .filter(|reports| reports.made.last().map(last) != Some(at))
+        {
             reports.made.push((at, state));
         }
     }
 
     /// What they have reported since this was asked last, each time all of them in their order.
     pub(crate) fn reports(&mut self) -> Vec<(Instant, Vec<Report>)> {
-        self.reports.as_mut().map(|reports| std::mem::take(&mut reports.made)).unwrap_or_default()
+        self.reports
+            .as_mut()
+            .map(|reports| std::mem::take(&mut reports.made))
+            .unwrap_or_default()
     }
 
     /// How the IMPs are now.
@@ -160,10 +184,20 @@ impl<T: Tap<Datagram>> HostMessages<T> {
             let line = |(at, line): (usize, &Line)| {
                 let direction = self.imps.direction(number, at)?;
                 let port = self.lines.get(direction)?.0;
-                Some(LineReport { port, is_up: imp.is_up(at), counts: line.counts, busy: *busy.get(direction)? })
+                Some(LineReport {
+                    port,
+                    is_up: imp.is_up(at),
+                    counts: line.counts,
+                    busy: *busy.get(direction)?,
+                })
             };
             let lines = imp.lines().iter().enumerate().filter_map(line).collect();
-            Report { counts: imp.counts, busy: imp.busy(), buffers: imp.buffers(), lines }
+            Report {
+                counts: imp.counts,
+                busy: imp.busy(),
+                buffers: imp.buffers(),
+                lines,
+            }
         };
         self.imps.imps().iter().enumerate().map(imp).collect()
     }
@@ -171,8 +205,16 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     /// What happens next among IMPs and hosts, not after `until`; reports are made on the way.
     fn next(&mut self, until: Instant) -> Option<(Instant, Address, News)> {
         loop {
-            let report = self.reports.as_ref().map(|reports| reports.next).filter(|next| *next <= until);
-            let outage = self.outages.last().map(|(at, ..)| *at).filter(|at| *at <= report.unwrap_or(until));
+            let report = self
+                .reports
+                .as_ref()
+                .map(|reports| reports.next)
+                .filter(|next| *next <= until);
+            let outage = self
+                .outages
+                .last()
+                .map(|(at, ..)| *at)
+                .filter(|at| *at <= report.unwrap_or(until));
             if let Some(news) = self.imps.poll(outage.or(report).unwrap_or(until) + BEFORE) {
                 return Some(news);
             }
@@ -202,7 +244,9 @@ impl<T: Tap<Datagram>> HostMessages<T> {
         packet.number = self.numbered;
         let host = packet.from.0 as usize;
         self.packets.insert(self.numbered, packet);
-        let Some(waiting) = self.waiting.get_mut(host) else { return };
+        let Some(waiting) = self.waiting.get_mut(host) else {
+            return;
+        };
         waiting.push_back(self.numbered);
         self.offer(now + BEFORE, host);
     }
@@ -211,10 +255,24 @@ impl<T: Tap<Datagram>> HostMessages<T> {
         if self.is_reading[host] {
             return;
         }
-        let Some(id) = self.waiting[host].pop_front() else { return };
-        let Some(packet) = self.packets.get(&id) else { return };
-        let place = |node: Node| self.addresses.get(node.0 as usize).copied().unwrap_or_default();
-        let message = Message { from: place(packet.from), to: place(packet.to), bits: 8 * packet.bytes() as u32, id };
+        let Some(id) = self.waiting[host].pop_front() else {
+            return;
+        };
+        let Some(packet) = self.packets.get(&id) else {
+            return;
+        };
+        let place = |node: Node| {
+            self.addresses
+                .get(node.0 as usize)
+                .copied()
+                .unwrap_or_default()
+        };
+        let message = Message {
+            from: place(packet.from),
+            to: place(packet.to),
+            bits: 8 * packet.bytes() as u32,
+            id,
+        };
         self.is_reading[host] = true;
         self.imps.offer(at, message);
     }
@@ -253,8 +311,11 @@ impl<T: Tap<Datagram>> HostMessages<T> {
                 }
             }
             News::Delivered(message) => {
-                let Some(packet) = self.packets.get(&message.id).cloned() else { return };
-                self.tap.record(due, Place::Host(packet.to), NetworkEvent::Deliver, &packet);
+                let Some(packet) = self.packets.get(&message.id).cloned() else {
+                    return;
+                };
+                self.tap
+                    .record(due, Place::Host(packet.to), NetworkEvent::Deliver, &packet);
                 self.out.push_back(Delivery { due, packet });
                 self.delivered.insert(message.id);
                 if self.answered.remove(&message.id) {
@@ -269,14 +330,24 @@ impl<T: Tap<Datagram>> HostMessages<T> {
 
     /// A message is over: its sender learns how.
     fn ends(&mut self, due: Instant, id: u64, verdict: Verdict) {
-        let Some(packet) = self.packets.get(&id).cloned() else { return };
+        let Some(packet) = self.packets.get(&id).cloned() else {
+            return;
+        };
         if verdict == Verdict::Delivered && !self.delivered.contains(&id) {
             self.answered.insert(id);
         } else {
             self.forget(id);
         }
         let payload = packet.payload.verdict(verdict);
-        self.out.push_back(Delivery { due, packet: Packet { from: packet.to, to: packet.from, payload, ..packet } });
+        self.out.push_back(Delivery {
+            due,
+            packet: Packet {
+                from: packet.to,
+                to: packet.from,
+                payload,
+                ..packet
+            },
+        });
     }
 
     fn forget(&mut self, id: u64) {
@@ -288,7 +359,11 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     /// A host goes down: what was answered and is not delivered never will be, and nobody is told.
     fn host_down(&mut self, address: Address) {
         let host = self.hosts.get(&address).map(|host| Node(*host as u32));
-        let is_lost = |id: &&u64| self.packets.get(*id).is_none_or(|packet| Some(packet.to) == host);
+        let is_lost = |id: &&u64| {
+            self.packets
+                .get(*id)
+                .is_none_or(|packet| Some(packet.to) == host)
+        };
         let lost: Vec<u64> = self.answered.iter().filter(is_lost).copied().collect();
         lost.into_iter().for_each(|id| self.forget(id));
     }
@@ -302,7 +377,9 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     }
 
     fn passes(&mut self, passage: &Passage) {
-        let Some(packet) = self.packets.get(&passage.id) else { return };
+        let Some(packet) = self.packets.get(&passage.id) else {
+            return;
+        };
         let port = match passage.place {
             Passed::Line(direction) => self.lines.get(direction).copied(),
             Passed::FromHost(address) => self.interfaces.get(&address).copied(),
@@ -313,16 +390,21 @@ impl<T: Tap<Datagram>> HostMessages<T> {
         let packet = part_of(packet, passage);
         let at = |at: Instant| Instant(at.0.saturating_sub(BEFORE.0));
         let (came, left, place) = (at(passage.came), at(passage.left), Place::Port(port));
-        self.tap.record(came, place, NetworkEvent::Enqueue(packet.bytes()), &packet);
+        self.tap
+            .record(came, place, NetworkEvent::Enqueue(packet.bytes()), &packet);
         self.tap.record(left, place, NetworkEvent::Dequeue, &packet);
         if let Some(counters) = self.counters.get_mut(port.0 as usize) {
             counters.packets += 1;
             counters.bytes += packet.bytes();
-            let lost = Reason::ALL.iter().position(|reason| *reason == Reason::Lost).unwrap_or(0);
+            let lost = Reason::ALL
+                .iter()
+                .position(|reason| *reason == Reason::Lost)
+                .unwrap_or(0);
             counters.drops[lost] += u64::from(passage.is_lost);
         }
         if passage.is_lost {
-            self.tap.record(left, place, NetworkEvent::Drop(Reason::Lost), &packet);
+            self.tap
+                .record(left, place, NetworkEvent::Drop(Reason::Lost), &packet);
         }
     }
 
@@ -339,7 +421,11 @@ impl<T: Tap<Datagram>> HostMessages<T> {
     pub(crate) fn path(&self, from: Node, to: Node) -> Option<Path> {
         let known = |node: Node| self.addresses.get(node.0 as usize);
         known(from).zip(known(to))?;
-        Some(Path { ports: Vec::new(), mtu: u64::from(MESSAGE_BYTES + HEADER_BITS / 8), delay: Duration::ZERO })
+        Some(Path {
+            ports: Vec::new(),
+            mtu: u64::from(MESSAGE_BYTES + HEADER_BITS / 8),
+            delay: Duration::ZERO,
+        })
     }
 
     pub(crate) const fn tap(&mut self) -> &mut Digest<T> {
@@ -356,6 +442,8 @@ impl<T: Tap<Datagram>> HostMessages<T> {
 fn part_of(message: &Packet<Datagram>, passage: &Passage) -> Packet<Datagram> {
     let mut packet = message.clone();
     packet.segments = stackline_net::Segments::one(passage.bits.div_ceil(8));
-    packet.payload = packet.payload.part(passage.part, passage.bits / 8, HEADER_BITS / 8);
+    packet.payload = packet
+        .payload
+        .part(passage.part, passage.bits / 8, HEADER_BITS / 8);
     packet
 }

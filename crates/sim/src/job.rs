@@ -102,7 +102,11 @@ impl Job {
 
     /// In words: `initiator on khons`.
     pub(crate) fn name(&self) -> String {
-        let side = if self.task.side == Side::Initiator { "initiator" } else { "responder" };
+        let side = if self.task.side == Side::Initiator {
+            "initiator"
+        } else {
+            "responder"
+        };
         format!("{side} on {}", self.host)
     }
 }

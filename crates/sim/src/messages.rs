@@ -153,7 +153,10 @@ pub struct Messages<M, T: Tap<Datagram>> {
 
 impl<M, T: Tap<Datagram>> std::fmt::Debug for Messages<M, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Messages").field("now", &self.now).field("pairs", &self.pairs.len()).finish_non_exhaustive()
+        f.debug_struct("Messages")
+            .field("now", &self.now)
+            .field("pairs", &self.pairs.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -188,7 +191,11 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         let connection = u32::try_from(self.pairs.len()).unwrap_or(u32::MAX);
         let mtu = self.path_mtu(from, to, connection)?;
         let options = |stack| {
-            let mut options = tcp_options(stack, u32::try_from(mtu).unwrap_or(65_535).clamp(68, 65_535), self.ecn)?;
+            let mut options = tcp_options(
+                stack,
+                u32::try_from(mtu).unwrap_or(65_535).clamp(68, 65_535),
+                self.ecn,
+            )?;
             options.timer_phase = Duration(u64::from(connection.wrapping_mul(2_654_435_761)));
             Ok::<_, Error>(options)
         };
@@ -241,7 +248,12 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         if self.traced.is_some() {
             ends.iter_mut().for_each(|end| end.machine.enable_trace());
         }
-        self.pairs.push(Pair { nodes, ends, is_there: false, broken: false });
+        self.pairs.push(Pair {
+            nodes,
+            ends,
+            is_there: false,
+            broken: false,
+        });
         self.flush(connection, 0);
         connection
     }
@@ -258,8 +270,16 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     }
 
     /// A program, by its number, wants its host's processor for so long; [`Happening::Worked`] says when it has had it.
-    pub fn work(&mut self, (host, program): (Node, u32), kind: WorkKind, takes: Duration, token: u64) {
-        let Some(processor) = self.processors.get_mut(host.0 as usize) else { return };
+    pub fn work(
+        &mut self,
+        (host, program): (Node, u32),
+        kind: WorkKind,
+        takes: Duration,
+        token: u64,
+    ) {
+        let Some(processor) = self.processors.get_mut(host.0 as usize) else {
+            return;
+        };
         processor.want(program, (kind, takes), token);
         if processor.is_idle() {
             self.set_alarm(self.now, Alarm::Processor(host.0));
@@ -279,7 +299,9 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     }
 
     fn put(&mut self, connection: u32, side: Side, bytes: u64, message: Option<M>) {
-        let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
+        let Some(pair) = self.pairs.get_mut(connection as usize) else {
+            return;
+        };
         let (own, other) = (side.index(), side.other().index());
         let bytes = bytes.max(1) + pair.ends[own].machine.before_each();
         pair.ends[own].handed += bytes;
@@ -292,7 +314,9 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     /// Whether that side's send buffer has enough room that a writer would be woken.
     pub fn has_room(&self, connection: u32, side: Side) -> bool {
         let pair = self.pairs.get(connection as usize);
-        pair.is_some_and(|pair| pair.ends[side.index()].unsent.is_empty() && pair.ends[side.index()].machine.has_room())
+        pair.is_some_and(|pair| {
+            pair.ends[side.index()].unsent.is_empty() && pair.ends[side.index()].machine.has_room()
+        })
     }
 
     /// [`Happening::Room`] comes when there is room.
@@ -395,7 +419,8 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
 
     fn set_alarm(&mut self, at: Instant, alarm: Alarm) {
         self.alarms_set += 1;
-        self.alarms.push(Reverse((at.max(self.now), self.alarms_set, alarm)));
+        self.alarms
+            .push(Reverse((at.max(self.now), self.alarms_set, alarm)));
     }
 
     /// An alarm came; one that another took the place of does nothing.
@@ -408,7 +433,14 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
                 let known = self.calls.get_mut(calls.wrapping_sub(CALLS) as usize);
                 if let Some(known) = known.filter(|known| known.alarms[side] == Some(at)) {
                     known.alarms[side] = None;
-                    self.flush_calls(calls, if side == 0 { Side::Initiator } else { Side::Responder });
+                    self.flush_calls(
+                        calls,
+                        if side == 0 {
+                            Side::Initiator
+                        } else {
+                            Side::Responder
+                        },
+                    );
                 }
             }
             Alarm::End { connection, side } => {
@@ -424,7 +456,9 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     /// The processor of a host may have done something, or has something to do.
     fn worked(&mut self, host: u32) {
         let (now, copied_ns) = (self.now, self.network.copied_ns(Node(host), self.now));
-        let Some(processor) = self.processors.get_mut(host as usize) else { return };
+        let Some(processor) = self.processors.get_mut(host as usize) else {
+            return;
+        };
         match processor.turn(now, copied_ns) {
             Turn::Done(token) => {
                 self.happened.push_back(Happening::Worked(token));
@@ -440,7 +474,9 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
         if connection >= CALLS {
             return self.deliver_to_calls(packet);
         }
-        let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
+        let Some(pair) = self.pairs.get_mut(connection as usize) else {
+            return;
+        };
         let side = usize::from(packet.to == pair.nodes[1]);
         pair.ends[side].machine.handle(self.now, &packet.payload);
         if !pair.is_there && side == 0 && pair.ends[0].machine.is_there() {
@@ -454,23 +490,42 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     /// Takes what has come, message by message, as long as the application reads.
     fn read(&mut self, connection: u32, side: usize) {
         let now = self.now;
-        let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
+        let Some(pair) = self.pairs.get_mut(connection as usize) else {
+            return;
+        };
         let end = &mut pair.ends[side];
         while !end.paused
             && let Some((ends_at, _)) = end.coming.front()
         {
             let wanted = ends_at - end.received;
             if end.ahead < wanted {
-                let Some(bytes) = end.machine.receive(now, end.piece.max(wanted - end.ahead)) else { return };
+                let Some(bytes) = end.machine.receive(now, end.piece.max(wanted - end.ahead))
+                else {
+                    return;
+                };
                 end.ahead += bytes;
                 continue;
             }
             (end.ahead, end.received) = (end.ahead - wanted, *ends_at);
             if let Some((_, Some(message))) = end.coming.pop_front() {
-                let side = if side == 0 { Side::Initiator } else { Side::Responder };
-                self.happened.push_back(Happening::Arrived { connection, side, message });
+                let side = if side == 0 {
+                    Side::Initiator
+                } else {
+                    Side::Responder
+                };
+                self.happened.push_back(Happening::Arrived {
+                    connection,
+                    side,
+                    message,
+                });
                 // The application decides after each message whether it reads on.
-                return self.set_alarm(now, Alarm::Read { connection, side: side.index() });
+                return self.set_alarm(
+                    now,
+                    Alarm::Read {
+                        connection,
+                        side: side.index(),
+                    },
+                );
             }
         }
     }
@@ -485,31 +540,48 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
                 return;
             }
         }
-        let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
+        let Some(pair) = self.pairs.get_mut(connection as usize) else {
+            return;
+        };
         let end = &mut pair.ends[side];
         end.waits = false;
         while let Some(left) = end.unsent.front_mut() {
-            let Some(taken) = end.machine.send(now, *left) else { break };
+            let Some(taken) = end.machine.send(now, *left) else {
+                break;
+            };
             *left -= taken;
             if *left > 0 {
                 end.waits = true;
                 break;
             }
             end.unsent.pop_front();
-            let side = if side == 0 { Side::Initiator } else { Side::Responder };
-            self.happened.push_back(Happening::Sent { connection, side });
+            let side = if side == 0 {
+                Side::Initiator
+            } else {
+                Side::Responder
+            };
+            self.happened
+                .push_back(Happening::Sent { connection, side });
         }
         if end.asks && end.unsent.is_empty() {
             end.asks = false;
-            let side = if side == 0 { Side::Initiator } else { Side::Responder };
-            self.happened.push_back(Happening::Room { connection, side });
+            let side = if side == 0 {
+                Side::Initiator
+            } else {
+                Side::Responder
+            };
+            self.happened
+                .push_back(Happening::Room { connection, side });
         }
         self.flush(connection, side);
     }
 
     /// Whether a writer of that end does not wait, or there is room for it.
     fn is_awake(&self, connection: u32, side: usize) -> bool {
-        let end = self.pairs.get(connection as usize).map(|pair| &pair.ends[side]);
+        let end = self
+            .pairs
+            .get(connection as usize)
+            .map(|pair| &pair.ends[side]);
         end.is_none_or(|end| !(end.waits || end.asks) || end.machine.has_room())
     }
 
@@ -517,14 +589,27 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     fn flush(&mut self, connection: u32, side: usize) {
         let now = self.now;
         self.read(connection, side);
-        let Some(pair) = self.pairs.get_mut(connection as usize) else { return };
+        let Some(pair) = self.pairs.get_mut(connection as usize) else {
+            return;
+        };
         let (from, to) = (pair.nodes[side], pair.nodes[1 - side]);
         let end = &mut pair.ends[side];
-        while let Some(packet) = end.machine.poll(now, Way { connection, from, to }) {
+        while let Some(packet) = end.machine.poll(
+            now,
+            Way {
+                connection,
+                from,
+                to,
+            },
+        ) {
             self.network.handle(now, packet);
         }
         if let Some(traced) = &mut self.traced {
-            let side = if side == 0 { Side::Initiator } else { Side::Responder };
+            let side = if side == 0 {
+                Side::Initiator
+            } else {
+                Side::Responder
+            };
             traced.extend(end.machine.take_events().into_iter().map(|event| Traced {
                 at: now,
                 connection,

@@ -18,7 +18,14 @@ pub(crate) fn of(network: &Network) -> Duration {
         let rate = link.rate.mean_bit_s().filter(|rate| *rate > 0.0)?;
         Some(8.0 * link.mtu() as f64 / rate)
     };
-    Duration::from_seconds(network.links.iter().filter_map(packet_s).fold(0.0, f64::max).min(MOST_S))
+    Duration::from_seconds(
+        network
+            .links
+            .iter()
+            .filter_map(packet_s)
+            .fold(0.0, f64::max)
+            .min(MOST_S),
+    )
 }
 
 /// How long after the barrier an endpoint begins.

@@ -22,15 +22,37 @@ pub fn port_setup(network: &Network, port: u32, at_ns: u64, emit: &mut Emit<'_>)
     });
     let switch = network.switches.iter().find(|switch| switch.name == node);
     // As its link's queue says, else that of the node before it, or its buffer.
-    let queue = link.and_then(|link| link.queue.as_ref()).or(switch.and_then(|switch| switch.queue.as_ref()));
+    let queue = link
+        .and_then(|link| link.queue.as_ref())
+        .or(switch.and_then(|switch| switch.queue.as_ref()));
     let buffer = switch.and_then(|switch| switch.buffer_bytes);
-    let queue_bytes = queue.and_then(|queue| queue.limit_bytes).into_iter().chain(buffer).min();
+    let queue_bytes = queue
+        .and_then(|queue| queue.limit_bytes)
+        .into_iter()
+        .chain(buffer)
+        .min();
     let cell_bytes = switch.and_then(|switch| switch.cell_bytes);
-    emit(&node, "PORT_SETUP", at_ns, &[Value::Text(&name), rate.into(), queue_bytes.into(), cell_bytes.into()]);
+    emit(
+        &node,
+        "PORT_SETUP",
+        at_ns,
+        &[
+            Value::Text(&name),
+            rate.into(),
+            queue_bytes.into(),
+            cell_bytes.into(),
+        ],
+    );
 }
 
 /// Says what a port did in an interval that ends then and is so long, both in ns.
-pub fn port_use(network: &Network, port: u32, (at_ns, interval_ns): (u64, u64), did: &Counters, emit: &mut Emit<'_>) {
+pub fn port_use(
+    network: &Network,
+    port: u32,
+    (at_ns, interval_ns): (u64, u64),
+    did: &Counters,
+    emit: &mut Emit<'_>,
+) {
     let (node, name) = place(network, port);
     let (mut queue, mut link) = (0_u64, 0_u64);
     for (reason, count) in did.drops_by_reason() {
@@ -65,7 +87,10 @@ pub fn since(later: &Counters, before: &Counters) -> Counters {
     did.duplicated -= before.duplicated;
     did.spoilt -= before.spoilt;
     did.busy = Duration(later.busy.0 - before.busy.0);
-    did.drops.iter_mut().zip(before.drops).for_each(|(now, then)| *now -= then);
+    did.drops
+        .iter_mut()
+        .zip(before.drops)
+        .for_each(|(now, then)| *now -= then);
     did
 }
 
@@ -79,11 +104,30 @@ pub struct Spent {
 }
 
 /// Says what a host's processor did in an interval that ends then and is so long, both in ns.
-pub fn processor_use(host: &str, (at_ns, interval_ns): (u64, u64), did: Spent, emit: &mut Emit<'_>) {
+pub fn processor_use(
+    host: &str,
+    (at_ns, interval_ns): (u64, u64),
+    did: Spent,
+    emit: &mut Emit<'_>,
+) {
     let [user, system, idle] = parts(interval_ns, did);
     let [interval, core] = [interval_ns, 0].map(Value::from);
     let [softirq, irq, steal] = [Value::Absent; 3];
-    emit(host, "CPU_USE", at_ns, &[interval, core, user.into(), system.into(), softirq, irq, steal, idle.into()]);
+    emit(
+        host,
+        "CPU_USE",
+        at_ns,
+        &[
+            interval,
+            core,
+            user.into(),
+            system.into(),
+            softirq,
+            irq,
+            steal,
+            idle.into(),
+        ],
+    );
 }
 
 /// What programs and copying take of an interval, and what is left of it, in parts of a million.

@@ -57,13 +57,25 @@ impl<T> Processor<T> {
     pub(crate) fn new(host: &Host) -> Self {
         let switch = Costs::of(host).map_or(Duration::ZERO, |costs| costs.switch());
         let waiting = [VecDeque::new(), VecDeque::new()];
-        Self { first: host.work.first, switch, last: None, waiting, running: None, alarm: None, spent_ns: 0 }
+        Self {
+            first: host.work.first,
+            switch,
+            last: None,
+            waiting,
+            running: None,
+            alarm: None,
+            spent_ns: 0,
+        }
     }
 
     /// A program asks for so much of it. All that ask at an instant do so before it begins with one of them.
     pub(crate) fn want(&mut self, program: u32, (kind, takes): (WorkKind, Duration), what: T) {
         let behind = self.first.is_some_and(|first| first != kind);
-        self.waiting[usize::from(behind)].push_back(Wanted { program, takes, what });
+        self.waiting[usize::from(behind)].push_back(Wanted {
+            program,
+            takes,
+            what,
+        });
     }
 
     /// What is next, at its alarm or when it is idle and something is wanted: what has ended, or when to look again.
@@ -78,11 +90,28 @@ impl<T> Processor<T> {
     /// Begins with what is next where it is idle. `copied_ns` is what copying has taken by now.
     fn begin(&mut self, now: Instant, copied_ns: u64) {
         if self.running.is_none()
-            && let Some(Wanted { program, takes, what }) = self.waiting.iter_mut().find_map(VecDeque::pop_front)
+            && let Some(Wanted {
+                program,
+                takes,
+                what,
+            }) = self.waiting.iter_mut().find_map(VecDeque::pop_front)
         {
-            let is_another = self.last.replace(program).is_some_and(|last| last != program);
-            let takes = if is_another { takes + self.switch } else { takes };
-            self.running = Some(Running { what, began: now, takes, ends: now + takes, copied_ns });
+            let is_another = self
+                .last
+                .replace(program)
+                .is_some_and(|last| last != program);
+            let takes = if is_another {
+                takes + self.switch
+            } else {
+                takes
+            };
+            self.running = Some(Running {
+                what,
+                began: now,
+                takes,
+                ends: now + takes,
+                copied_ns,
+            });
         }
     }
 
@@ -99,7 +128,10 @@ impl<T> Processor<T> {
 
     /// What has ended by now: then the next piece may begin.
     fn done(&mut self, now: Instant, copied_ns: u64) -> Option<T> {
-        let running = self.running.as_mut().filter(|running| running.ends <= now)?;
+        let running = self
+            .running
+            .as_mut()
+            .filter(|running| running.ends <= now)?;
         let copied = copied_ns.saturating_sub(running.copied_ns);
         if copied > 0 {
             // The interface had the processor for so long.
@@ -115,7 +147,10 @@ impl<T> Processor<T> {
     /// Time spent on programs by now, ns.
     pub(crate) fn spent_ns(&self, now: Instant) -> u64 {
         let running = self.running.as_ref();
-        self.spent_ns + running.map_or(0, |running| (now.0.saturating_sub(running.began.0)).min(running.takes.0))
+        self.spent_ns
+            + running.map_or(0, |running| {
+                (now.0.saturating_sub(running.began.0)).min(running.takes.0)
+            })
     }
 }
 
@@ -127,8 +162,15 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn processor(work: Work, speed: f64) -> Processor<char> {
-        let interface = Interface { cpu_speed: Some(speed), ..Interface::default() };
-        Processor::new(&Host { work, interface, ..Host::default() })
+        let interface = Interface {
+            cpu_speed: Some(speed),
+            ..Interface::default()
+        };
+        Processor::new(&Host {
+            work,
+            interface,
+            ..Host::default()
+        })
     }
 
     /// What ends when, with so much copied from a moment on.
@@ -156,8 +198,18 @@ mod tests {
 
     #[test]
     fn what_goes_first_overtakes_what_waits() {
-        let mut processor = processor(Work { first: Some(WorkKind::Messages), ..Work::default() }, 1.0);
-        for (kind, what) in [(WorkKind::Operations, 'a'), (WorkKind::Operations, 'b'), (WorkKind::Messages, 'c')] {
+        let mut processor = processor(
+            Work {
+                first: Some(WorkKind::Messages),
+                ..Work::default()
+            },
+            1.0,
+        );
+        for (kind, what) in [
+            (WorkKind::Operations, 'a'),
+            (WorkKind::Operations, 'b'),
+            (WorkKind::Messages, 'c'),
+        ] {
             processor.want(1, (kind, Duration(MS)), what);
         }
         assert_eq!(run(&mut processor, (0, 0)), [(1, 'c'), (2, 'a'), (3, 'b')]);
@@ -173,11 +225,17 @@ mod tests {
 
     #[test]
     fn going_to_another_program_takes_time_at_its_speed() {
-        let work = Work { per_switch: Duration(2 * MS), ..Work::default() };
+        let work = Work {
+            per_switch: Duration(2 * MS),
+            ..Work::default()
+        };
         let mut processor = processor(work, 2.0);
         for (program, what) in [(1, 'a'), (1, 'b'), (2, 'c'), (1, 'd')] {
             processor.want(program, (WorkKind::Operations, Duration(MS)), what);
         }
-        assert_eq!(run(&mut processor, (0, 0)), [(1, 'a'), (2, 'b'), (4, 'c'), (6, 'd')]);
+        assert_eq!(
+            run(&mut processor, (0, 0)),
+            [(1, 'a'), (2, 'b'), (4, 'c'), (6, 'd')]
+        );
     }
 }

@@ -39,6 +39,9 @@ pub struct Limits {
 impl Default for Limits {
     /// A day of virtual time, and four million steps at an instant.
     fn default() -> Self {
-        Self { virtual_time: Duration(86_400_000_000_000), steps_an_instant: 4_000_000 }
+        Self {
+            virtual_time: Duration(86_400_000_000_000),
+            steps_an_instant: 4_000_000,
+        }
     }
 }

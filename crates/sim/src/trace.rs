@@ -99,7 +99,11 @@ const SAMPLE_EVERY: Duration = Duration(100_000_000);
 
 impl Log {
     pub(crate) fn new(trace: Trace, clocks: Vec<Rc<HostClock>>) -> Self {
-        let Trace { flows, zero_ns, tapes } = trace;
+        let Trace {
+            flows,
+            zero_ns,
+            tapes,
+        } = trace;
         Self {
             flows,
             zero_ns,
@@ -118,7 +122,11 @@ impl Log {
     }
 
     fn pair(&self, pair: u32) -> (u32, [usize; 2]) {
-        self.pairs.borrow().get(pair as usize).copied().unwrap_or_default()
+        self.pairs
+            .borrow()
+            .get(pair as usize)
+            .copied()
+            .unwrap_or_default()
     }
 
     /// The moment before `until` at which connections are to be sampled, after the last one.
@@ -134,14 +142,24 @@ impl Log {
     /// Nothing is sampled before `at`.
     pub(crate) fn skip_to(&self, at: Instant) {
         let ahead = at.since(self.next_sample.get()).0 / SAMPLE_EVERY.0;
-        self.next_sample.set(self.next_sample.get() + Duration(ahead * SAMPLE_EVERY.0));
+        self.next_sample
+            .set(self.next_sample.get() + Duration(ahead * SAMPLE_EVERY.0));
     }
 
     /// A connection as its machine reports it now, for one side of a pair.
-    pub(crate) fn info(&self, keyword: &Keyword, (pair, side): (u32, Side), at: Instant, before: &Info, now: &Info) {
+    pub(crate) fn info(
+        &self,
+        keyword: &Keyword,
+        (pair, side): (u32, Side),
+        at: Instant,
+        before: &Info,
+        now: &Info,
+    ) {
         let (stream, host) = self.stream(pair, side);
         let value = |value: Option<u64>| value.map_or(Value::Absent, Value::from);
-        let grew = |get: fn(&Info) -> Option<u64>| value(get(now).map(|n| n.saturating_sub(get(before).unwrap_or(0))));
+        let grew = |get: fn(&Info) -> Option<u64>| {
+            value(get(now).map(|n| n.saturating_sub(get(before).unwrap_or(0))))
+        };
         let values = [
             SAMPLE_EVERY.0.into(),
             stream.into(),
@@ -165,15 +183,37 @@ impl Log {
 
     /// What the processor of a host has spent by now on its interface and on programs; false when it did nothing since it was sampled
     /// last.
-    pub(crate) fn processor(&self, Node(host): Node, at: Instant, copied_ns: u64, worked_ns: u64) -> bool {
-        let (copied, worked) = self.spent_ns.borrow_mut().insert(host, (copied_ns, worked_ns)).unwrap_or_default();
-        let did = Spent { copied_ns: copied_ns.saturating_sub(copied), worked_ns: worked_ns.saturating_sub(worked) };
+    pub(crate) fn processor(
+        &self,
+        Node(host): Node,
+        at: Instant,
+        copied_ns: u64,
+        worked_ns: u64,
+    ) -> bool {
+        let (copied, worked) = self
+            .spent_ns
+            .borrow_mut()
+            .insert(host, (copied_ns, worked_ns))
+            .unwrap_or_default();
+        let did = Spent {
+            copied_ns: copied_ns.saturating_sub(copied),
+            worked_ns: worked_ns.saturating_sub(worked),
+        };
         let [user, system, idle] = parts(SAMPLE_EVERY.0, did);
         let busy = user + system;
         if busy > 0 {
             let [interval, core] = [SAMPLE_EVERY.0, 0].map(Value::from);
             let [softirq, irq, steal] = [Value::Absent; 3];
-            let values = [interval, core, user.into(), system.into(), softirq, irq, steal, idle.into()];
+            let values = [
+                interval,
+                core,
+                user.into(),
+                system.into(),
+                softirq,
+                irq,
+                steal,
+                idle.into(),
+            ];
             self.put(host as usize, at, &CPU_USE, &values);
         }
         busy > 0
@@ -182,7 +222,11 @@ impl Log {
     /// What a machine of `proto::blast` does on one side of a pair.
     pub(crate) fn blast(&self, (pair, side): (u32, Side), at: Instant, event: blast::Event) {
         let (own, host) = self.stream(pair, side);
-        let stream = if event.kind.is_own() { own } else { self.stream(pair, side.other()).0 };
+        let stream = if event.kind.is_own() {
+            own
+        } else {
+            self.stream(pair, side.other()).0
+        };
         let keyword = match event.kind {
             EventKind::Send => &BLAST_SEND,
             EventKind::Retransmit => &BLAST_RETRANSMIT,
@@ -190,21 +234,35 @@ impl Log {
             EventKind::Nak => &BLAST_NAK,
             EventKind::Ack => &BLAST_ACK,
         };
-        let values = [Value::Absent, stream.into(), event.offset.into(), event.bytes.into(), Value::Text(event.cause)];
+        let values = [
+            Value::Absent,
+            stream.into(),
+            event.offset.into(),
+            event.bytes.into(),
+            Value::Text(event.cause),
+        ];
         self.put(host, at, keyword, &values);
     }
 
     /// An event on a host, at a true moment.
     pub(crate) fn put(&self, host: usize, at: Instant, keyword: &Keyword, values: &[Value<'_>]) {
-        let reading = self.clocks.get(host).map_or(i128::from(at.0), |clock| clock.reading_ns(at));
+        let reading = self
+            .clocks
+            .get(host)
+            .map_or(i128::from(at.0), |clock| clock.reading_ns(at));
         let at_ns = u64::try_from((i128::from(self.zero_ns) + reading).max(0)).unwrap_or(u64::MAX);
-        self.tapes.borrow_mut().push(host, keyword.id(), at_ns, values);
+        self.tapes
+            .borrow_mut()
+            .push(host, keyword.id(), at_ns, values);
     }
 
     /// The stream that one side of a pair sends, and its host.
     pub(crate) fn stream(&self, pair: u32, side: Side) -> (i64, usize) {
         let (flow, hosts) = self.pair(pair);
-        (unit::stream(flow, way_of(side)), hosts[way_of(side) as usize])
+        (
+            unit::stream(flow, way_of(side)),
+            hosts[way_of(side) as usize],
+        )
     }
 
     /// Hands on what is left.
@@ -212,7 +270,9 @@ impl Log {
     /// # Errors
     /// Why something was not kept.
     pub(crate) fn finish(&self) -> Result<(), String> {
-        self.tapes.replace(EventLogs::new([], |_, _| Ok(()))).finish()
+        self.tapes
+            .replace(EventLogs::new([], |_, _| Ok(())))
+            .finish()
     }
 }
 
@@ -294,7 +354,8 @@ impl Line {
     fn begin(&self) {
         let mut numbering = self.numbering.borrow_mut();
         self.connection.set(numbering.connect());
-        self.before.set([Direction::There, Direction::Back].map(|way| numbering.count(way)));
+        self.before
+            .set([Direction::There, Direction::Back].map(|way| numbering.count(way)));
         self.out.set(0);
         self.taken.set(0);
     }
@@ -337,28 +398,52 @@ impl Line {
             Step::Accepted => self.connection(at, &ACCEPTED, self.offset(&self.out)),
             Step::Disconnect => self.connection(at, &DISCONNECT, None),
             Step::Disconnected => self.connection(at, &DISCONNECTED, None),
-            Step::ClockStarts => self.put(at, &START, &[self.connection.get().into(), self.own_stream().into()]),
-            Step::ClockStops => self.put(at, &STOP, &[self.connection.get().into(), self.own_stream().into()]),
+            Step::ClockStarts => self.put(
+                at,
+                &START,
+                &[self.connection.get().into(), self.own_stream().into()],
+            ),
+            Step::ClockStops => self.put(
+                at,
+                &STOP,
+                &[self.connection.get().into(), self.own_stream().into()],
+            ),
             Step::AwaitsWord => {
-                let values = [Value::Absent, self.peer_stream().into(), self.offset(&self.taken).into()];
+                let values = [
+                    Value::Absent,
+                    self.peer_stream().into(),
+                    self.offset(&self.taken).into(),
+                ];
                 self.put(at, &AWAIT, &values);
             }
             Step::StreamEnded => {
                 let (unit, stream) = self.next_taken();
-                self.put(at, &ENDED, &[unit.into(), stream.into(), self.offset(&self.taken).into()]);
+                self.put(
+                    at,
+                    &ENDED,
+                    &[unit.into(), stream.into(), self.offset(&self.taken).into()],
+                );
             }
         }
     }
 
     fn connection(&self, at: Instant, keyword: &Keyword, begins: Option<u64>) {
-        let values = [self.connection.get().into(), self.own_stream().into(), begins.into(), Value::Absent];
+        let values = [
+            self.connection.get().into(),
+            self.own_stream().into(),
+            begins.into(),
+            Value::Absent,
+        ];
         self.put(at, keyword, &values);
     }
 
     /// The next unit that comes, and its stream.
     fn next_taken(&self) -> (i64, i64) {
         let (numbering, way) = (self.numbering.borrow(), opposite(self.own));
-        (numbering.id(way, numbering.count(way)), numbering.stream(way))
+        (
+            numbering.id(way, numbering.count(way)),
+            numbering.stream(way),
+        )
     }
 
     /// This connection carries streams of bytes.
@@ -374,7 +459,11 @@ impl Line {
 
     /// A data unit of so many bytes begins to leave; its id. Calls and replies are numbered by the call.
     pub(crate) fn leaves(&self, at: Instant, what: Leaving, bytes: u64) -> i64 {
-        let unit = if what == Leaving::Reply { self.call.get() } else { self.number(self.own, None) };
+        let unit = if what == Leaving::Reply {
+            self.call.get()
+        } else {
+            self.number(self.own, None)
+        };
         let keyword = match what {
             Leaving::Unit => &SEND,
             Leaving::Call => &CALL,
@@ -385,7 +474,16 @@ impl Line {
         }
         self.leaving.set((unit, self.out.get()));
         let offset = self.offset(&self.out);
-        self.put(at, keyword, &[unit.into(), self.own_stream().into(), offset.into(), bytes.into()]);
+        self.put(
+            at,
+            keyword,
+            &[
+                unit.into(),
+                self.own_stream().into(),
+                offset.into(),
+                bytes.into(),
+            ],
+        );
         unit
     }
 
@@ -402,17 +500,30 @@ impl Line {
 
     fn has_left(&self, at: Instant, keyword: &Keyword, (unit, begin): (i64, u64), bytes: u64) {
         let begin = self.streams.get().then_some(begin);
-        self.put(at, keyword, &[unit.into(), self.own_stream().into(), begin.into(), bytes.into()]);
+        self.put(
+            at,
+            keyword,
+            &[
+                unit.into(),
+                self.own_stream().into(),
+                begin.into(),
+                bytes.into(),
+            ],
+        );
     }
 
     /// Units of so many bytes that were handed over together have all left: their ids, and where they begin.
     pub(crate) fn all_left(&self, at: Instant, units: &[(i64, u64)], bytes: u64) {
-        units.iter().for_each(|unit| self.has_left(at, &SENT, *unit, bytes));
+        units
+            .iter()
+            .for_each(|unit| self.has_left(at, &SENT, *unit, bytes));
     }
 
     /// Units of so many bytes began to leave at those moments, how many at each; their ids and where they begin.
     pub(crate) fn handed(&self, handed: &[(Instant, u64)], bytes: u64) -> Vec<(i64, u64)> {
-        let moments = handed.iter().flat_map(|(at, units)| (0..*units).map(move |_| *at));
+        let moments = handed
+            .iter()
+            .flat_map(|(at, units)| (0..*units).map(move |_| *at));
         let hand = |at: Instant| {
             let unit = self.leaves(at, Leaving::Unit, bytes);
             let begin = self.out.get();
@@ -425,7 +536,16 @@ impl Line {
     /// The application waits for its next data unit, or for a call.
     pub(crate) fn awaits(&self, at: Instant, bytes: u64) {
         let (unit, stream) = self.next_taken();
-        self.put(at, &AWAIT, &[unit.into(), stream.into(), self.offset(&self.taken).into(), bytes.into()]);
+        self.put(
+            at,
+            &AWAIT,
+            &[
+                unit.into(),
+                stream.into(),
+                self.offset(&self.taken).into(),
+                bytes.into(),
+            ],
+        );
     }
 
     /// A data unit is there whole. `number` is that on this connection, where a packet shows it.
@@ -440,11 +560,29 @@ impl Line {
             self.call.set(unit);
         }
         let offset = self.offset(&self.taken);
-        self.put(at, keyword, &[unit.into(), self.peer_stream().into(), offset.into(), bytes.into()]);
+        self.put(
+            at,
+            keyword,
+            &[
+                unit.into(),
+                self.peer_stream().into(),
+                offset.into(),
+                bytes.into(),
+            ],
+        );
     }
 
     /// The last call is given up.
     pub(crate) fn lost(&self, at: Instant, bytes: u64) {
-        self.put(at, &LOST, &[self.call.get().into(), self.own_stream().into(), Value::Absent, bytes.into()]);
+        self.put(
+            at,
+            &LOST,
+            &[
+                self.call.get().into(),
+                self.own_stream().into(),
+                Value::Absent,
+                bytes.into(),
+            ],
+        );
     }
 }

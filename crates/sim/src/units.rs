@@ -18,7 +18,14 @@ pub(crate) struct Units<'d> {
 impl<'d> Units<'d> {
     /// So many of so many bytes each; nothing of them is there.
     pub(crate) const fn new(context: &'d Context, bytes: u64, times: u64, what: Coming) -> Self {
-        Self { context, bytes, times, what, there: 0, awaited: false }
+        Self {
+            context,
+            bytes,
+            times,
+            what,
+            there: 0,
+            awaited: false,
+        }
     }
 
     /// So many bytes of them are there; if that is not all, the next is waited for. Call it before each wait and at last.

@@ -28,7 +28,10 @@ impl Costs {
     /// Of a host; nothing where its programs take no time.
     #[must_use]
     pub fn of(host: &Host) -> Option<Self> {
-        (!host.work.is_nothing()).then(|| Self { work: host.work.clone(), speed: host.interface.speed() })
+        (!host.work.is_nothing()).then(|| Self {
+            work: host.work.clone(),
+            speed: host.interface.speed(),
+        })
     }
 
     /// An operation on so many bytes.
@@ -64,21 +67,29 @@ impl Costs {
     /// When a program sees what is there at `now`.
     #[must_use]
     pub fn seen(&self, now: Instant) -> Instant {
-        let Some(every) = self.work.polls.filter(|every| *every > Duration::ZERO) else { return now };
+        let Some(every) = self.work.polls.filter(|every| *every > Duration::ZERO) else {
+            return now;
+        };
         Instant(now.0.div_ceil(every.0) * every.0)
     }
 }
 
 impl<S> Working<S> {
     pub(crate) fn new(service: S, context: &Rc<Context>) -> Self {
-        Self { service, context: Rc::clone(context), costs: context.costs.clone() }
+        Self {
+            service,
+            context: Rc::clone(context),
+            costs: context.costs.clone(),
+        }
     }
 
     /// The program computes, then hands over what it has computed.
     async fn hand(&self, of: impl FnOnce(&Costs) -> Duration) -> Result<()> {
         if let Some(costs) = &self.costs {
             self.context.work(WorkKind::Operations, of(costs)).await?;
-            self.context.work(WorkKind::Messages, costs.message()).await?;
+            self.context
+                .work(WorkKind::Messages, costs.message())
+                .await?;
         }
         Ok(())
     }
@@ -90,7 +101,9 @@ impl<S> Working<S> {
             if seen > self.context.now() {
                 self.context.sleep(seen).await?;
             }
-            self.context.work(WorkKind::Messages, costs.message()).await?;
+            self.context
+                .work(WorkKind::Messages, costs.message())
+                .await?;
             self.context.work(WorkKind::Operations, of(costs)).await?;
         }
         Ok(())
@@ -213,9 +226,20 @@ mod tests {
             polls: Some(Duration(200 * MS)),
             ..Work::default()
         };
-        let interface = Interface { cpu_speed: Some(2.0), ..Interface::default() };
-        let costs = Costs::of(&Host { work, interface, ..Host::default() }).unwrap();
-        assert_eq!((costs.operation(1000), costs.bytes(1000)), (Duration(3 * MS / 2), Duration(MS / 2)));
+        let interface = Interface {
+            cpu_speed: Some(2.0),
+            ..Interface::default()
+        };
+        let costs = Costs::of(&Host {
+            work,
+            interface,
+            ..Host::default()
+        })
+        .unwrap();
+        assert_eq!(
+            (costs.operation(1000), costs.bytes(1000)),
+            (Duration(3 * MS / 2), Duration(MS / 2))
+        );
         // Who looks now and then sees it at the next look.
         let seen = [0, 1, 200, 201].map(|at| costs.seen(Instant(at * MS)).0 / MS);
         assert_eq!(seen, [0, 200, 200, 400]);

@@ -30,7 +30,12 @@ pub(crate) trait Connect {
 /// An endpoint of a pair, walking its program.
 pub(crate) fn spawn<P: Connect + 'static>(pair: Rc<P>, context: Rc<Context>, replica: u32) -> Work {
     let task = Arc::clone(&context.job.task);
-    let world = Virtual { side: task.side, pair, context, accepted: false };
+    let world = Virtual {
+        side: task.side,
+        pair,
+        context,
+        accepted: false,
+    };
     Box::pin(Endpoint::new(task, world).run(replica))
 }
 
@@ -68,12 +73,18 @@ impl<P: Connect> World for Virtual<P> {
     }
 
     async fn connect(&mut self) -> Result<Self::Service> {
-        Ok(Working::new(self.pair.connect(&self.context).await?, &self.context))
+        Ok(Working::new(
+            self.pair.connect(&self.context).await?,
+            &self.context,
+        ))
     }
 
     async fn accept(&mut self) -> Result<Self::Service> {
         let first = !std::mem::replace(&mut self.accepted, true);
-        Ok(Working::new(self.pair.accept(&self.context, first).await?, &self.context))
+        Ok(Working::new(
+            self.pair.accept(&self.context, first).await?,
+            &self.context,
+        ))
     }
 
     async fn sleep_until(&mut self, moment: Instant) -> Result<bool> {
@@ -84,12 +95,18 @@ impl<P: Connect> World for Virtual<P> {
         let job = &self.context.job;
         job.waiting.set(job.waiting.get() + 1);
         self.context.executor.tell_news();
-        self.context.until("the others to be connected", || job.open.get().then_some(())).await?;
+        self.context
+            .until("the others to be connected", || {
+                job.open.get().then_some(())
+            })
+            .await?;
         if job.flags.ended() {
             return Err(Error::interrupted());
         }
         if self.context.begins_after > Duration::ZERO {
-            self.context.sleep(self.context.now() + self.context.begins_after).await?;
+            self.context
+                .sleep(self.context.now() + self.context.begins_after)
+                .await?;
         }
         Ok(())
     }

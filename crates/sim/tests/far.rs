@@ -18,7 +18,9 @@ fn network(mbit_s: u32, loss: &str) -> String {
 #[test]
 fn a_blast_fills_a_far_path_that_loses_a_packet_in_a_thousand() {
     let wan = network(500, "0.1%");
-    let outcome = run(&format!("{wan}1 timelimit 4 from a to b bulk_put 1048576*100000 over blast across wan;"));
+    let outcome = run(&format!(
+        "{wan}1 timelimit 4 from a to b bulk_put 1048576*100000 over blast across wan;"
+    ));
     let record = &outcome.records[0];
     let share = throughput(record) / (500e6 * DATA);
     let (_, transport) = record.initiator.transport.expect("a report");
@@ -31,18 +33,29 @@ fn a_blast_fills_a_far_path_that_loses_a_packet_in_a_thousand() {
     // Four seconds, of which it takes the first half to find out how much the path carries.
     assert!(share > 0.8 && redundant < 0.02, "{share} {redundant}");
     // Hardly anything is sent again that was not lost.
-    assert!(transport.retransmits < outcome.ports[0].dropped() * 11 / 10 + 10, "{transport:?} {:?}", outcome.ports[0]);
+    assert!(
+        transport.retransmits < outcome.ports[0].dropped() * 11 / 10 + 10,
+        "{transport:?} {:?}",
+        outcome.ports[0]
+    );
 }
 
 #[test]
 fn a_tcp_connection_beside_it_is_not_starved() {
     for (loss, least) in [("0%", [0.1, 0.34]), ("0.1%", [0.3, 0.1])] {
         let wan = network(100, loss);
-        let part = |hosts: &str, stack: &str| format!("from {hosts} bulk_put 1048576*100000 over {stack}");
+        let part =
+            |hosts: &str, stack: &str| format!("from {hosts} bulk_put 1048576*100000 over {stack}");
         let both = [part("a to b", "blast"), part("c to d", "tcp")].join(" | ");
         let outcome = run(&format!("{wan}1 timelimit 10 parallel across wan: {both};"));
         let shares = [0, 1].map(|at| throughput(&outcome.records[at]) / (100e6 * DATA));
-        println!("loss {loss}: blast {:.2}, tcp {:.2} of the link", shares[0], shares[1]);
-        assert!(shares[0] > least[0] && shares[1] > least[1], "{shares:?} with {loss} of loss");
+        println!(
+            "loss {loss}: blast {:.2}, tcp {:.2} of the link",
+            shares[0], shares[1]
+        );
+        assert!(
+            shares[0] > least[0] && shares[1] > least[1],
+            "{shares:?} with {loss} of loss"
+        );
     }
 }

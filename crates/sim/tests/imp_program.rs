@@ -14,12 +14,31 @@ fn at(seconds: f64) -> Instant {
 
 /// So many IMPs in a row as in September 1973, a host at each end.
 fn row(imps: u16) -> Plan {
-    let options = Options { rule: Rule::September, answers_first: true, ..Options::default() };
-    let line =
-        |end| Line { ends: (end, end + 1), bit_s: 50e3, delay: Duration::ZERO, satellite: false, loss: Loss::None };
-    let host = |imp| Host { imp, bit_s: Some(100e3), kind: HostKind::default() };
+    let options = Options {
+        rule: Rule::September,
+        answers_first: true,
+        ..Options::default()
+    };
+    let line = |end| Line {
+        ends: (end, end + 1),
+        bit_s: 50e3,
+        delay: Duration::ZERO,
+        satellite: false,
+        loss: Loss::None,
+    };
+    let host = |imp| Host {
+        imp,
+        bit_s: Some(100e3),
+        kind: HostKind::default(),
+    };
     Plan {
-        imps: vec![Node { options, splits: false }; usize::from(imps)],
+        imps: vec![
+            Node {
+                options,
+                splits: false
+            };
+            usize::from(imps)
+        ],
         lines: (0..imps - 1).map(line).collect(),
         hosts: vec![host(0), host(imps - 1)],
         overhead_bits: OVERHEAD_WITH_CHECKSUM_BITS,
@@ -29,10 +48,27 @@ fn row(imps: u16) -> Plan {
 
 /// Mean time to the RFNM, ms, and kbit/s, of messages of so many bits.
 fn sent(imps: u16, bits: u32, pace: Pace) -> (f64, f64) {
-    let (from, to) = (Address { imp: 0, host: 0 }, Address { imp: imps - 1, host: 0 });
-    let sender = Sender { from, to, bits, begins: at(20.0), pace };
-    let result = Run::new(&row(imps), &[sender], Seed::root(1)).run((at(40.0), at(240.0))).remove(0);
-    (1e3 * result.round_trips.0 / result.round_trips.1 as f64, result.rate(Duration::from_seconds(200.0)) / 1e3)
+    let (from, to) = (
+        Address { imp: 0, host: 0 },
+        Address {
+            imp: imps - 1,
+            host: 0,
+        },
+    );
+    let sender = Sender {
+        from,
+        to,
+        bits,
+        begins: at(20.0),
+        pace,
+    };
+    let result = Run::new(&row(imps), &[sender], Seed::root(1))
+        .run((at(40.0), at(240.0)))
+        .remove(0);
+    (
+        1e3 * result.round_trips.0 / result.round_trips.1 as f64,
+        result.rate(Duration::from_seconds(200.0)) / 1e3,
+    )
 }
 
 /// The largest difference that is no mistake: the emulator's program counts instructions, this one cycles.
@@ -40,7 +76,10 @@ const WITHIN: f64 = 0.15;
 
 fn near(what: &str, is: f64, (median, least, most): (f64, f64, f64)) {
     let near = (is / median - 1.0).abs() <= WITHIN || (least..=most).contains(&is);
-    assert!(near, "{what}: {is:.1}, BBN's program {median} ({least} to {most})");
+    assert!(
+        near,
+        "{what}: {is:.1}, BBN's program {median} ({least} to {most})"
+    );
 }
 
 /// ms from the first bit of a message at its host's interface to its RFNM: spaced (of several packets: with the request for room) and as
@@ -58,7 +97,11 @@ fn a_message_is_answered_as_soon() {
     for (imps, bits, spaced, steady) in measured {
         let is = sent(imps, bits, Pace::Random(Duration::from_seconds(1.0))).0;
         near(&format!("{imps} IMPs, {bits} bits, spaced"), is, spaced);
-        near(&format!("{imps} IMPs, {bits} bits"), sent(imps, bits, Pace::InFlight(1)).0, steady);
+        near(
+            &format!("{imps} IMPs, {bits} bits"),
+            sent(imps, bits, Pace::InFlight(1)).0,
+            steady,
+        );
     }
 }
 
@@ -75,7 +118,11 @@ fn messages_in_flight_carry_as_much() {
     for (imps, bits, rates) in measured {
         for (in_flight, rate) in (1..).zip(rates) {
             let is = sent(imps, bits, Pace::InFlight(in_flight)).1;
-            near(&format!("{imps} IMPs, {bits} bits, {in_flight} in flight"), is, (*rate, *rate, *rate));
+            near(
+                &format!("{imps} IMPs, {bits} bits, {in_flight} in flight"),
+                is,
+                (*rate, *rate, *rate),
+            );
         }
     }
 }
@@ -97,8 +144,16 @@ fn a_line_goes_down_and_up_as_fast() {
         }
         waited
     };
-    near("a line goes down, s", after(&mut run, true), (3.03, 2.76, 3.84));
+    near(
+        "a line goes down, s",
+        after(&mut run, true),
+        (3.03, 2.76, 3.84),
+    );
     // For ten more intervals nothing goes over it, so that both ends know.
     run.until(run.network.now() + Duration::from_seconds(20.0));
-    near("a line comes up, s", after(&mut run, false), (38.2, 38.1, 39.1));
+    near(
+        "a line comes up, s",
+        after(&mut run, false),
+        (38.2, 38.1, 39.1),
+    );
 }

@@ -20,9 +20,19 @@ fn chain(hops: u16, bit_s: f64, miles: f64, options: Options) -> Plan {
         satellite: false,
         loss: Loss::None,
     };
-    let host = |imp| Host { imp, bit_s: None, kind: HostKind::default() };
+    let host = |imp| Host {
+        imp,
+        bit_s: None,
+        kind: HostKind::default(),
+    };
     Plan {
-        imps: vec![Node { options, splits: false }; usize::from(hops) + 1],
+        imps: vec![
+            Node {
+                options,
+                splits: false
+            };
+            usize::from(hops) + 1
+        ],
         lines: (0..hops).map(line).collect(),
         hosts: vec![host(0), host(hops)],
         overhead_bits: OVERHEAD_BITS,
@@ -33,7 +43,10 @@ fn chain(hops: u16, bit_s: f64, miles: f64, options: Options) -> Plan {
 
 fn ends(hops: u16, in_flight: u32) -> Sender {
     let host = |imp| Address { imp, host: 0 };
-    Sender { begins: at(20.0), ..Sender::full(host(0), host(hops), in_flight) }
+    Sender {
+        begins: at(20.0),
+        ..Sender::full(host(0), host(hops), in_flight)
+    }
 }
 
 /// bit/s from end to end with so many messages in flight, over 100 s.
@@ -51,7 +64,10 @@ fn needed(hops: u16, bit_s: f64, miles: f64) -> f64 {
 #[test]
 fn throughput_is_that_of_the_messages_in_flight() {
     for (hops, bit_s, miles) in [(1, 50e3, 10.0), (8, 50e3, 100.0), (8, 230.4e3, 1000.0)] {
-        let plan = Plan { control_is_free: true, ..chain(hops, bit_s, miles, Options::UNBOUNDED) };
+        let plan = Plan {
+            control_is_free: true,
+            ..chain(hops, bit_s, miles, Options::UNBOUNDED)
+        };
         let most = rate(&plan, hops, 16);
         for in_flight in [1, 2, 4] {
             let expected = (f64::from(in_flight) / needed(hops, bit_s, miles)).min(1.0);
@@ -68,25 +84,46 @@ fn throughput_is_that_of_the_messages_in_flight() {
 fn a_line_of_50_kbit_s_without_background_carries_40() {
     let plan = chain(1, 50e3, 10.0, Options::default());
     let [one, two] = [1, 2].map(|in_flight| rate(&plan, 1, in_flight));
-    assert!((39e3..41.5e3).contains(&two) && one < two, "{one} and {two}");
+    assert!(
+        (39e3..41.5e3).contains(&two) && one < two,
+        "{one} and {two}"
+    );
 }
 
 /// Which schedules are tried: a dozen, or those that the environment asks for: `1000`, or `5700..5800`.
 fn schedules() -> std::ops::Range<u64> {
     let text = std::env::var("STACKLINE_SCHEDULES").unwrap_or_else(|_| "12".into());
     let (first, last) = text.split_once("..").unwrap_or(("0", &text));
-    let number = |text: &str| text.parse().expect("STACKLINE_SCHEDULES is a number or two");
+    let number = |text: &str| {
+        text.parse()
+            .expect("STACKLINE_SCHEDULES is a number or two")
+    };
     number(first)..number(last)
 }
 
 /// A network of six IMPs that are joined in more than one way, with a host at each, and traffic between all of them.
 fn meshed(options: Options) -> (Plan, Vec<Sender>) {
     let ends = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0), (1, 4)];
-    let line =
-        |ends| Line { ends, bit_s: 50e3, delay: Duration(2_000_000), satellite: false, loss: Loss::Independent(0.02) };
-    let host = |imp| Host { imp, bit_s: Some(100e3), kind: HostKind::default() };
+    let line = |ends| Line {
+        ends,
+        bit_s: 50e3,
+        delay: Duration(2_000_000),
+        satellite: false,
+        loss: Loss::Independent(0.02),
+    };
+    let host = |imp| Host {
+        imp,
+        bit_s: Some(100e3),
+        kind: HostKind::default(),
+    };
     let plan = Plan {
-        imps: vec![Node { options, splits: false }; 6],
+        imps: vec![
+            Node {
+                options,
+                splits: false
+            };
+            6
+        ],
         lines: ends.into_iter().map(line).collect(),
         hosts: (0..6).map(host).collect(),
         overhead_bits: OVERHEAD_BITS,
@@ -95,9 +132,20 @@ fn meshed(options: Options) -> (Plan, Vec<Sender>) {
     let sender = |(from, to, bits, in_flight): (u16, u16, u32, u32)| Sender {
         bits,
         begins: at(15.0),
-        ..Sender::full(Address { imp: from, host: 0 }, Address { imp: to, host: 0 }, in_flight)
+        ..Sender::full(
+            Address { imp: from, host: 0 },
+            Address { imp: to, host: 0 },
+            in_flight,
+        )
     };
-    let senders = [(0, 3, 8064, 4), (1, 5, 300, 2), (2, 0, 4000, 3), (3, 1, 8064, 2), (4, 2, 1000, 4), (5, 2, 8064, 4)];
+    let senders = [
+        (0, 3, 8064, 4),
+        (1, 5, 300, 2),
+        (2, 0, 4000, 3),
+        (3, 1, 8064, 2),
+        (4, 2, 1000, 4),
+        (5, 2, 8064, 4),
+    ];
     (plan, senders.into_iter().map(sender).collect())
 }
 
@@ -107,8 +155,16 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
     let mut answered = 0;
     for schedule in schedules() {
         let mut draw = Seed::root(schedule).child("days").generator();
-        let rule = if u64::is_multiple_of(schedule, 2) { Rule::January } else { Rule::September };
-        let (plan, senders) = meshed(Options { rule, query_after: Duration(10_000_000_000), ..Options::default() });
+        let rule = if u64::is_multiple_of(schedule, 2) {
+            Rule::January
+        } else {
+            Rule::September
+        };
+        let (plan, senders) = meshed(Options {
+            rule,
+            query_after: Duration(10_000_000_000),
+            ..Options::default()
+        });
         let mut run = Run::new(&plan, &senders, Seed::root(schedule));
         for _ in 0..4 {
             let now = run.network.now();
@@ -118,14 +174,19 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
             match draw.next_u64() % 3 {
                 0 => run.network.cut(line, true),
                 1 => run.network.restart(run.network.now(), imp),
-                _ => run.network.takes(run.network.now(), Address { imp, host: 0 }, draw.next_u64().is_multiple_of(2)),
+                _ => run.network.takes(
+                    run.network.now(),
+                    Address { imp, host: 0 },
+                    draw.next_u64().is_multiple_of(2),
+                ),
             }
         }
         for line in 0..7 {
             run.network.cut(line, false);
         }
         for imp in 0..6 {
-            run.network.takes(run.network.now(), Address { imp, host: 0 }, true);
+            run.network
+                .takes(run.network.now(), Address { imp, host: 0 }, true);
         }
         run.stop();
         // Room that is promised late and whose return is lost comes back after two minutes.
@@ -133,15 +194,30 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
         run.until(end);
         for sender in 0..senders.len() {
             let result = run.result(sender);
-            assert_eq!(result.twice, 0, "schedule {schedule}, sender {sender}: {result:?}");
-            assert_eq!(run.unanswered(sender), 0, "schedule {schedule}, sender {sender}: {result:?}");
+            assert_eq!(
+                result.twice, 0,
+                "schedule {schedule}, sender {sender}: {result:?}"
+            );
+            assert_eq!(
+                run.unanswered(sender),
+                0,
+                "schedule {schedule}, sender {sender}: {result:?}"
+            );
             let told = result.answered + result.failed.values().sum::<u64>();
-            assert_eq!(told, result.offered, "schedule {schedule}, sender {sender}: {result:?}");
+            assert_eq!(
+                told, result.offered,
+                "schedule {schedule}, sender {sender}: {result:?}"
+            );
             answered += result.answered;
         }
         for imp in run.network.imps() {
             let (free, promised, all, through) = imp.buffers();
-            assert_eq!((free, promised, through), (all, 0, 0), "schedule {schedule}: {:?}", imp.outstanding());
+            assert_eq!(
+                (free, promised, through),
+                (all, 0, 0),
+                "schedule {schedule}: {:?}",
+                imp.outstanding()
+            );
             let (singles, most) = imp.singles();
             assert_eq!(singles, most, "schedule {schedule}");
         }
@@ -152,10 +228,23 @@ fn every_message_is_delivered_once_or_its_host_is_told_and_no_buffer_leaks() {
 #[test]
 fn messages_of_one_packet_that_wait_for_others_do_not_keep_those_out() {
     // Many more are under way than the destination has room for.
-    let imps = |machine| Node { options: Options { machine, window: 64, ..Options::default() }, splits: false };
-    let at_source = Host { imp: 0, bit_s: None, kind: HostKind::default() };
+    let imps = |machine| Node {
+        options: Options {
+            machine,
+            window: 64,
+            ..Options::default()
+        },
+        splits: false,
+    };
+    let at_source = Host {
+        imp: 0,
+        bit_s: None,
+        kind: HostKind::default(),
+    };
     let mut plan = chain(2, 50e3, 10.0, Options::default());
-    plan.imps = [Machine::FREE, Machine::H516, Machine::FREE].map(imps).to_vec();
+    plan.imps = [Machine::FREE, Machine::H516, Machine::FREE]
+        .map(imps)
+        .to_vec();
     plan.hosts = [vec![at_source; 12], plan.hosts.split_off(1)].concat();
     let sender = |host| Sender {
         bits: 992,
@@ -165,7 +254,10 @@ fn messages_of_one_packet_that_wait_for_others_do_not_keep_those_out() {
     let senders: Vec<Sender> = (0..12).map(sender).collect();
     let mut run = Run::new(&plan, &senders, Seed::root(1));
     let results = run.run((at(60.0), at(120.0)));
-    let bits: f64 = results.iter().map(|result| result.rate(Duration::from_seconds(60.0))).sum();
+    let bits: f64 = results
+        .iter()
+        .map(|result| result.rate(Duration::from_seconds(60.0)))
+        .sum();
     // Half of what the line carries: many are sent twice.
     assert!(bits > 18e3, "{bits}");
 }

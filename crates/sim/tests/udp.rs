@@ -4,7 +4,9 @@ mod common;
 use common::{WAN, run};
 
 fn over(link: &str, what: &str) -> stackline_sim::Outcome {
-    run(&format!("network wan {{ host a, b; link a - b 10 Mbit/s 1 ms {link}; }}\n1 from a to b {what} across wan;"))
+    run(&format!(
+        "network wan {{ host a, b; link a - b 10 Mbit/s 1 ms {link}; }}\n1 from a to b {what} across wan;"
+    ))
 }
 
 #[test]
@@ -28,10 +30,16 @@ fn drawn_sizes_are_large_enough_for_their_numbers() {
 
 #[test]
 fn duplicates_and_late_ones_are_told_apart() {
-    let outcome = over("jitter uniform(0, 5 ms) reordering duplicate 10%", "bulk_put 1000*1000 over udp");
+    let outcome = over(
+        "jitter uniform(0, 5 ms) reordering duplicate 10%",
+        "bulk_put 1000*1000 over udp",
+    );
     let record = &outcome.records[0].responder;
     assert_eq!(record.lost, Some(0));
-    assert!((50..150).contains(&record.duplicated.unwrap()), "{record:?}");
+    assert!(
+        (50..150).contains(&record.duplicated.unwrap()),
+        "{record:?}"
+    );
     assert!(record.reordered.unwrap() > 100, "{record:?}");
 }
 
@@ -60,7 +68,11 @@ fn a_duplicated_call_is_one_call() {
     for size in [1, 100] {
         let outcome = over("duplicate 100%", &format!("rr {size}*300 over udp"));
         let record = &outcome.records[0];
-        assert_eq!((record.initiator.lost, record.calls.n()), (Some(0), 300), "{size}");
+        assert_eq!(
+            (record.initiator.lost, record.calls.n()),
+            (Some(0), 300),
+            "{size}"
+        );
     }
 }
 
@@ -68,7 +80,10 @@ fn a_duplicated_call_is_one_call() {
 fn a_sender_waits_for_its_interface() {
     // 1000 units of 1028 bytes at 10 Mbit/s, however small the buffer.
     for buffer in ["2 KiB", "208 KiB"] {
-        let outcome = over("", &format!("bulk_put 1000*1000 over udp(send_buffer = {buffer})"));
+        let outcome = over(
+            "",
+            &format!("bulk_put 1000*1000 over udp(send_buffer = {buffer})"),
+        );
         let seconds = outcome.records[0].elapsed_ns as f64 / 1e9;
         assert!((0.822..0.830).contains(&seconds), "{seconds}");
         assert_eq!(outcome.records[0].responder.lost, Some(0));
@@ -82,7 +97,9 @@ fn a_receiver_that_does_something_else_misses_what_does_not_fit() {
         responder { AwaitConnectIndication; AwaitStartBulkPut; Delay(constant(500 ms)); \
         repeat count { AwaitDataIndication(unit); } AwaitStopBulkPut; AwaitDisconnectIndication; } }\n";
     let text = |buffer: &str| {
-        format!("{procedure}{WAN}1 from a to b sleepy 1000*400 over udp(receive_buffer = {buffer}) across wan;")
+        format!(
+            "{procedure}{WAN}1 from a to b sleepy 1000*400 over udp(receive_buffer = {buffer}) across wan;"
+        )
     };
     assert_eq!(run(&text("1 MiB")).records[0].responder.lost, Some(0));
     assert!(run(&text("100 KiB")).records[0].responder.lost.unwrap() > 200);
@@ -91,7 +108,10 @@ fn a_receiver_that_does_something_else_misses_what_does_not_fit() {
 #[test]
 fn what_the_first_link_loses_frees_its_sender_once() {
     // Half of all packets are lost, and still no more of them fit into the link's time.
-    let outcome = over("loss every 2", "bulk_put 1000*1000 over udp(send_buffer = 4 KiB)");
+    let outcome = over(
+        "loss every 2",
+        "bulk_put 1000*1000 over udp(send_buffer = 4 KiB)",
+    );
     let seconds = outcome.records[0].elapsed_ns as f64 / 1e9;
     assert!((0.822..0.90).contains(&seconds), "{seconds}");
     let lost = outcome.records[0].responder.lost.unwrap();
@@ -100,18 +120,25 @@ fn what_the_first_link_loses_frees_its_sender_once() {
 
 #[test]
 fn senders_that_fill_their_host_s_queue_together_go_on_in_time() {
-    let outcome = run("network wan { host a, b; link a - b 10 Mbit/s 1 ms queue 20 packets; }\n\
-         1 timelimit 0.5 total over udp across wan: 4 from a to b bulk_put 1000*1000000;");
+    let outcome = run(
+        "network wan { host a, b; link a - b 10 Mbit/s 1 ms queue 20 packets; }\n\
+         1 timelimit 0.5 total over udp across wan: 4 from a to b bulk_put 1000*1000000;",
+    );
     let record = &outcome.records[0];
     // 0.5 s of the link's time, whoever gets it.
-    assert!((550..700).contains(&record.responder.received_units), "{record:?}");
+    assert!(
+        (550..700).contains(&record.responder.received_units),
+        "{record:?}"
+    );
     assert!(record.responder.lost.unwrap() > 0);
 }
 
 #[test]
 fn a_connection_over_a_long_way_takes_two_round_trips() {
     let far = "network far { host a, b; link a - b unlimited 300 ms; }\n";
-    let outcome = run(&format!("{far}1 from a to b connect_disconnect 1*20 over udp across far in simulated;"));
+    let outcome = run(&format!(
+        "{far}1 from a to b connect_disconnect 1*20 over udp across far in simulated;"
+    ));
     let connects = &outcome.records[0].connects;
     // HELLO and BYE are each answered.
     assert_eq!((connects.n(), connects.sum / 20), (20, 1_200_000_000));

@@ -59,22 +59,42 @@ pub(crate) struct Span {
 impl Span {
     /// From the start of `self` to the end of `last`.
     pub(crate) fn to(self, last: Self) -> Self {
-        Self { end: last.end.max(self.start), ..self }
+        Self {
+            end: last.end.max(self.start),
+            ..self
+        }
     }
 }
 
 impl Diagnostic {
     pub(crate) fn error(span: Span, message: impl Into<String>, label: impl Into<String>) -> Self {
         let (message, label) = (message.into(), label.into());
-        Self { severity: Severity::Error, message, span: span.start..span.end, origin: span.origin, label, hint: None }
+        Self {
+            severity: Severity::Error,
+            message,
+            span: span.start..span.end,
+            origin: span.origin,
+            label,
+            hint: None,
+        }
     }
 
-    pub(crate) fn warning(span: Span, message: impl Into<String>, label: impl Into<String>) -> Self {
-        Self { severity: Severity::Warning, ..Self::error(span, message, label) }
+    pub(crate) fn warning(
+        span: Span,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(span, message, label)
+        }
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
     }
 
     /// A hint `did you mean ...`, when there is a near candidate, else the hint `otherwise`.
@@ -123,18 +143,27 @@ impl Report {
 
     /// Errors so far, of all kinds.
     pub(crate) fn errors(&self) -> usize {
-        self.more + self.list.iter().filter(|d| d.severity == Severity::Error).count()
+        self.more
+            + self
+                .list
+                .iter()
+                .filter(|d| d.severity == Severity::Error)
+                .count()
     }
 
     /// In the order of the text, the command line's first.
     pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
-        self.list.sort_by_key(|d| (core::cmp::Reverse(d.origin), d.span.start, d.span.end));
+        self.list
+            .sort_by_key(|d| (core::cmp::Reverse(d.origin), d.span.start, d.span.end));
         // What is said of one place for several switches alike is said once.
         self.list.dedup_by(|next, first| next == first);
         if self.more > 0
             && let Some(last) = self.list.last_mut()
         {
-            last.hint = Some(format!("there are {} more like this; correct the first ones first", self.more));
+            last.hint = Some(format!(
+                "there are {} more like this; correct the first ones first",
+                self.more
+            ));
         }
         self.list
     }
@@ -150,13 +179,21 @@ pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) ->
     let plain = crate::names::fold(word);
     let allowed = (word.len() / 3).max(1);
     let candidates: Vec<&str> = candidates.into_iter().collect();
-    if let Some(ours) = crate::repair::elsewhere(&plain).iter().find(|ours| candidates.contains(ours)) {
+    if let Some(ours) = crate::repair::elsewhere(&plain)
+        .iter()
+        .find(|ours| candidates.contains(ours))
+    {
         return Some((*ours).to_string());
     }
     candidates
         .into_iter()
         .filter(|candidate| candidate.len() <= LONGEST)
-        .map(|candidate| (strsim::osa_distance(&plain, &crate::names::fold(candidate)), candidate))
+        .map(|candidate| {
+            (
+                strsim::osa_distance(&plain, &crate::names::fold(candidate)),
+                candidate,
+            )
+        })
         .filter(|(distance, _)| *distance <= allowed)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate.to_string())
@@ -168,7 +205,10 @@ mod tests {
 
     #[test]
     fn near_words_are_found_and_far_ones_are_not() {
-        assert_eq!(nearest("bulk-gte", ["rr", "bulk_get", "bulk_put"]).as_deref(), Some("bulk_get"));
+        assert_eq!(
+            nearest("bulk-gte", ["rr", "bulk_get", "bulk_put"]).as_deref(),
+            Some("bulk_get")
+        );
         assert_eq!(nearest("KIB", ["KiB", "MiB"]).as_deref(), Some("KiB"));
         assert_eq!(nearest("zzz", ["rr", "bulk_get"]), None);
     }
@@ -177,11 +217,23 @@ mod tests {
     fn the_list_is_bounded() {
         let mut report = Report::default();
         for start in 0..500 {
-            report.push(Diagnostic::error(Span { start, end: start + 1, ..Span::default() }, "m", "l"));
+            report.push(Diagnostic::error(
+                Span {
+                    start,
+                    end: start + 1,
+                    ..Span::default()
+                },
+                "m",
+                "l",
+            ));
         }
         assert_eq!(report.errors(), 500);
         let list = report.finish();
         assert_eq!(list.len(), MOST);
-        assert!(list.last().and_then(|d| d.hint.as_deref()).is_some_and(|h| h.contains("400 more")));
+        assert!(
+            list.last()
+                .and_then(|d| d.hint.as_deref())
+                .is_some_and(|h| h.contains("400 more"))
+        );
     }
 }

@@ -87,7 +87,9 @@ impl<'m> Printer<'m> {
     }
 
     fn kind(&self, index: usize) -> Kind {
-        self.marked.token(index).map_or(Kind::End, |token| token.kind)
+        self.marked
+            .token(index)
+            .map_or(Kind::End, |token| token.kind)
     }
 
     /// The comments that stand before a token.
@@ -102,7 +104,11 @@ impl<'m> Printer<'m> {
     }
 
     fn comment(&mut self, comment: Comment, index: usize) {
-        let text = self.marked.source.get(comment.span.start..comment.span.end).unwrap_or("");
+        let text = self
+            .marked
+            .source
+            .get(comment.span.start..comment.span.end)
+            .unwrap_or("");
         let behind = comment.breaks == 0 && self.last.is_some() && !self.commented;
         if behind {
             self.out.push(' ');
@@ -141,15 +147,22 @@ impl<'m> Printer<'m> {
         }
         if let Some(extent) = mark.extent {
             self.extent = extent;
-            self.broken = self.commented_within(index, extent) || self.marked.width(index..extent) > WIDE;
+            self.broken =
+                self.commented_within(index, extent) || self.marked.width(index..extent) > WIDE;
         }
         let inline = index <= self.inline && self.inline > 0;
-        let blank = self.marked.token(index).is_some_and(|token| token.breaks > 1);
+        let blank = self
+            .marked
+            .token(index)
+            .is_some_and(|token| token.breaks > 1);
         if mark.line && !inline {
             self.new_line(false, blank && !closes);
         } else if self.commented || (mark.soft && self.broken && index < self.extent) {
             self.new_line(true, false);
-        } else if self.last.is_some_and(|last| self.marked.spaced(last, index)) {
+        } else if self
+            .last
+            .is_some_and(|last| self.marked.spaced(last, index))
+        {
             self.out.push(' ');
         }
         self.out.push_str(&self.marked.spelled(index));
@@ -169,7 +182,8 @@ impl<'m> Printer<'m> {
             return;
         }
         let mut within = index + 1..=close;
-        let one_line = within.all(|at| self.marked.token(at).is_some_and(|token| token.breaks == 0));
+        let one_line =
+            within.all(|at| self.marked.token(at).is_some_and(|token| token.breaks == 0));
         let column = self.out.get(self.line..).unwrap_or("").chars().count();
         let fits = || column + 1 + self.marked.width(index + 1..close + 1) <= WIDE;
         if one_line && !self.commented_within(index, close + 1) && fits() {
@@ -179,12 +193,21 @@ impl<'m> Printer<'m> {
 
     /// Whether a comment stands behind the first of these tokens and before the last.
     fn commented_within(&self, first: usize, end: usize) -> bool {
-        let rest = self.marked.tokens.comments.get(self.next_comment..).unwrap_or_default();
+        let rest = self
+            .marked
+            .tokens
+            .comments
+            .get(self.next_comment..)
+            .unwrap_or_default();
         // One before the last terminator will stand behind it.
-        let last = end.checked_sub(1).filter(|last| self.marked.mark(*last).role == Role::Terminator);
+        let last = end
+            .checked_sub(1)
+            .filter(|last| self.marked.mark(*last).role == Role::Terminator);
         let end = last.unwrap_or(end);
         let within = |comment: &Comment| comment.before > first && comment.before < end;
-        rest.iter().take_while(|comment| comment.before < end).any(within)
+        rest.iter()
+            .take_while(|comment| comment.before < end)
+            .any(within)
     }
 }
 

@@ -57,7 +57,11 @@ pub(crate) struct Marked<'a> {
 
 impl<'a> Marked<'a> {
     pub(crate) fn new(source: &'a str, tokens: &'a Tokens) -> Self {
-        Self { source, tokens, marks: vec![Mark::default(); tokens.list.len()] }
+        Self {
+            source,
+            tokens,
+            marks: vec![Mark::default(); tokens.list.len()],
+        }
     }
 
     pub(crate) fn mark(&self, index: usize) -> Mark {
@@ -73,7 +77,9 @@ impl<'a> Marked<'a> {
     }
 
     pub(crate) fn text(&self, index: usize) -> &'a str {
-        self.token(index).and_then(|t| self.source.get(t.span.start..t.span.end)).unwrap_or("")
+        self.token(index)
+            .and_then(|t| self.source.get(t.span.start..t.span.end))
+            .unwrap_or("")
     }
 
     fn kind(&self, index: usize) -> Kind {
@@ -97,8 +103,13 @@ impl<'a> Marked<'a> {
 
     /// Whether a space stands between two neighbours.
     pub(crate) fn spaced(&self, left: usize, right: usize) -> bool {
-        let bracket = |index: usize, kind: Kind| self.kind(index) == kind && self.mark(index).role == Role::Bracket;
-        if self.mark(right).role == Role::Terminator || bracket(left, Kind::Less) || bracket(right, Kind::Greater) {
+        let bracket = |index: usize, kind: Kind| {
+            self.kind(index) == kind && self.mark(index).role == Role::Bracket
+        };
+        if self.mark(right).role == Role::Terminator
+            || bracket(left, Kind::Less)
+            || bracket(right, Kind::Greater)
+        {
             return false;
         }
         let before = matches!(
@@ -150,7 +161,10 @@ impl<'a> Marked<'a> {
 
     /// Columns the tokens take on one line, with variables as written and missing terminators added.
     pub(crate) fn width(&self, at: At) -> usize {
-        let missing = at.clone().filter(|index| self.mark(*index).terminate).count();
+        let missing = at
+            .clone()
+            .filter(|index| self.mark(*index).terminate)
+            .count();
         self.flat(at, &|_| None).chars().count() + missing
     }
 }

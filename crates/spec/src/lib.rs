@@ -41,15 +41,25 @@ pub fn check(source: &str, context: &Context<'_>, overrides: &Overrides) -> Chec
     let over_text = overrides.over.as_deref().unwrap_or("");
     let over_tokens = token::lex(over_text, Origin::Over, &mut report);
     let mut over_marked = Marked::new(over_text, &over_tokens);
-    let stacks =
-        overrides.over.as_ref().map(|_| parse::parse_stacks(&mut over_marked, &mut report).unwrap_or_default());
-    let instead = stacks.map(|stacks| check::Instead { stacks, marked: &over_marked });
+    let stacks = overrides
+        .over
+        .as_ref()
+        .map(|_| parse::parse_stacks(&mut over_marked, &mut report).unwrap_or_default());
+    let instead = stacks.map(|stacks| check::Instead {
+        stacks,
+        marked: &over_marked,
+    });
     let tokens = token::lex(source, Origin::File, &mut report);
     let mut marked = Marked::new(source, &tokens);
     let tree = parse::parse(&mut marked, &mut report);
     let (plan, note) = check::check(&tree, &marked, instead, context, overrides, &mut report);
     let plan = (report.errors() == 0).then_some(plan);
-    Checked { plan, diagnostics: report.finish(), right: None, notes: note.into_iter().collect() }
+    Checked {
+        plan,
+        diagnostics: report.finish(),
+        right: None,
+        notes: note.into_iter().collect(),
+    }
 }
 
 /// Looks for the small change at the first mistake of a wrong text that would make it right, until `enough` says so: then there is
@@ -75,8 +85,15 @@ pub fn host_argument(text: &str) -> Result<(String, HostPlan), String> {
             "`{text}` is not a host; expected as in `khons=local` or `khons=ssh:user@10.0.0.5`"
         ));
     };
-    let letter = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-    if !letter || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')) {
+    let letter = name
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+    if !letter
+        || !name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+    {
         return Err(alloc::format!("`{name}` is not the name of a host"));
     }
     let via = match place.split_once(':') {
@@ -91,5 +108,11 @@ pub fn host_argument(text: &str) -> Result<(String, HostPlan), String> {
             ));
         }
     };
-    Ok((name.to_string(), HostPlan { via, ..HostPlan::default() }))
+    Ok((
+        name.to_string(),
+        HostPlan {
+            via,
+            ..HostPlan::default()
+        },
+    ))
 }

@@ -26,7 +26,15 @@ const CONTINUED: usize = 2;
 const LONGEST_HINT: usize = 72;
 
 /// Beginnings of hints that name what there is, or guess; what was found to work is better.
-const VAGUE: &[&str] = &["write its values", "the ", "its ", "see ", "docs/", "did you mean", "declare"];
+const VAGUE: &[&str] = &[
+    "write its values",
+    "the ",
+    "its ",
+    "see ",
+    "docs/",
+    "did you mean",
+    "declare",
+];
 /// What mistakes of spelling and form say. What a text means otherwise is not guessed.
 const OF_FORM: &[&str] = &[
     "unexpected ",
@@ -53,15 +61,26 @@ pub(crate) fn repair(
     enough: &dyn Fn() -> bool,
 ) -> Option<String> {
     let is_wrong = |d: &&mut Diagnostic| d.severity == Severity::Error;
-    let of_form = |d: &Diagnostic| OF_FORM.iter().any(|words| d.message.contains(words)) && d.origin == Origin::File;
-    let first = diagnostics.iter_mut().find(is_wrong).filter(|first| of_form(first))?;
+    let of_form = |d: &Diagnostic| {
+        OF_FORM.iter().any(|words| d.message.contains(words)) && d.origin == Origin::File
+    };
+    let first = diagnostics
+        .iter_mut()
+        .find(is_wrong)
+        .filter(|first| of_form(first))?;
     if source.len() > LONGEST {
         return None;
     }
-    let mut search = Search { judge: &judge, enough, left: TRIALS };
+    let mut search = Search {
+        judge: &judge,
+        enough,
+        left: TRIALS,
+    };
     let right = search.from(source, first, CHANGES)?;
     let shown = changed(source, &right);
-    let as_hinted = edits::hinted(source, first).iter().any(|edit| edit.apply(source) == right);
+    let as_hinted = edits::hinted(source, first)
+        .iter()
+        .any(|edit| edit.apply(source) == right);
     let worse = !as_hinted
         && first.hint.as_ref().is_none_or(|hint| {
             let works = quoted(hint).any(|code| right.contains(code) && !source.contains(code));
@@ -91,42 +110,73 @@ impl<J: Fn(&str) -> Vec<Diagnostic>> Search<'_, J> {
         for edit in edits::at(text, mistake) {
             self.left = self.left.checked_sub(1).filter(|_| !(self.enough)())?;
             let changed = edit.apply(text);
-            let errors = (self.judge)(&changed).into_iter().filter(|d| d.severity == Severity::Error);
+            let errors = (self.judge)(&changed)
+                .into_iter()
+                .filter(|d| d.severity == Severity::Error);
             match errors.min_by_key(|error| error.span.start) {
                 None => return Some(changed),
-                Some(next) if next.span.start > edit.end() && later.len() < CONTINUED => later.push((changed, next)),
+                Some(next) if next.span.start > edit.end() && later.len() < CONTINUED => {
+                    later.push((changed, next))
+                }
                 Some(_) => {}
             }
         }
         let more = changes.checked_sub(1).filter(|more| *more > 0)?;
-        later.into_iter().find_map(|(text, next)| self.from(&text, &next, more))
+        later
+            .into_iter()
+            .find_map(|(text, next)| self.from(&text, &next, more))
     }
 }
 
 /// What differs, in the right text, with the word before and the word behind it.
 fn changed(wrong: &str, right: &str) -> String {
-    let before =
-        wrong.char_indices().zip(right.chars()).find(|((_, a), b)| a != b).map_or(wrong.len(), |((at, _), _)| at);
+    let before = wrong
+        .char_indices()
+        .zip(right.chars())
+        .find(|((_, a), b)| a != b)
+        .map_or(wrong.len(), |((at, _), _)| at);
     let before = before.min(right.len());
-    let behind = wrong[before..].chars().rev().zip(right[before..].chars().rev()).take_while(|(a, b)| a == b);
+    let behind = wrong[before..]
+        .chars()
+        .rev()
+        .zip(right[before..].chars().rev())
+        .take_while(|(a, b)| a == b);
     let end = right.len() - behind.map(|(letter, _)| letter.len_utf8()).sum::<usize>();
-    let begin = |end: usize| right[..end].trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1);
+    let begin = |end: usize| {
+        right[..end]
+            .trim_end()
+            .rfind(char::is_whitespace)
+            .map_or(0, |at| at + 1)
+    };
     // A word that is cut is shown whole, and the one before it.
-    let cut = wrong[before..].starts_with(char::is_alphanumeric) && right[..before].ends_with(char::is_alphanumeric);
-    let left = if cut { begin(begin(before)) } else { begin(before) };
+    let cut = wrong[before..].starts_with(char::is_alphanumeric)
+        && right[..before].ends_with(char::is_alphanumeric);
+    let left = if cut {
+        begin(begin(before))
+    } else {
+        begin(before)
+    };
     let mut close = word_behind(right, end);
     // A number without its unit would be another one.
     let unit = &right[close..word_behind(right, close)];
-    if right[..close].ends_with(|c: char| c.is_ascii_digit()) && is_unit(unit.trim().trim_end_matches([';', '}'])) {
+    if right[..close].ends_with(|c: char| c.is_ascii_digit())
+        && is_unit(unit.trim().trim_end_matches([';', '}']))
+    {
         close += unit.len();
     }
     let whole = right[left..close].trim().trim_end_matches(';');
-    whole.split_whitespace().collect::<Vec<_>>().join(" ").to_string()
+    whole
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .to_string()
 }
 
 /// Whether a word is a unit of size, time or rate.
 fn is_unit(word: &str) -> bool {
-    let rate = word.strip_suffix("/s").is_some_and(|bits| RATE_UNITS.iter().any(|(unit, _)| *unit == bits));
+    let rate = word
+        .strip_suffix("/s")
+        .is_some_and(|bits| RATE_UNITS.iter().any(|(unit, _)| *unit == bits));
     rate || names::is_unit(word)
 }
 
@@ -134,7 +184,10 @@ fn is_unit(word: &str) -> bool {
 fn word_behind(text: &str, at: usize) -> usize {
     let rest = &text[at..];
     let space = rest.len() - rest.trim_start().len();
-    at + space + rest[space..].find(char::is_whitespace).unwrap_or(rest.len() - space)
+    at + space
+        + rest[space..]
+            .find(char::is_whitespace)
+            .unwrap_or(rest.len() - space)
 }
 
 #[cfg(test)]
@@ -143,12 +196,30 @@ mod tests {
 
     #[test]
     fn what_differs_is_shown_with_its_neighbours() {
-        assert_eq!(changed("5 rr 32*10 using tcp", "5 rr 32*10 over tcp"), "32*10 over tcp");
-        assert_eq!(changed("5 rr 32*10 6 rr 1*1", "5 rr 32*10; 6 rr 1*1"), "32*10; 6");
+        assert_eq!(
+            changed("5 rr 32*10 using tcp", "5 rr 32*10 over tcp"),
+            "32*10 over tcp"
+        );
+        assert_eq!(
+            changed("5 rr 32*10 6 rr 1*1", "5 rr 32*10; 6 rr 1*1"),
+            "32*10; 6"
+        );
         assert_eq!(changed("5 rr", "5 rr"), "rr");
-        assert_eq!(changed("1 timelimit 5 sek rr 32", "1 timelimit 5 s rr 32"), "5 s rr");
-        assert_eq!(changed("1 rr 32 for 500 ms over tcp", "1 rr 32 timelimit 500 ms over tcp"), "32 timelimit 500 ms");
-        assert_eq!(changed("link a - b rate 9 kbit/s;", "link a - b 9 kbit/s;"), "b 9 kbit/s");
+        assert_eq!(
+            changed("1 timelimit 5 sek rr 32", "1 timelimit 5 s rr 32"),
+            "5 s rr"
+        );
+        assert_eq!(
+            changed(
+                "1 rr 32 for 500 ms over tcp",
+                "1 rr 32 timelimit 500 ms over tcp"
+            ),
+            "32 timelimit 500 ms"
+        );
+        assert_eq!(
+            changed("link a - b rate 9 kbit/s;", "link a - b 9 kbit/s;"),
+            "b 9 kbit/s"
+        );
         assert_eq!(changed("1 bulk_gets 64", "1 bulk_get 64"), "1 bulk_get 64");
     }
 }

@@ -73,9 +73,20 @@ struct Lexer<'a> {
 
 /// Reads a whole text.
 pub(crate) fn lex(text: &str, origin: Origin, report: &mut Report) -> Tokens {
-    let mut lexer = Lexer { text, at: 0, line: 1, breaks: 0, origin, tokens: Tokens::default() };
+    let mut lexer = Lexer {
+        text,
+        at: 0,
+        line: 1,
+        breaks: 0,
+        origin,
+        tokens: Tokens::default(),
+    };
     if text.len() > LONGEST {
-        let span = Span { start: 0, end: 0, origin };
+        let span = Span {
+            start: 0,
+            end: 0,
+            origin,
+        };
         report.push(
             Diagnostic::error(span, "the text is longer than 1 MiB", "at most 1 MiB")
                 .hint("split it into several files"),
@@ -96,15 +107,26 @@ impl<'a> Lexer<'a> {
     }
 
     fn push(&mut self, kind: Kind, end: usize) {
-        let span = Span { start: self.at, end, origin: self.origin };
-        self.tokens.list.push(Token { kind, span, breaks: self.breaks, line: self.line });
+        let span = Span {
+            start: self.at,
+            end,
+            origin: self.origin,
+        };
+        self.tokens.list.push(Token {
+            kind,
+            span,
+            breaks: self.breaks,
+            line: self.line,
+        });
         self.breaks = 0;
         self.at = end;
     }
 
     /// One token, comment or piece of white space; false at the end.
     fn step(&mut self, report: &mut Report) -> bool {
-        let Some(first) = self.rest().chars().next() else { return false };
+        let Some(first) = self.rest().chars().next() else {
+            return false;
+        };
         match first {
             '\n' => {
                 self.line += 1;
@@ -124,9 +146,21 @@ impl<'a> Lexer<'a> {
     fn comment(&mut self) {
         let line = self.rest().split('\n').next().unwrap_or("");
         let end = self.at + line.trim_end().len();
-        let span = Span { start: self.at, end, origin: self.origin };
-        let breaks = if self.tokens.list.is_empty() { self.breaks.max(1) } else { self.breaks };
-        self.tokens.comments.push(Comment { before: self.tokens.list.len(), span, breaks });
+        let span = Span {
+            start: self.at,
+            end,
+            origin: self.origin,
+        };
+        let breaks = if self.tokens.list.is_empty() {
+            self.breaks.max(1)
+        } else {
+            self.breaks
+        };
+        self.tokens.comments.push(Comment {
+            before: self.tokens.list.len(),
+            span,
+            breaks,
+        });
         self.breaks = 0;
         self.at += line.len();
     }
@@ -134,12 +168,23 @@ impl<'a> Lexer<'a> {
     fn quoted(&mut self, report: &mut Report) {
         let inner = self.rest().get(1..).unwrap_or("");
         let length = inner.find(['"', '\n']).unwrap_or(inner.len());
-        if inner.get(length..).is_some_and(|tail| tail.starts_with('"')) {
+        if inner
+            .get(length..)
+            .is_some_and(|tail| tail.starts_with('"'))
+        {
             return self.push(Kind::Text, self.at + length + 2);
         }
         let end = self.at + 1 + inner.get(..length).unwrap_or("").trim_end().len();
-        let span = Span { start: self.at, end, origin: self.origin };
-        report.push(Diagnostic::error(span, "a quoted text has no end", "expected `\"` on the same line"));
+        let span = Span {
+            start: self.at,
+            end,
+            origin: self.origin,
+        };
+        report.push(Diagnostic::error(
+            span,
+            "a quoted text has no end",
+            "expected `\"` on the same line",
+        ));
         self.push(Kind::Text, end);
     }
 
@@ -147,9 +192,17 @@ impl<'a> Lexer<'a> {
         let length = number_length(self.rest());
         let written = self.rest().get(..length).unwrap_or("").replace('_', "");
         let value: f64 = written.parse().unwrap_or(f64::INFINITY);
-        let span = Span { start: self.at, end: self.at + length, origin: self.origin };
+        let span = Span {
+            start: self.at,
+            end: self.at + length,
+            origin: self.origin,
+        };
         if value > LARGEST {
-            report.push(Diagnostic::error(span, "the number is too large", format!("at most {LARGEST}")));
+            report.push(Diagnostic::error(
+                span,
+                "the number is too large",
+                format!("at most {LARGEST}"),
+            ));
         }
         self.push(Kind::Number(value.min(LARGEST)), self.at + length);
     }
@@ -168,12 +221,26 @@ impl<'a> Lexer<'a> {
         if let Some(kind) = rest.chars().next().and_then(sign) {
             return self.push(kind, self.at + 1);
         }
-        let junk = |c: char| !c.is_whitespace() && !c.is_ascii_digit() && !is_letter(c) && sign(c).is_none();
-        let length: usize = rest.chars().take_while(|c| junk(*c) && !matches!(c, '#' | '"')).map(char::len_utf8).sum();
+        let junk = |c: char| {
+            !c.is_whitespace() && !c.is_ascii_digit() && !is_letter(c) && sign(c).is_none()
+        };
+        let length: usize = rest
+            .chars()
+            .take_while(|c| junk(*c) && !matches!(c, '#' | '"'))
+            .map(char::len_utf8)
+            .sum();
         let length = length.max(rest.chars().next().map_or(1, char::len_utf8));
-        let span = Span { start: self.at, end: self.at + length, origin: self.origin };
+        let span = Span {
+            start: self.at,
+            end: self.at + length,
+            origin: self.origin,
+        };
         let found = rest.get(..length).unwrap_or("");
-        report.push(Diagnostic::error(span, format!("`{found}` is not part of the language"), "not expected anywhere"));
+        report.push(Diagnostic::error(
+            span,
+            format!("`{found}` is not part of the language"),
+            "not expected anywhere",
+        ));
         self.at += length;
     }
 }
@@ -206,11 +273,17 @@ const fn is_letter(c: char) -> bool {
 /// Letters, digits and `_`; `-` and `.` when a letter or digit follows.
 fn name_length(text: &str) -> usize {
     let bytes = text.as_bytes();
-    let plain = |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let plain = |at: usize| {
+        bytes
+            .get(at)
+            .is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_')
+    };
     let mut at = 0;
     while plain(at)
         || (matches!(bytes.get(at), Some(b'-' | b'.'))
-            && bytes.get(at + 1).is_some_and(|next| next.is_ascii_alphanumeric()))
+            && bytes
+                .get(at + 1)
+                .is_some_and(|next| next.is_ascii_alphanumeric()))
     {
         at += 1;
     }
@@ -249,7 +322,12 @@ mod tests {
         let mut report = Report::default();
         let tokens = lex(text, Origin::File, &mut report);
         assert_eq!(report.errors(), 0, "{text}");
-        tokens.list.iter().filter(|t| t.kind != Kind::End).map(|t| text[t.span.start..t.span.end].to_string()).collect()
+        tokens
+            .list
+            .iter()
+            .filter(|t| t.kind != Kind::End)
+            .map(|t| text[t.span.start..t.span.end].to_string())
+            .collect()
     }
 
     #[test]
@@ -259,8 +337,14 @@ mod tests {
         assert_eq!(words("0.5...1.5"), ["0.5", "...", "1.5"]);
         assert_eq!(words("64KiB"), ["64", "KiB"]);
         assert_eq!(words("100Mbit/s"), ["100", "Mbit", "/", "s"]);
-        assert_eq!(words("request-response a.b-1 - c"), ["request-response", "a.b-1", "-", "c"]);
-        assert_eq!(words("a -> b->c - > d"), ["a", "->", "b", "->", "c", "-", ">", "d"]);
+        assert_eq!(
+            words("request-response a.b-1 - c"),
+            ["request-response", "a.b-1", "-", "c"]
+        );
+        assert_eq!(
+            words("a -> b->c - > d"),
+            ["a", "->", "b", "->", "c", "-", ">", "d"]
+        );
         assert_eq!(words("<N>*1000;"), ["<", "N", ">", "*", "1000", ";"]);
         assert_eq!(words("1e3 1e 10_000"), ["1e3", "1", "e", "10_000"]);
         assert_eq!(words("N = 1…4 # c"), ["N", "=", "1", "…", "4"]);

@@ -7,8 +7,8 @@ mod network;
 pub(crate) use factor::{FactorItem, LevelItem, LinkProperty, Side, Varied, texts};
 pub(crate) use figures::Figure;
 pub(crate) use network::{
-    ClockItem, ClockKind, DelayItem, DisciplineItem, ImpItem, JitterItem, LinkItem, LossItem, NetworkItem, NodeItem,
-    QueueItem, QueueLimit, RateItem, ScheduleItem, SettingItem, SwitchItem,
+    ClockItem, ClockKind, DelayItem, DisciplineItem, ImpItem, JitterItem, LinkItem, LossItem,
+    NetworkItem, NodeItem, QueueItem, QueueLimit, RateItem, ScheduleItem, SettingItem, SwitchItem,
 };
 
 use crate::diagnostic::Span;

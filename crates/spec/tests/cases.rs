@@ -24,42 +24,92 @@ use std::path::Path;
 
 /// A diagnostic that begins in this line, which is at `start` of the text.
 fn below(line: &str, start: usize, diagnostic: &Diagnostic) -> String {
-    let Diagnostic { severity, message, label, span, hint, origin } = diagnostic;
-    assert!(*origin == Origin::File && !label.is_empty() && !message.ends_with('.'), "{diagnostic:?}");
+    let Diagnostic {
+        severity,
+        message,
+        label,
+        span,
+        hint,
+        origin,
+    } = diagnostic;
+    assert!(
+        *origin == Origin::File && !label.is_empty() && !message.ends_with('.'),
+        "{diagnostic:?}"
+    );
     let (from, to) = (span.start - start, line.len().min(span.end - start));
-    let (indent, carets) = (line[..from].chars().count(), line[from..to].chars().count().max(1));
-    let severity = if *severity == Severity::Error { "error" } else { "warning" };
-    let hint = hint.as_ref().map_or(String::new(), |hint| format!("  hint: {hint}\n"));
-    format!("  {:indent$}{} {label}\n  {severity}: {message}\n{hint}", "", "^".repeat(carets))
+    let (indent, carets) = (
+        line[..from].chars().count(),
+        line[from..to].chars().count().max(1),
+    );
+    let severity = if *severity == Severity::Error {
+        "error"
+    } else {
+        "warning"
+    };
+    let hint = hint
+        .as_ref()
+        .map_or(String::new(), |hint| format!("  hint: {hint}\n"));
+    format!(
+        "  {:indent$}{} {label}\n  {severity}: {message}\n{hint}",
+        "",
+        "^".repeat(carets)
+    )
 }
 
 /// The text with all that is found out about it.
 fn judged(text: &str) -> String {
     let found = checked(text);
-    let is_wrong = found.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    let is_wrong = found
+        .diagnostics
+        .iter()
+        .any(|diagnostic| diagnostic.severity == Severity::Error);
     assert_eq!(found.plan.is_none(), is_wrong, "{text}");
-    assert!(found.diagnostics.is_sorted_by_key(|diagnostic| diagnostic.span.start), "{text}");
+    assert!(
+        found
+            .diagnostics
+            .is_sorted_by_key(|diagnostic| diagnostic.span.start),
+        "{text}"
+    );
     let (mut block, mut start) = (String::new(), 0);
     for line in text.split('\n') {
         let within = start..=start + line.len();
-        let here = found.diagnostics.iter().filter(|diagnostic| within.contains(&diagnostic.span.start));
+        let here = found
+            .diagnostics
+            .iter()
+            .filter(|diagnostic| within.contains(&diagnostic.span.start));
         block += format!("> {line}").trim_end();
         block += "\n";
         block.extend(here.map(|diagnostic| below(line, start, diagnostic)));
         start += line.len() + 1;
     }
-    block.extend(found.plan.iter().flat_map(|plan| &plan.measurements).map(|m| format!("  = {}\n", m.text)));
+    block.extend(
+        found
+            .plan
+            .iter()
+            .flat_map(|plan| &plan.measurements)
+            .map(|m| format!("  = {}\n", m.text)),
+    );
     block
 }
 
 /// A block as it should be.
 fn again(block: &str) -> String {
-    let comments: String = block.lines().filter(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
-    let text: Vec<&str> = block.lines().filter_map(|line| line.strip_prefix('>')).collect();
+    let comments: String = block
+        .lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let text: Vec<&str> = block
+        .lines()
+        .filter_map(|line| line.strip_prefix('>'))
+        .collect();
     if text.is_empty() {
         return comments;
     }
-    let text: Vec<&str> = text.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    let text: Vec<&str> = text
+        .iter()
+        .map(|line| line.strip_prefix(' ').unwrap_or(line))
+        .collect();
     comments + &judged(&text.join("\n"))
 }
 
@@ -71,7 +121,11 @@ fn every_text_is_judged_as_its_file_says() {
         let path = entry.expect("a file of cases").path();
         let cases = std::fs::read_to_string(&path).expect("a text");
         assert!(cases.contains("\n> "), "{} has no case", path.display());
-        let blocks: Vec<(&str, String)> = cases.trim_end().split("\n\n").map(|block| (block, again(block))).collect();
+        let blocks: Vec<(&str, String)> = cases
+            .trim_end()
+            .split("\n\n")
+            .map(|block| (block, again(block)))
+            .collect();
         for (was, is) in blocks.iter().filter(|(was, is)| *was != is.trim_end()) {
             wrong += &format!("{}:\n{was}\nis now:\n{is}\n", path.display());
         }

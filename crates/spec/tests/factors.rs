@@ -1,6 +1,10 @@
 //! Factors at their levels: what of a text changes, and what is refused.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use stackline_spec::{Level, factor, factors, vary};
 
@@ -22,7 +26,11 @@ fn changed(text: &str) -> String {
         Ok(factor) => factor,
         Err(mistakes) => return mistakes[0].message.clone(),
     };
-    match vary(TEXT, None, &[(&factor, factor.levels.last().expect("a level"))]) {
+    match vary(
+        TEXT,
+        None,
+        &[(&factor, factor.levels.last().expect("a level"))],
+    ) {
         Ok(after) => {
             let same: Vec<&str> = TEXT.lines().collect();
             let new = after.lines().filter(|line| !same.contains(line));
@@ -35,20 +43,53 @@ fn changed(text: &str) -> String {
 #[test]
 fn levels_are_written_where_they_belong() {
     let table = [
-        ("bandwidth of a - s x 10", "link a - s 100 Mbit/s 5 ms loss 0.5% queue 100 packets codel;"),
-        ("bandwidth of s - a = 2 Mbit/s", "link a - s 2 Mbit/s 5 ms loss 0.5% queue 100 packets codel;"),
-        ("bandwidth of s - b x 2", "link s - b schedule(0 s 2 Mbit/s, 2 s 8 Mbit/s) 0.1 ms;"),
-        ("delay of s - b x 3", "link s - b schedule(0 s 1 Mbit/s, 2 s 4 Mbit/s) 0.3 ms;"),
-        ("loss of a - s x 0.1", "link a - s 10 Mbit/s 5 ms loss 0.05% queue 100 packets codel;"),
-        ("loss of s - c = 0%, 2%", "link s - c unlimited 1 ms loss 2%;"),
-        ("queue of a - s x 2", "link a - s 10 Mbit/s 5 ms loss 0.5% queue 200 packets codel;"),
-        ("queue of a - s = 1 MB", "link a - s 10 Mbit/s 5 ms loss 0.5% queue 1 MB codel;"),
+        (
+            "bandwidth of a - s x 10",
+            "link a - s 100 Mbit/s 5 ms loss 0.5% queue 100 packets codel;",
+        ),
+        (
+            "bandwidth of s - a = 2 Mbit/s",
+            "link a - s 2 Mbit/s 5 ms loss 0.5% queue 100 packets codel;",
+        ),
+        (
+            "bandwidth of s - b x 2",
+            "link s - b schedule(0 s 2 Mbit/s, 2 s 8 Mbit/s) 0.1 ms;",
+        ),
+        (
+            "delay of s - b x 3",
+            "link s - b schedule(0 s 1 Mbit/s, 2 s 4 Mbit/s) 0.3 ms;",
+        ),
+        (
+            "loss of a - s x 0.1",
+            "link a - s 10 Mbit/s 5 ms loss 0.05% queue 100 packets codel;",
+        ),
+        (
+            "loss of s - c = 0%, 2%",
+            "link s - c unlimited 1 ms loss 2%;",
+        ),
+        (
+            "queue of a - s x 2",
+            "link a - s 10 Mbit/s 5 ms loss 0.5% queue 200 packets codel;",
+        ),
+        (
+            "queue of a - s = 1 MB",
+            "link a - s 10 Mbit/s 5 ms loss 0.5% queue 1 MB codel;",
+        ),
         ("mtu of s - c x 6", "link s - c unlimited 1 ms mtu 9000;"),
-        ("bandwidth of s - c = 1 Gbit/s, 10 Gbit/s", "link s - c 10 Gbit/s 1 ms;"),
-        ("cpu of b x2", "host b { cpu 2; copy 20 us per packet; } / host a { copy 20 us per packet; }"),
+        (
+            "bandwidth of s - c = 1 Gbit/s, 10 Gbit/s",
+            "link s - c 10 Gbit/s 1 ms;",
+        ),
+        (
+            "cpu of b x2",
+            "host b { cpu 2; copy 20 us per packet; } / host a { copy 20 us per packet; }",
+        ),
         ("cpu x 2", "host a, b { cpu 2; copy 20 us per packet; }"),
         ("buffer of s x 2", "switch s { buffer 128 KiB; }"),
-        ("nodelay = off", "3 from a to b rr 32*1000 over tcp(receive_buffer = 64 KiB) across n;"),
+        (
+            "nodelay = off",
+            "3 from a to b rr 32*1000 over tcp(receive_buffer = 64 KiB) across n;",
+        ),
         ("N = 1, 8", "5 from a to b bulk_put N*100 across n; N = 8;"),
         ("N x 4", "5 from a to b bulk_put N*100 across n; N = 4096;"),
         (
@@ -68,14 +109,29 @@ fn levels_are_written_where_they_belong() {
 #[test]
 fn what_cannot_be_varied_is_refused_with_what_can() {
     let table = [
-        ("bandwidth of a - b x 2", "no link joins `a` and `b` | the links are `a - s`, `s - b`, `s - c`"),
+        (
+            "bandwidth of a - b x 2",
+            "no link joins `a` and `b` | the links are `a - s`, `s - b`, `s - c`",
+        ),
         ("bandwidth of s - c x 2", "it is unlimited"),
-        ("loss of s - b x 2", "has no loss to multiply | write levels, as in `loss = 0%, 1%`"),
+        (
+            "loss of s - b x 2",
+            "has no loss to multiply | write levels, as in `loss = 0%, 1%`",
+        ),
         ("cpu of c x 2", "takes no time"),
-        ("cpu of d x 2", "no network has a host `d` | the hosts are `a`, `b`, `c`"),
+        (
+            "cpu of d x 2",
+            "no network has a host `d` | the hosts are `a`, `b`, `c`",
+        ),
         ("stack x 2", "there are no multiples of a stack"),
-        ("receive_buffer x 16", "neither a variable nor an option `receive_buffer` is written"),
-        ("bandwith x 10", "there is no `bandwith` to vary | did you mean `bandwidth`?"),
+        (
+            "receive_buffer x 16",
+            "neither a variable nor an option `receive_buffer` is written",
+        ),
+        (
+            "bandwith x 10",
+            "there is no `bandwith` to vary | did you mean `bandwidth`?",
+        ),
         ("bandwidth", "unexpected end"),
         ("delay x 1", "changes nothing"),
         ("delay x 0", "is not above 0"),
@@ -83,7 +139,11 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
         ("12", "unexpected"),
     ];
     for (text, expected) in table {
-        assert!(changed(text).contains(expected), "{text}: {}", changed(text));
+        assert!(
+            changed(text).contains(expected),
+            "{text}: {}",
+            changed(text)
+        );
     }
 }
 
@@ -91,21 +151,37 @@ fn what_cannot_be_varied_is_refused_with_what_can() {
 fn options_stand_wherever_a_stack_stands() {
     let only = |text: &str| {
         let factor = factor(text).unwrap();
-        let line = |line| vary(TEXT, Some(line), &[(&factor, &factor.levels[factor.levels.len() - 1])]).unwrap();
+        let line = |line| {
+            vary(
+                TEXT,
+                Some(line),
+                &[(&factor, &factor.levels[factor.levels.len() - 1])],
+            )
+            .unwrap()
+        };
         [9, 10].map(|number| line(number).lines().last().unwrap_or_default().to_owned())
     };
     let [first, second] = only("send_buffer = 1 MiB");
-    assert!(first.is_empty() && second.contains("over tcp(send_buffer = 1 MiB)"), "{first} {second}");
+    assert!(
+        first.is_empty() && second.contains("over tcp(send_buffer = 1 MiB)"),
+        "{first} {second}"
+    );
     let factor = factor("receive_buffer x 16").unwrap();
     let text = vary(TEXT, Some(9), &[(&factor, &Level::Times(16.0))]).unwrap();
-    assert!(text.contains("tcp(nodelay, receive_buffer = 1024 KiB)") && !text.contains("bulk_put"), "{text}");
+    assert!(
+        text.contains("tcp(nodelay, receive_buffer = 1024 KiB)") && !text.contains("bulk_put"),
+        "{text}"
+    );
     let error = vary(TEXT, Some(3), &[]).unwrap_err();
     assert!(error.hint.is_some_and(|hint| hint.contains("9, 10")));
 }
 
 #[test]
 fn a_text_declares_its_factors() {
-    let declared = factors(&format!("factor bandwidth of a - s x 10, x 100;\nfactor loss = 0%, 1%;\n{TEXT}")).unwrap();
+    let declared = factors(&format!(
+        "factor bandwidth of a - s x 10, x 100;\nfactor loss = 0%, 1%;\n{TEXT}"
+    ))
+    .unwrap();
     let texts: Vec<String> = declared.iter().map(ToString::to_string).collect();
     assert_eq!(texts, ["bandwidth of a - s x 10, x 100", "loss = 0%, 1%"]);
     assert_eq!(declared[0].levels.len(), 3);

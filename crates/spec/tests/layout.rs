@@ -16,17 +16,36 @@ fn formats(text: &str, expected: &str) {
 /// Formatting twice is formatting once, and the plan stays.
 fn holds(text: &str) {
     let Ok(once) = format(text) else { return };
-    assert_eq!(format(&once).as_deref(), Ok(once.as_str()), "not idempotent:\n{text}");
+    assert_eq!(
+        format(&once).as_deref(),
+        Ok(once.as_str()),
+        "not idempotent:\n{text}"
+    );
     let (before, after) = (checked(text), checked(&once));
-    assert_eq!(before.plan.map(without_lines), after.plan.map(without_lines), "another plan:\n{text}\n{once}");
-    assert_eq!(before.diagnostics.len(), after.diagnostics.len(), "other mistakes:\n{text}\n{once}");
+    assert_eq!(
+        before.plan.map(without_lines),
+        after.plan.map(without_lines),
+        "another plan:\n{text}\n{once}"
+    );
+    assert_eq!(
+        before.diagnostics.len(),
+        after.diagnostics.len(),
+        "other mistakes:\n{text}\n{once}"
+    );
     let comments = |text: &str| text.matches('#').count();
-    assert_eq!(comments(text), comments(&once), "a comment was lost:\n{text}");
+    assert_eq!(
+        comments(text),
+        comments(&once),
+        "a comment was lost:\n{text}"
+    );
 }
 
 #[test]
 fn one_spelling() {
-    formats("10   REQUEST-RESPONSE 32 * 1000", "10 request_response 32*1000;\n");
+    formats(
+        "10   REQUEST-RESPONSE 32 * 1000",
+        "10 request_response 32*1000;\n",
+    );
     formats(
         "10 Parallel : < N > BULK-GET 1024*1000 , N=1...10",
         "10 parallel: <N> bulk_get 1024*1000; N = 1 ... 10;\n",
@@ -39,7 +58,10 @@ fn one_spelling() {
         "1 UNTIL 2 % AT MOST 5 rr UNIFORM( 1,2 )*3 Exponential(20ms) OVER tcp(a=1,b),unix ON CPU 1 TO 2 IN Live",
         "1 until 2% at most 5 rr uniform(1, 2)*3 exponential(20 ms) over tcp(a = 1, b), unix on cpu 1 to 2 in live;\n",
     );
-    formats("HOST a , b VIA SSH \"x\" AT \"y\" ; SEED 7 ;", "host a, b via ssh \"x\" at \"y\";\nseed 7;\n");
+    formats(
+        "HOST a , b VIA SSH \"x\" AT \"y\" ; SEED 7 ;",
+        "host a, b via ssh \"x\" at \"y\";\nseed 7;\n",
+    );
 }
 
 #[test]
@@ -241,7 +263,14 @@ fn soup() -> impl Strategy<Value = String> {
 /// Valid items in any order, with some words replaced, dropped, doubled or set apart by comments and line breaks.
 fn mutated() -> impl Strategy<Value = String> {
     let items = prop::collection::vec(prop::sample::select(VALID), 1..6);
-    let edits = prop::collection::vec((any::<prop::sample::Index>(), prop::sample::select(WORDS), 0..4_u8), 0..4);
+    let edits = prop::collection::vec(
+        (
+            any::<prop::sample::Index>(),
+            prop::sample::select(WORDS),
+            0..4_u8,
+        ),
+        0..4,
+    );
     (items, edits).prop_map(|(items, edits)| {
         let mut words: Vec<String> = items.join("\n").split(' ').map(String::from).collect();
         for (at, word, how) in edits {
@@ -262,19 +291,33 @@ fn mutated() -> impl Strategy<Value = String> {
 /// Like `mutated`, but still valid: only layout and case change.
 fn laid_out() -> impl Strategy<Value = String> {
     let gaps = prop::collection::vec(
-        prop::sample::select(&[" ", "  ", "\n", "\n\n\n", " # c\n", "\n# own\n", "\n\n  # own\n\n"][..]),
+        prop::sample::select(
+            &[
+                " ",
+                "  ",
+                "\n",
+                "\n\n\n",
+                " # c\n",
+                "\n# own\n",
+                "\n\n  # own\n\n",
+            ][..],
+        ),
         60,
     );
-    (prop::collection::vec(prop::sample::select(VALID), 1..5), gaps).prop_map(|(items, gaps)| {
-        let mut gaps = gaps.into_iter().cycle();
-        let text = items.join("\n");
-        let mut out = String::new();
-        for word in text.split(' ') {
-            out.push_str(word);
-            out.push_str(gaps.next().unwrap_or(" "));
-        }
-        out
-    })
+    (
+        prop::collection::vec(prop::sample::select(VALID), 1..5),
+        gaps,
+    )
+        .prop_map(|(items, gaps)| {
+            let mut gaps = gaps.into_iter().cycle();
+            let text = items.join("\n");
+            let mut out = String::new();
+            for word in text.split(' ') {
+                out.push_str(word);
+                out.push_str(gaps.next().unwrap_or(" "));
+            }
+            out
+        })
 }
 
 proptest! {

@@ -9,14 +9,25 @@ use stackline_spec::{Origin, Overrides, check};
 #[track_caller]
 fn refused(text: &str) -> String {
     let result = checked(text);
-    assert!(result.plan.is_none() && result.diagnostics.len() <= 100, "{text:.100}");
+    assert!(
+        result.plan.is_none() && result.diagnostics.len() <= 100,
+        "{text:.100}"
+    );
     shown(text, &result.diagnostics)
 }
 
 #[test]
 fn mistakes_on_the_command_line_say_so() {
-    let over =
-        |text: &str| check("10 rr 32*10", &context(), &Overrides { over: Some(text.into()), ..Overrides::default() });
+    let over = |text: &str| {
+        check(
+            "10 rr 32*10",
+            &context(),
+            &Overrides {
+                over: Some(text.into()),
+                ..Overrides::default()
+            },
+        )
+    };
     for (text, message) in [
         ("tpc", "there is no stack `tpc`"),
         ("", "unexpected end of the text"),
@@ -25,8 +36,13 @@ fn mistakes_on_the_command_line_say_so() {
         ("udp, tcp(x)", "the stack `tcp` has no option `x`"),
     ] {
         let result = over(text);
-        let [only] = result.diagnostics.as_slice() else { panic!("{:?}", result.diagnostics) };
-        assert_eq!((only.origin, only.message.as_str()), (Origin::Over, message));
+        let [only] = result.diagnostics.as_slice() else {
+            panic!("{:?}", result.diagnostics)
+        };
+        assert_eq!(
+            (only.origin, only.message.as_str()),
+            (Origin::Over, message)
+        );
         assert!(result.plan.is_none());
     }
 }
@@ -34,28 +50,70 @@ fn mistakes_on_the_command_line_say_so() {
 #[test]
 fn a_host_of_the_command_line_that_the_text_does_not_name() {
     let hosts = |text: &str, hosts: &[&str]| {
-        let hosts = hosts.iter().map(|host| stackline_spec::host_argument(host).unwrap()).collect();
-        check(text, &context(), &Overrides { hosts, ..Overrides::default() })
+        let hosts = hosts
+            .iter()
+            .map(|host| stackline_spec::host_argument(host).unwrap())
+            .collect();
+        check(
+            text,
+            &context(),
+            &Overrides {
+                hosts,
+                ..Overrides::default()
+            },
+        )
     };
     let network = "network w { host khons, b; link khons - b 1 Mbit/s 1 ms; }";
-    for text in ["1 from khons rr 1*1", "1 to khons rr 1*1", "host khons via local; 1 rr 1*1", network] {
+    for text in [
+        "1 from khons rr 1*1",
+        "1 to khons rr 1*1",
+        "host khons via local; 1 rr 1*1",
+        network,
+    ] {
         assert!(hosts(text, &["khons=local"]).plan.is_some(), "{text}");
     }
     for (text, hint) in [
-        ("1 from khons rr 1*1; host khons via local;", "did you mean `khons`?"),
+        (
+            "1 from khons rr 1*1; host khons via local;",
+            "did you mean `khons`?",
+        ),
         ("1 from a to b rr 1*1; host a, b;", "its hosts are a, b"),
-        ("1 rr 1*1", "leave it out; without FROM and TO both ends are on this machine"),
+        (
+            "1 rr 1*1",
+            "leave it out; without FROM and TO both ends are on this machine",
+        ),
     ] {
         let result = hosts(text, &["khon=local"]);
-        let [only] = result.diagnostics.as_slice() else { panic!("{:?}", result.diagnostics) };
-        assert_eq!((only.origin, only.message.as_str()), (Origin::Host(0), "the specification names no host `khon`"));
-        assert_eq!((only.hint.as_deref(), only.span.clone()), (Some(hint), 0..4));
+        let [only] = result.diagnostics.as_slice() else {
+            panic!("{:?}", result.diagnostics)
+        };
+        assert_eq!(
+            (only.origin, only.message.as_str()),
+            (Origin::Host(0), "the specification names no host `khon`")
+        );
+        assert_eq!(
+            (only.hint.as_deref(), only.span.clone()),
+            (Some(hint), 0..4)
+        );
         assert!(result.plan.is_none());
     }
-    assert_eq!(hosts("1 from a rr 1*1", &["a=local", "b=local"]).diagnostics[0].origin, Origin::Host(1));
+    assert_eq!(
+        hosts("1 from a rr 1*1", &["a=local", "b=local"]).diagnostics[0].origin,
+        Origin::Host(1)
+    );
     // It may be meant where the text cannot be read.
-    assert_eq!(hosts("1 form khons rr 1*1", &["khons=local"]).diagnostics.len(), 1);
-    assert_eq!(hosts("1 form khons rr 1*1", &["khon=local"]).diagnostics.len(), 2);
+    assert_eq!(
+        hosts("1 form khons rr 1*1", &["khons=local"])
+            .diagnostics
+            .len(),
+        1
+    );
+    assert_eq!(
+        hosts("1 form khons rr 1*1", &["khon=local"])
+            .diagnostics
+            .len(),
+        2
+    );
 }
 
 #[test]
@@ -65,13 +123,29 @@ fn hostile_texts_are_refused_quickly() {
     let links = "link a - b trace \"large.trace\" 1 ms; ".repeat(5);
     let switches: String = (0..32_768).map(|n| format!("switch s{n}; ")).collect();
     for (text, words) in [
-        ("10 rr 1*1, ".repeat(20_000), "has more than 10000 measurements"),
-        ("x".repeat(2 << 20), "the text is longer than 1 MiB"),
-        (format!("10 parallel: {parts} | N rr 1*1; N = 1 ... 9000"), "take too much room"),
-        (format!("network w {{ host a; {switches} }} 1 rr 1*1"), "at most 32768 hosts and switches"),
-        (format!("network w {{ host a, b; {links} }} 1 rr 1*1"), "hold more than 4000000 values"),
         (
-            format!("procedure p {{ initiator {{ {} {} }} responder {{ }} }}", "repeat 1 {".repeat(40), "}".repeat(40)),
+            "10 rr 1*1, ".repeat(20_000),
+            "has more than 10000 measurements",
+        ),
+        ("x".repeat(2 << 20), "the text is longer than 1 MiB"),
+        (
+            format!("10 parallel: {parts} | N rr 1*1; N = 1 ... 9000"),
+            "take too much room",
+        ),
+        (
+            format!("network w {{ host a; {switches} }} 1 rr 1*1"),
+            "at most 32768 hosts and switches",
+        ),
+        (
+            format!("network w {{ host a, b; {links} }} 1 rr 1*1"),
+            "hold more than 4000000 values",
+        ),
+        (
+            format!(
+                "procedure p {{ initiator {{ {} {} }} responder {{ }} }}",
+                "repeat 1 {".repeat(40),
+                "}".repeat(40)
+            ),
             "more than 32 repeats within each other",
         ),
     ] {
@@ -103,9 +177,17 @@ fn hostile_texts_are_refused_quickly() {
     ] {
         refused(&piece.repeat(20_000));
     }
-    let hosts: String = (0..20_000).map(|n| format!("host h{n} via local; 1 from g{n} rr 1*1;\n")).collect();
+    let hosts: String = (0..20_000)
+        .map(|n| format!("host h{n} via local; 1 from g{n} rr 1*1;\n"))
+        .collect();
     assert!(checked(&hosts).plan.is_none());
-    let star: String = (0..4000).map(|n| format!("host h{n}; link h{n} - s 1 Mbit/s 1 ms;\n")).collect();
-    assert!(checked(&format!("network w {{ switch s;\n{star} }} 1 rr 1*1")).plan.is_some());
+    let star: String = (0..4000)
+        .map(|n| format!("host h{n}; link h{n} - s 1 Mbit/s 1 ms;\n"))
+        .collect();
+    assert!(
+        checked(&format!("network w {{ switch s;\n{star} }} 1 rr 1*1"))
+            .plan
+            .is_some()
+    );
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }

@@ -31,13 +31,18 @@ fn alone(mut measurement: Measurement) -> Measurement {
 fn hold(text: &str, overrides: &Overrides) -> usize {
     let plan = |text: &str, overrides: &Overrides| -> Result<Plan, String> {
         let checked = check(text, &context(), overrides);
-        checked.plan.ok_or_else(|| shown(text, &checked.diagnostics))
+        checked
+            .plan
+            .ok_or_else(|| shown(text, &checked.diagnostics))
     };
-    let Ok(whole) = plan(&format!("{DECLARED}{text}"), overrides) else { return 0 };
+    let Ok(whole) = plan(&format!("{DECLARED}{text}"), overrides) else {
+        return 0;
+    };
     let count = whole.measurements.len();
     for measurement in whole.measurements {
         let again = format!("{DECLARED}{}", measurement.text);
-        let found = plan(&again, &Overrides::default()).unwrap_or_else(|mistakes| panic!("{text}\n{mistakes}"));
+        let found = plan(&again, &Overrides::default())
+            .unwrap_or_else(|mistakes| panic!("{text}\n{mistakes}"));
         let found: Vec<Measurement> = found.measurements.into_iter().map(alone).collect();
         assert!(found == [alone(measurement)], "{text}\n{again}\n{found:?}");
     }
@@ -52,7 +57,13 @@ fn the_examples() {
         .map(|line| format!("{line}\n"))
         .collect();
     assert_eq!(hold(&spims, &Overrides::default()), 38);
-    assert_eq!(hold(include_str!("../../../examples/first.stackline"), &Overrides::default()), 3);
+    assert_eq!(
+        hold(
+            include_str!("../../../examples/first.stackline"),
+            &Overrides::default()
+        ),
+        3
+    );
     let total = "3 warmup 1 total over tcp(window = 1 KiB), unix on cpu 1: 2 from a to b rr N, 5*3 constant(1) | stream 10*2; N = 1, 2;";
     assert_eq!(hold(total, &Overrides::default()), 4);
 }
@@ -62,7 +73,13 @@ fn a_background_at_no_pairs() {
     let text = "10 background: rr 32*1000 | N bulk_get 1024*3000; N = 0 ... 2";
     let plan = common::clean(text);
     assert_eq!(plan.measurements[0].text, "10 background: rr 32*1000");
-    assert_eq!((plan.measurements[0].composer, plan.measurements[0].parts.len()), (Composer::Background, 1));
+    assert_eq!(
+        (
+            plan.measurements[0].composer,
+            plan.measurements[0].parts.len()
+        ),
+        (Composer::Background, 1)
+    );
     assert_eq!(hold(text, &Overrides::default()), 3);
 }
 
@@ -99,9 +116,22 @@ fn part() -> impl Strategy<Value = String> {
 
 fn specification() -> impl Strategy<Value = String> {
     let runs = one_of(&["10", "R", "<R>"]);
-    let heads =
-        one_of(&["", "TimeLimit 5", "timelimit T", "until 2% at most 50", "warmup 2 s", "timelimit 500ms warmup <N>"]);
-    let composer = one_of(&["", "parallel", "background", "Priority-Background", "priority background", "TOTAL"]);
+    let heads = one_of(&[
+        "",
+        "TimeLimit 5",
+        "timelimit T",
+        "until 2% at most 50",
+        "warmup 2 s",
+        "timelimit 500ms warmup <N>",
+    ]);
+    let composer = one_of(&[
+        "",
+        "parallel",
+        "background",
+        "Priority-Background",
+        "priority background",
+        "TOTAL",
+    ]);
     let clauses = one_of(&[
         "",
         "",
@@ -111,28 +141,51 @@ fn specification() -> impl Strategy<Value = String> {
         "across wan in simulated",
         "on cpu N",
     ]);
-    (runs, heads, composer, clauses, prop::collection::vec(part(), 1..4)).prop_map(
-        |(runs, heads, composer, clauses, parts)| {
+    (
+        runs,
+        heads,
+        composer,
+        clauses,
+        prop::collection::vec(part(), 1..4),
+    )
+        .prop_map(|(runs, heads, composer, clauses, parts)| {
             if composer.is_empty() {
                 format!("{runs} {heads} {}{SWEPT}", parts[0])
             } else {
-                format!("{runs} {heads} {composer} {clauses}: {}{SWEPT}", parts.join(" | "))
+                format!(
+                    "{runs} {heads} {composer} {clauses}: {}{SWEPT}",
+                    parts.join(" | ")
+                )
             }
-        },
-    )
+        })
 }
 
 fn overrides() -> impl Strategy<Value = Overrides> {
-    let over = prop::sample::select(&[None, None, Some("unix, tcp(window = 64 KiB)"), Some("tcp(window = <S>)")][..]);
+    let over = prop::sample::select(
+        &[
+            None,
+            None,
+            Some("unix, tcp(window = 64 KiB)"),
+            Some("tcp(window = <S>)"),
+        ][..],
+    );
     let world = prop::sample::select(&[None, None, Some(World::Live), Some(World::Simulated)][..]);
-    (over, world).prop_map(|(over, world)| Overrides { over: over.map(String::from), world, ..Overrides::default() })
+    (over, world).prop_map(|(over, world)| Overrides {
+        over: over.map(String::from),
+        world,
+        ..Overrides::default()
+    })
 }
 
 /// The property is about something: many of the specifications have a plan.
 #[test]
 fn every_text_is_its_measurement() {
     let right = std::cell::Cell::new(0);
-    let config = ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() };
+    let config = ProptestConfig {
+        cases: 600,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    };
     let held = TestRunner::new(config).run(&(specification(), overrides()), |(text, overrides)| {
         right.set(right.get() + usize::from(hold(&text, &overrides) > 0));
         Ok(())

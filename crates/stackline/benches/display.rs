@@ -19,8 +19,11 @@ use std::time::Instant;
 type Result<T> = std::result::Result<T, String>;
 
 /// What one side sends and how, and the rate of X that it is measured by, with what was promised.
-const PROMISES: [(&str, X11, f64); 3] =
-    [("stop-and-wait", X11::Sync, 1.0), ("pipelined", X11::Line10, 0.25), ("batched", X11::Line10, 0.5)];
+const PROMISES: [(&str, X11, f64); 3] = [
+    ("stop-and-wait", X11::Sync, 1.0),
+    ("pipelined", X11::Line10, 0.25),
+    ("batched", X11::Line10, 0.5),
+];
 
 #[derive(Clone, Copy)]
 enum X11 {
@@ -43,7 +46,11 @@ struct Round {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
-    let rounds = words.windows(2).find(|pair| pair[0] == "--rounds").and_then(|pair| pair[1].parse().ok()).unwrap_or(5);
+    let rounds = words
+        .windows(2)
+        .find(|pair| pair[0] == "--rounds")
+        .and_then(|pair| pair[1].parse().ok())
+        .unwrap_or(5);
     match measure(rounds) {
         Ok(rounds) => {
             print(&rounds);
@@ -61,30 +68,58 @@ fn measure(rounds: usize) -> Result<Vec<Round>> {
     core.set(0)
         .and_then(|()| sched_setaffinity(Pid::from_raw(0), &core))
         .map_err(|error| format!("core 0: {error}"))?;
-    let program = std::env::var("STACKLINE_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_stackline").to_owned());
+    let program = std::env::var("STACKLINE_BIN")
+        .unwrap_or_else(|_| env!("CARGO_BIN_EXE_stackline").to_owned());
     let place = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let (xvfb, number) = Server::start(Command::new("Xvfb").args(["-displayfd", "1", "-nolisten", "tcp"]))?;
+    let (xvfb, number) =
+        Server::start(Command::new("Xvfb").args(["-displayfd", "1", "-nolisten", "tcp"]))?;
     let listen = format!("unix:{}", place.path().join("display").display());
-    let (display, _) = Server::start(Command::new(&program).args(["display", "serve", "--listen", &listen]))?;
+    let (display, _) =
+        Server::start(Command::new(&program).args(["display", "serve", "--listen", &listen]))?;
     let x11 = |flags: &[&str]| {
         let screen = format!(":{}", number.trim());
         let flags = [&["-display", &screen, "-repeat", "2", "-time", "1"], flags].concat();
         xvfb.while_it_serves(Command::new("x11perf").args(flags))
-            .and_then(|(said, busy)| Ok(Rate { per_s: x_rate(&said)?, busy }))
+            .and_then(|(said, busy)| {
+                Ok(Rate {
+                    per_s: x_rate(&said)?,
+                    busy,
+                })
+            })
     };
     let ours = |level: &str| {
-        let words =
-            ["display", "bench", "--json", "--picture", "short", "--trials", "3", "--to", &listen, "--level", level];
+        let words = [
+            "display",
+            "bench",
+            "--json",
+            "--picture",
+            "short",
+            "--trials",
+            "3",
+            "--to",
+            &listen,
+            "--level",
+            level,
+        ];
         display
             .while_it_serves(Command::new(&program).args(words))
-            .and_then(|(said, busy)| Ok(Rate { per_s: our_rate(&said, level)?, busy }))
+            .and_then(|(said, busy)| {
+                Ok(Rate {
+                    per_s: our_rate(&said, level)?,
+                    busy,
+                })
+            })
     };
     let round = |number: usize| {
         eprintln!("round {} of {rounds}", number + 1);
         let [stop, pipelined, batched] = PROMISES.map(|(level, ..)| level);
         let (sync, stop) = (x11(&["-sync", "-noop"])?, ours(stop)?);
         let (line10, pipelined, batched) = (x11(&["-line10"])?, ours(pipelined)?, ours(batched)?);
-        Ok(Round { ours: [stop, pipelined, batched], sync, line10 })
+        Ok(Round {
+            ours: [stop, pipelined, batched],
+            sync,
+            line10,
+        })
     };
     (0..rounds).map(round).collect()
 }
@@ -98,7 +133,10 @@ impl Server {
         let name = Path::new(command.get_program()).display().to_string();
         let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut child = started.map_err(|error| format!("{name} cannot be started: {error}"))?;
-        let (mut first, out) = (String::new(), child.stdout.take().ok_or("its output is a pipe")?);
+        let (mut first, out) = (
+            String::new(),
+            child.stdout.take().ok_or("its output is a pipe")?,
+        );
         let mut server = Self(child, BufReader::new(out));
         match server.1.read_line(&mut first) {
             Ok(1..) => Ok((server, first)),
@@ -111,18 +149,31 @@ impl Server {
         let name = Path::new(client.get_program()).display().to_string();
         let cpu_s = || Ok::<f64, String>(clients_cpu_s()? + self.cpu_s()?);
         let (begun, cpu) = (Instant::now(), cpu_s()?);
-        let done = client.output().map_err(|error| format!("{name} cannot be started: {error}"))?;
+        let done = client
+            .output()
+            .map_err(|error| format!("{name} cannot be started: {error}"))?;
         if !done.status.success() {
-            return Err(format!("{name} failed: {}", String::from_utf8_lossy(&done.stderr).trim()));
+            return Err(format!(
+                "{name} failed: {}",
+                String::from_utf8_lossy(&done.stderr).trim()
+            ));
         }
-        Ok((String::from_utf8_lossy(&done.stdout).into_owned(), (cpu_s()? - cpu) / begun.elapsed().as_secs_f64()))
+        Ok((
+            String::from_utf8_lossy(&done.stdout).into_owned(),
+            (cpu_s()? - cpu) / begun.elapsed().as_secs_f64(),
+        ))
     }
 
     /// Of user and kernel, in seconds: proc_pid_stat(5), whose ticks are hundredths on Linux.
     fn cpu_s(&self) -> Result<f64> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).map_err(|error| error.to_string())?;
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id()))
+            .map_err(|error| error.to_string())?;
         let behind = stat.rsplit_once(')').map_or("", |(_, behind)| behind);
-        let ticks = behind.split_whitespace().skip(11).take(2).filter_map(|word| word.parse::<f64>().ok());
+        let ticks = behind
+            .split_whitespace()
+            .skip(11)
+            .take(2)
+            .filter_map(|word| word.parse::<f64>().ok());
         Ok(ticks.sum::<f64>() / 100.0)
     }
 }
@@ -142,14 +193,24 @@ fn clients_cpu_s() -> Result<f64> {
 
 /// The mean of its repeats is the last line: `NUMBER trep @ MSEC msec (RATE/sec): NAME`.
 fn x_rate(said: &str) -> Result<f64> {
-    let rate = said.lines().rev().find_map(|line| line.split_once('(')?.1.split_once("/sec)")?.0.trim().parse().ok());
+    let rate = said.lines().rev().find_map(|line| {
+        line.split_once('(')?
+            .1
+            .split_once("/sec)")?
+            .0
+            .trim()
+            .parse()
+            .ok()
+    });
     rate.ok_or_else(|| format!("x11perf gave no rate: {said}"))
 }
 
 fn our_rate(said: &str, level: &str) -> Result<f64> {
     let said: Value = serde_json::from_str(said).map_err(|error| error.to_string())?;
     let mut rates = said["rates"].as_array().into_iter().flatten();
-    let rate = rates.find(|rate| rate["rate"] == level).and_then(|rate| rate["mean"].as_f64());
+    let rate = rates
+        .find(|rate| rate["rate"] == level)
+        .and_then(|rate| rate["mean"].as_f64());
     rate.ok_or_else(|| format!("no rate at level {level}: {said}"))
 }
 
@@ -172,10 +233,18 @@ fn print(rounds: &[Round]) {
             all.sort_by(f64::total_cmp);
             all
         };
-        let median = |of: &dyn Fn(&Round) -> f64| sorted(of).get(rounds.len() / 2).copied().unwrap_or(f64::NAN);
+        let median = |of: &dyn Fn(&Round) -> f64| {
+            sorted(of)
+                .get(rounds.len() / 2)
+                .copied()
+                .unwrap_or(f64::NAN)
+        };
         let ratio = |round: &Round| round.ours[which].per_s / beside(round).per_s;
         let ratios = sorted(&ratio);
-        let (least, most) = (ratios.first().unwrap_or(&f64::NAN), ratios.last().unwrap_or(&f64::NAN));
+        let (least, most) = (
+            ratios.first().unwrap_or(&f64::NAN),
+            ratios.last().unwrap_or(&f64::NAN),
+        );
         println!(
             "{level:<14} {:>12.0} {:>5.2} {:>12.0} {:>5.2} {:>6.2} {:>14} {promised:>9}",
             median(&|round| round.ours[which].per_s),

@@ -22,15 +22,25 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let cases: Vec<_> = cases::all(&options).into_iter().filter(|case| options.wants(&case.name)).collect();
+    let cases: Vec<_> = cases::all(&options)
+        .into_iter()
+        .filter(|case| options.wants(&case.name))
+        .collect();
     if options.list {
         cases.iter().for_each(|case| println!("{}", case.name));
         return ExitCode::SUCCESS;
     }
     eprintln!("{}", table::host());
-    let results: Vec<_> = cases.into_iter().filter_map(|case| measure(case, &options)).collect();
+    let results: Vec<_> = cases
+        .into_iter()
+        .filter_map(|case| measure(case, &options))
+        .collect();
     eprintln!("\n{}", table::host());
-    match options.json.as_ref().map(|file| std::fs::write(file, table::json(&results, &options).to_string())) {
+    match options
+        .json
+        .as_ref()
+        .map(|file| std::fs::write(file, table::json(&results, &options).to_string()))
+    {
         Some(Err(error)) => {
             eprintln!("error: cannot write the JSON file: {error}");
             ExitCode::FAILURE

@@ -10,26 +10,43 @@ use std::path::Path;
 
 /// The network that is meant: the only one of a specification, or the one of that name.
 pub(crate) fn network(spec: Option<&Path>, name: Option<&str>) -> Result<Network> {
-    let text = Text { spec: spec.map(Path::to_path_buf), ..Text::default() };
+    let text = Text {
+        spec: spec.map(Path::to_path_buf),
+        ..Text::default()
+    };
     let source = Source::of(&text)?;
     one_of(source.declarations(&text)?.networks, &source.name, name)
 }
 
 /// The only one of the networks that a specification declares, or the one of that name.
-pub(crate) fn one_of(networks: Vec<Network>, specification: &str, name: Option<&str>) -> Result<Network> {
-    let named: Vec<Network> =
-        networks.into_iter().filter(|network| name.is_none_or(|name| *name == network.name)).collect();
+pub(crate) fn one_of(
+    networks: Vec<Network>,
+    specification: &str,
+    name: Option<&str>,
+) -> Result<Network> {
+    let named: Vec<Network> = networks
+        .into_iter()
+        .filter(|network| name.is_none_or(|name| *name == network.name))
+        .collect();
     match <[Network; 1]>::try_from(named) {
         Ok([network]) => Ok(network),
         Err(none) if none.is_empty() => {
             let name = name.map_or_else(String::new, |name| format!(" named {name}"));
-            Err(Error::input(format!("{specification} declares no network{name}"))
-                .hint("`network NAME { host a, b; link a - b 100 Mbit/s 5 ms; }` declares one"))
+            Err(
+                Error::input(format!("{specification} declares no network{name}"))
+                    .hint("`network NAME { host a, b; link a - b 100 Mbit/s 5 ms; }` declares one"),
+            )
         }
         Err(several) => {
-            let names: Vec<&str> = several.iter().map(|network| network.name.as_str()).collect();
-            Err(Error::input(format!("{specification} declares {} networks", names.len()))
-                .hint(format!("say which: --network {}", names.join(" or --network "))))
+            let names: Vec<&str> = several
+                .iter()
+                .map(|network| network.name.as_str())
+                .collect();
+            Err(
+                Error::input(format!("{specification} declares {} networks", names.len())).hint(
+                    format!("say which: --network {}", names.join(" or --network ")),
+                ),
+            )
         }
     }
 }
@@ -44,7 +61,12 @@ pub(crate) fn stack(over: &str, world: World) -> Result<Stack> {
             format!("`stackline stacks --in {world}` has the stacks, and the options of one that is named behind it");
         error.within(&format!("--over {over}")).hint(hint)
     })?;
-    let stack = plan.measurements.first().and_then(|measurement| measurement.parts.first());
-    let none = || Error::input(format!("--over {over} names no stack")).hint("as in --over 'tcp(nodelay)'");
+    let stack = plan
+        .measurements
+        .first()
+        .and_then(|measurement| measurement.parts.first());
+    let none = || {
+        Error::input(format!("--over {over} names no stack")).hint("as in --over 'tcp(nodelay)'")
+    };
     stack.map(|part| part.stack.clone()).ok_or_else(none)
 }

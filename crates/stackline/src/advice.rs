@@ -4,7 +4,9 @@
 
 use crate::loaded::Loaded;
 use crate::simulated::{alone, records};
-use stackline_analyze::findings::{Advice, Change, Evidence, Expected, Finding, Gauge, rank, suspects};
+use stackline_analyze::findings::{
+    Advice, Change, Evidence, Expected, Finding, Gauge, rank, suspects,
+};
 use stackline_analyze::summary::Metric;
 use stackline_analyze::{Summary, summarise};
 use stackline_core::plan::{Plan, World};
@@ -35,32 +37,62 @@ const NEAR: f64 = 1.25;
 /// The findings of a run, the most important first, with what their advice is worth as far as there is time to simulate it.
 pub(crate) fn findings(loaded: &Loaded, time: Duration) -> Vec<Finding> {
     let mut findings = loaded.findings();
-    let trial = Trial { plan: &loaded.run.plan, until: Instant::now() + time };
+    let trial = Trial {
+        plan: &loaded.run.plan,
+        until: Instant::now() + time,
+    };
     let measured = summarise(trial.plan, &loaded.run.records);
     let (mut known, mut found) = (BTreeMap::new(), Vec::new());
     for finding in &mut findings {
-        let Some(at) = finding.measurement else { continue };
-        if let Some(now) = known.entry(at).or_insert_with(|| trial.as_it_was(at, &measured)) {
+        let Some(at) = finding.measurement else {
+            continue;
+        };
+        if let Some(now) = known
+            .entry(at)
+            .or_insert_with(|| trial.as_it_was(at, &measured))
+        {
             trial.judge(finding, at, now);
         }
     }
     for suspect in suspects(&loaded.input()) {
         let named = |finding: &Finding| {
-            let same = (finding.measurement, finding.kind) == (suspect.finding.measurement, suspect.finding.kind);
-            same && suspect.places.iter().any(|place| finding.sentence.contains(place))
+            let same = (finding.measurement, finding.kind)
+                == (suspect.finding.measurement, suspect.finding.kind);
+            same && suspect
+                .places
+                .iter()
+                .any(|place| finding.sentence.contains(place))
         };
-        let Some(at) = suspect.finding.measurement.filter(|at| trial.is_simulated(*at)) else { continue };
-        let Some(Some(now)) = known.get(&at) else { continue };
+        let Some(at) = suspect
+            .finding
+            .measurement
+            .filter(|at| trial.is_simulated(*at))
+        else {
+            continue;
+        };
+        let Some(Some(now)) = known.get(&at) else {
+            continue;
+        };
         // A faster link always helps something that uses it: it is the limit where nothing else is.
-        let fault =
-            |finding: &Finding| finding.measurement == Some(at) && !finding.is_healthy() && finding.confidence >= SURE;
-        let idle = suspect.finding.tries.iter().any(|advice| matches!(advice.change, Some(Change::Faster(_))))
+        let fault = |finding: &Finding| {
+            finding.measurement == Some(at) && !finding.is_healthy() && finding.confidence >= SURE
+        };
+        let idle = suspect
+            .finding
+            .tries
+            .iter()
+            .any(|advice| matches!(advice.change, Some(Change::Faster(_))))
             && findings.iter().chain(&found).any(fault);
         if !idle && !findings.iter().chain(&found).any(named) {
             found.extend(trial.convict(suspect.finding, at, now));
         }
     }
-    findings.retain(|finding| !finding.is_healthy() || found.iter().all(|new| new.measurement != finding.measurement));
+    findings.retain(|finding| {
+        !finding.is_healthy()
+            || found
+                .iter()
+                .all(|new| new.measurement != finding.measurement)
+    });
     findings.extend(found);
     rank(&mut findings);
     findings
@@ -84,31 +116,57 @@ impl Trial<'_> {
         let plan = alone(plan, at);
         let records = records(&plan, RUNS, self.until).ok()?;
         let mut elapsed_s: BTreeMap<u32, f64> = BTreeMap::new();
-        let is_measured = |part: usize| plan.measurements.first()?.parts.get(part).map(|part| !part.background);
-        for record in records.iter().filter(|record| is_measured(record.part) == Some(true)) {
+        let is_measured = |part: usize| {
+            plan.measurements
+                .first()?
+                .parts
+                .get(part)
+                .map(|part| !part.background)
+        };
+        for record in records
+            .iter()
+            .filter(|record| is_measured(record.part) == Some(true))
+        {
             let longest = elapsed_s.entry(record.run).or_default();
             *longest = longest.max(record.elapsed_ns as f64 / 1e9);
         }
         let measured = |summary: &Summary| !summary.background && summary.part_index.is_some();
-        let parts = summarise(&plan, &records).into_iter().filter(measured).collect();
-        Some(Runs { parts, elapsed_s: elapsed_s.into_values().collect() })
+        let parts = summarise(&plan, &records)
+            .into_iter()
+            .filter(measured)
+            .collect();
+        Some(Runs {
+            parts,
+            elapsed_s: elapsed_s.into_values().collect(),
+        })
     }
 
     fn is_simulated(&self, at: usize) -> bool {
-        self.plan.measurements.get(at).is_some_and(|measurement| measurement.world == World::Simulated)
+        self.plan
+            .measurements
+            .get(at)
+            .is_some_and(|measurement| measurement.world == World::Simulated)
     }
 
     /// The measurement simulated as it was; `None` where that is not what was measured.
     fn as_it_was(&self, at: usize, measured: &[Summary]) -> Option<Runs> {
         let measurement = self.plan.measurements.get(at)?;
-        measurement.across.as_ref().filter(|_| measurement.world != World::Live)?;
+        measurement
+            .across
+            .as_ref()
+            .filter(|_| measurement.world != World::Live)?;
         let now = self.runs(self.plan, at)?;
-        let of_this =
-            |summary: &&Summary| summary.measurement == at && !summary.background && summary.part_index.is_some();
+        let of_this = |summary: &&Summary| {
+            summary.measurement == at && !summary.background && summary.part_index.is_some()
+        };
         let near = |(was, is): (&Summary, &Summary)| {
-            let metric = Metric::MAIN.into_iter().find(|metric| !was.values(*metric).is_empty())?;
+            let metric = Metric::MAIN
+                .into_iter()
+                .find(|metric| !was.values(*metric).is_empty())?;
             let (was, is) = (median(was.values(metric))?, is.values(metric));
-            let (least, greatest) = is.iter().fold((f64::MAX, 0.0_f64), |(a, b), value| (a.min(*value), b.max(*value)));
+            let (least, greatest) = is.iter().fold((f64::MAX, 0.0_f64), |(a, b), value| {
+                (a.min(*value), b.max(*value))
+            });
             Some((least / NEAR..=greatest * NEAR).contains(&was))
         };
         let mut pairs = measured.iter().filter(of_this).zip(&now.parts);
@@ -118,20 +176,33 @@ impl Trial<'_> {
     fn expected(&self, change: &Change, at: usize, now: &Runs) -> Option<Expected> {
         let then = self.runs(&change.applied(self.plan, at)?, at)?;
         let (metric, pairs) = compared(now, &then, change.is_between_calls())?;
-        let mut gains: Vec<f64> = (0..RUNS as usize).filter_map(|run| gain_of(metric, &pairs, run)).collect();
+        let mut gains: Vec<f64> = (0..RUNS as usize)
+            .filter_map(|run| gain_of(metric, &pairs, run))
+            .collect();
         gains.sort_unstable_by(f64::total_cmp);
         let (least, greatest) = (*gains.first()?, *gains.last()?);
         let (was, is) = pairs.first()?;
         let times_as_fast = [gains[gains.len() / 2], least, greatest];
-        Some(Expected { metric, now: median(was)?, then: median(is)?, times_as_fast, runs: gains.len() })
+        Some(Expected {
+            metric,
+            now: median(was)?,
+            then: median(is)?,
+            times_as_fast,
+            runs: gains.len(),
+        })
     }
 
     /// What a finding's advice is worth, and how sure the finding is then.
     fn judge(&self, finding: &mut Finding, at: usize, now: &Runs) {
         for advice in &mut finding.tries {
-            advice.expected = advice.change.as_ref().and_then(|change| self.expected(change, at, now));
+            advice.expected = advice
+                .change
+                .as_ref()
+                .and_then(|change| self.expected(change, at, now));
         }
-        let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else { return };
+        let Some(best) = finding.tries.iter().filter_map(gain).reduce(f64::max) else {
+            return;
+        };
         if self.is_simulated(at) && best >= PROVES {
             finding.confidence = finding.confidence.max(PROVED);
         } else if self.is_simulated(at) && best < HELPS {
@@ -139,9 +210,10 @@ impl Trial<'_> {
         }
         let of_no_use = |advice: &Advice| gain(advice).is_some_and(|gain| gain < HELPS);
         for advice in finding.tries.iter().filter(|advice| of_no_use(advice)) {
-            finding
-                .evidence
-                .push(Evidence { what: format!("no help alone: {}", advice.text()), ..Evidence::default() });
+            finding.evidence.push(Evidence {
+                what: format!("no help alone: {}", advice.text()),
+                ..Evidence::default()
+            });
         }
         finding.tries.retain(|advice| !of_no_use(advice));
     }
@@ -149,10 +221,17 @@ impl Trial<'_> {
     /// A finding of what only taking it away shows.
     fn convict(&self, mut finding: Finding, at: usize, now: &Runs) -> Option<Finding> {
         self.judge(&mut finding, at, now);
-        let gain = finding.tries.iter().filter_map(gain).reduce(f64::max).filter(|gain| *gain >= FINDS)?;
+        let gain = finding
+            .tries
+            .iter()
+            .filter_map(gain)
+            .reduce(f64::max)
+            .filter(|gain| *gain >= FINDS)?;
         finding.share = 1.0 - 1.0 / gain;
-        finding.sentence +=
-            &format!("; that costs {:.0} % of the time, by simulation with and without", 100.0 * finding.share);
+        finding.sentence += &format!(
+            "; that costs {:.0} % of the time, by simulation with and without",
+            100.0 * finding.share
+        );
         Some(finding)
     }
 }
@@ -168,7 +247,11 @@ type Pair<'r> = (&'r [f64], &'r [f64]);
 fn gain_of(metric: Gauge, pairs: &[Pair<'_>], run: usize) -> Option<f64> {
     let of = |(now, then): &Pair<'_>| {
         let (now, then) = (now.get(run)?, then.get(run)?);
-        let gain = if metric == Gauge::Throughput { then / now } else { now / then };
+        let gain = if metric == Gauge::Throughput {
+            then / now
+        } else {
+            now / then
+        };
         (gain.is_finite() && gain > 0.0).then(|| gain.ln())
     };
     let sum: f64 = pairs.iter().map(of).sum::<Option<f64>>()?;
@@ -178,7 +261,9 @@ fn gain_of(metric: Gauge, pairs: &[Pair<'_>], run: usize) -> Option<f64> {
 /// What is measured, side by side: each part by what a run of it is judged by, or all by how long they took.
 fn compared<'r>(now: &'r Runs, then: &'r Runs, as_a_whole: bool) -> Option<(Gauge, Vec<Pair<'r>>)> {
     let first = now.parts.first()?;
-    let metric = Metric::MAIN.into_iter().find(|metric| !first.values(*metric).is_empty())?;
+    let metric = Metric::MAIN
+        .into_iter()
+        .find(|metric| !first.values(*metric).is_empty())?;
     let gauge = match metric {
         Metric::Throughput => Gauge::Throughput,
         Metric::Response if as_a_whole => Gauge::Elapsed,
@@ -188,7 +273,11 @@ fn compared<'r>(now: &'r Runs, then: &'r Runs, as_a_whole: bool) -> Option<(Gaug
     if gauge == Gauge::Elapsed {
         return Some((gauge, vec![(&now.elapsed_s, &then.elapsed_s)]));
     }
-    let both = now.parts.iter().zip(&then.parts).map(|(now, then)| (now.values(metric), then.values(metric)));
+    let both = now
+        .parts
+        .iter()
+        .zip(&then.parts)
+        .map(|(now, then)| (now.values(metric), then.values(metric)));
     Some((gauge, both.collect()))
 }
 

@@ -8,12 +8,19 @@ use std::io::{IsTerminal, stdin, stdout};
 /// Serves until the pipe closes.
 pub(crate) fn agent(flags: &flags::Agent) -> Result {
     if stdin().is_terminal() {
-        output::say(&"this is the agent's side of a pipe; `stackline run` starts it by itself (Ctrl-D ends it)");
+        output::say(
+            &"this is the agent's side of a pipe; `stackline run` starts it by itself (Ctrl-D ends it)",
+        );
     }
     if let Some(net) = &flags.net_namespace {
         // While this process has one thread.
         stackline_emu::enter::network(flags.user_namespace.as_deref(), net)?;
     }
-    stackline_live::agent::serve(stdin(), stdout().lock(), flags.files.as_deref(), flags.share)?;
+    stackline_live::agent::serve(
+        stdin(),
+        stdout().lock(),
+        flags.files.as_deref(),
+        flags.share,
+    )?;
     Ok(Exit::Done)
 }

@@ -42,17 +42,29 @@ pub(crate) fn blocks(flags: &flags::Blocks) -> Result {
 
 /// Makes a key, and prints where.
 fn make_key(flags: &flags::BlocksKey) -> Result {
-    let path = flags.file.clone().or_else(key::usual_place).ok_or_else(|| {
-        Error::environment("there is no home directory for the key").hint("stackline blocks key FILE names its file")
-    })?;
+    let path = flags
+        .file
+        .clone()
+        .or_else(key::usual_place)
+        .ok_or_else(|| {
+            Error::environment("there is no home directory for the key")
+                .hint("stackline blocks key FILE names its file")
+        })?;
     key::create(&path)?;
     output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
 }
 
 fn delete(flags: &flags::BlocksDelete) -> Result {
-    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?.ok_or_else(connection::no_key)?;
-    let client = Client::connect(&flags.at.master, Options { key: Some(key), ..Options::default() })?;
+    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?
+        .ok_or_else(connection::no_key)?;
+    let client = Client::connect(
+        &flags.at.master,
+        Options {
+            key: Some(key),
+            ..Options::default()
+        },
+    )?;
     client.delete(&flags.set)?;
     Ok(Exit::Done)
 }

@@ -26,19 +26,29 @@ const KINDS: [Kind; 3] = [
         names: ["trace instance", "trace instances"],
         sweep: stackline_monitor::sweep_trace_instances,
     },
-    Kind { key: "control_groups", names: ["control group", "control groups"], sweep: stackline_shares::sweep_groups },
+    Kind {
+        key: "control_groups",
+        names: ["control group", "control groups"],
+        sweep: stackline_shares::sweep_groups,
+    },
 ];
 
 /// Removes it and says what it was.
 pub(crate) fn clean(flags: &flags::Clean) -> Result {
     let removed = KINDS.map(|kind| (kind.key, kind.names, (kind.sweep)()));
     if flags.json {
-        let counts = removed.iter().map(|(key, _, count)| ((*key).to_owned(), (*count).into()));
-        output::json(&serde_json::json!({ "removed": counts.collect::<serde_json::Map<_, _>>() }), true)?;
+        let counts = removed
+            .iter()
+            .map(|(key, _, count)| ((*key).to_owned(), (*count).into()));
+        output::json(
+            &serde_json::json!({ "removed": counts.collect::<serde_json::Map<_, _>>() }),
+            true,
+        )?;
         return Ok(Exit::Done);
     }
     let some = removed.iter().filter(|(_, _, count)| *count > 0);
-    let words = some.map(|(_, [one, many], count)| format!("{count} {}", if *count == 1 { one } else { many }));
+    let words = some
+        .map(|(_, [one, many], count)| format!("{count} {}", if *count == 1 { one } else { many }));
     let words: Vec<String> = words.collect();
     output::print(&match words.is_empty() {
         true => "nothing was left behind\n".to_owned(),

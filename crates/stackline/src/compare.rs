@@ -16,19 +16,35 @@ use std::path::{Path, PathBuf};
 pub(crate) fn compare(flags: &flags::Compare) -> Result {
     let (comparisons, segments) = match &flags.after {
         Some(after) => pair(&flags.before, after)?,
-        None => (stackline_analyze::compare_stacks(&read(&Run::open(&flags.before)?)), Vec::new()),
+        None => (
+            stackline_analyze::compare_stacks(&read(&Run::open(&flags.before)?)),
+            Vec::new(),
+        ),
     };
-    if comparisons.iter().all(|comparison| comparison.metrics.is_empty()) && segments.is_empty() {
+    if comparisons
+        .iter()
+        .all(|comparison| comparison.metrics.is_empty())
+        && segments.is_empty()
+    {
         let hint = match &flags.after {
             Some(_) => {
                 "`stackline compare A B` compares measurements of the same text, or of the same application type, and traces"
             }
-            None => "several stacks are written `over tcp, unix`; two runs are compared with `stackline compare A B`",
+            None => {
+                "several stacks are written `over tcp, unix`; two runs are compared with `stackline compare A B`"
+            }
         };
         return Err(Error::input("there is nothing to compare").hint(hint));
     }
-    if let Some(run) = flags.after.as_ref().and_then(|after| itself(&flags.before, after)) {
-        output::say(&format_args!("note: both are the same run, {}: it is compared with itself", run.display()));
+    if let Some(run) = flags
+        .after
+        .as_ref()
+        .and_then(|after| itself(&flags.before, after))
+    {
+        output::say(&format_args!(
+            "note: both are the same run, {}: it is compared with itself",
+            run.display()
+        ));
     }
     if flags.json {
         let mut json = stackline_report::comparison_json(&comparisons);
@@ -37,17 +53,28 @@ pub(crate) fn compare(flags: &flags::Compare) -> Result {
     } else {
         let mut texts = Vec::new();
         texts.extend((!comparisons.is_empty()).then(|| stackline_report::comparison(&comparisons)));
-        texts.extend((!segments.is_empty()).then(|| stackline_report::segment_comparison(&segments)));
+        texts.extend(
+            (!segments.is_empty()).then(|| stackline_report::segment_comparison(&segments)),
+        );
         output::print(&texts.join("\n"))?;
     }
-    let Some(limit) = flags.fail_above else { return Ok(Exit::Done) };
-    let worse = comparisons.iter().flat_map(|comparison| &comparison.metrics).filter_map(MetricComparison::worse_by);
+    let Some(limit) = flags.fail_above else {
+        return Ok(Exit::Done);
+    };
+    let worse = comparisons
+        .iter()
+        .flat_map(|comparison| &comparison.metrics)
+        .filter_map(MetricComparison::worse_by);
     // Of traces alone the whole way counts, which comes first.
-    let way = segments.first().filter(|one| comparisons.is_empty() && one.verdict == Verdict::Slower);
+    let way = segments
+        .first()
+        .filter(|one| comparisons.is_empty() && one.verdict == Verdict::Slower);
     let worse = worse.chain(way.and_then(|way| way.ratio).map(|ratio| ratio - 1.0));
     let (worst, limit) = (worse.fold(0.0, f64::max) * 100.0, limit * 100.0);
     if worst > limit {
-        output::say(&format_args!("worse by {worst:.1} %, more than {limit:.1} %"));
+        output::say(&format_args!(
+            "worse by {worst:.1} %, more than {limit:.1} %"
+        ));
         return Ok(Exit::Worse);
     }
     match untold(&comparisons, &segments).as_slice() {
@@ -67,7 +94,11 @@ fn untold(comparisons: &[Comparison], segments: &[SegmentComparison]) -> Vec<Str
     let mut reasons: Vec<String> = Vec::new();
     for comparison in comparisons {
         if comparison.metrics.is_empty() {
-            let text = comparison.a.as_ref().or(comparison.b.as_ref()).map_or("", |label| label.text.as_str());
+            let text = comparison
+                .a
+                .as_ref()
+                .or(comparison.b.as_ref())
+                .map_or("", |label| label.text.as_str());
             reasons.push(format!("`{text}` has nothing that both measured"));
         }
         // What is nothing in both is not worse.
@@ -83,7 +114,9 @@ fn untold(comparisons: &[Comparison], segments: &[SegmentComparison]) -> Vec<Str
             }
         }
     }
-    let way = segments.first().filter(|way| comparisons.is_empty() && way.verdict == Verdict::CannotTell);
+    let way = segments
+        .first()
+        .filter(|way| comparisons.is_empty() && way.verdict == Verdict::CannotTell);
     reasons.extend(way.map(|_| "six units of each trace are needed".to_owned()));
     reasons
 }
@@ -106,9 +139,14 @@ fn pair(before: &Path, after: &Path) -> Result<(Vec<Comparison>, Vec<SegmentComp
         return Ok((comparisons, Vec::new()));
     }
     let trace = |run: &Run| -> Result<_> {
-        let (lifelines, note) =
-            assembled(&run.path, read_index(&run.path)?.as_ref(), &Options::default(), MOST_EVENTS)?;
-        note.iter().for_each(|note| output::say(&format_args!("note: {note}")));
+        let (lifelines, note) = assembled(
+            &run.path,
+            read_index(&run.path)?.as_ref(),
+            &Options::default(),
+            MOST_EVENTS,
+        )?;
+        note.iter()
+            .for_each(|note| output::say(&format_args!("note: {note}")));
         Ok(lifelines)
     };
     let segments = stackline_analyze::compare_segments(&trace(&runs[0])?, &trace(&runs[1])?);
@@ -126,7 +164,9 @@ fn read(run: &Run) -> Vec<Summary> {
 /// Warns of measurements in which the machine could not keep up with the network it emulated.
 fn overload(path: &Path, summaries: &[Summary]) {
     let overloaded = summaries.iter().filter(|summary| summary.overloaded() > 0);
-    let measurements: BTreeMap<usize, &Summary> = overloaded.map(|summary| (summary.measurement, summary)).collect();
+    let measurements: BTreeMap<usize, &Summary> = overloaded
+        .map(|summary| (summary.measurement, summary))
+        .collect();
     for summary in measurements.values() {
         let (n, runs, text) = (summary.overloaded(), summary.runs, &summary.text);
         let path = path.display();

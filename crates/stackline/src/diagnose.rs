@@ -16,8 +16,10 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     let scope = stackline_analyze::scope::scope(&loaded.input());
     if run.plan.measurements.is_empty() && scope.is_none() {
         let path = run.path.display();
-        return Err(Error::input(format!("{path} has no measurement to diagnose, and no events"))
-            .hint("findings are about runs of `stackline run`, of `watch --keep` and of `import`"));
+        return Err(Error::input(format!(
+            "{path} has no measurement to diagnose, and no events"
+        ))
+        .hint("findings are about runs of `stackline run`, of `watch --keep` and of `import`"));
     }
     if loaded.events.is_empty() && scope.is_none() {
         let path = run.path.display();
@@ -28,10 +30,14 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
     if let Some(note) = loaded.note("diagnose") {
         output::say(&format_args!("note: {note}"));
     }
-    loaded.left_out().iter().for_each(|line| output::say(&format_args!("note: {line}")));
+    loaded
+        .left_out()
+        .iter()
+        .for_each(|line| output::say(&format_args!("note: {line}")));
     let time = if flags.simulate { PATIENCE } else { MOMENT };
     let findings = loaded.placed(advice::findings(&loaded, time));
-    let mut json = stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
+    let mut json =
+        stackline_report::findings_json(&run.path.display().to_string(), run.complete, &findings);
     json["scope"] = scope.clone().into();
     json["left_out"] = serde_json::json!(loaded.index.left_out);
     if let Err(error) = run.keep_findings(&json) {
@@ -41,8 +47,14 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
         output::json(&json, false)?;
     } else {
         output::print(&stackline_report::findings(&run.plan, &findings))?;
-        let nothing = if findings.is_empty() { "Nothing was found. " } else { "\n" };
-        scope.map_or(Ok(()), |scope| output::print(&stackline_report::wrapped(&format!("{nothing}{scope}"))))?;
+        let nothing = if findings.is_empty() {
+            "Nothing was found. "
+        } else {
+            "\n"
+        };
+        scope.map_or(Ok(()), |scope| {
+            output::print(&stackline_report::wrapped(&format!("{nothing}{scope}")))
+        })?;
     }
     Ok(Exit::Done)
 }
@@ -51,7 +63,11 @@ pub(crate) fn diagnose(flags: &flags::Diagnose) -> Result {
 pub(crate) fn after_a_run(path: &Path) -> Result<(Vec<Finding>, Option<String>)> {
     let loaded = Loaded::whatever(path, MOST_EVENTS)?;
     let findings = loaded.placed(advice::findings(&loaded, MOMENT));
-    let json = stackline_report::findings_json(&loaded.run.path.display().to_string(), loaded.run.complete, &findings);
+    let json = stackline_report::findings_json(
+        &loaded.run.path.display().to_string(),
+        loaded.run.complete,
+        &findings,
+    );
     loaded.run.keep_findings(&json)?;
     Ok((findings, loaded.note("diagnose")))
 }

@@ -2,7 +2,10 @@
 
 use crate::flags::Text;
 use crate::output::{self, harmless, steers};
-use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report, Severity};
+use miette::{
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteDiagnostic, NamedSource, Report,
+    Severity,
+};
 use serde_json::Value;
 use stackline_spec::{Checked, Diagnostic, Origin, Severity as How};
 use std::borrow::Cow;
@@ -10,7 +13,11 @@ use std::io::{IsTerminal, stderr};
 use std::ops::Range;
 
 /// Prints all of them to stderr, for a text and its name; true when one of them is an error.
-pub(crate) fn print(diagnostics: &[Diagnostic], (name, text): (&str, &str), flags: Option<&Text>) -> bool {
+pub(crate) fn print(
+    diagnostics: &[Diagnostic],
+    (name, text): (&str, &str),
+    flags: Option<&Text>,
+) -> bool {
     for diagnostic in diagnostics {
         output::say_drawn(draw(diagnostic, (name, text), flags).trim_end());
     }
@@ -38,10 +45,16 @@ pub(crate) fn json(checked: &Checked, (name, text): (&str, &str), flags: &Text) 
 fn named(origin: Origin, (name, text): (&str, &str), flags: Option<&Text>) -> (String, String) {
     match origin {
         Origin::File => (name.to_string(), text.to_string()),
-        Origin::Over => ("--over".to_string(), flags.and_then(|f| f.over.clone()).unwrap_or_default()),
-        Origin::Host(index) => {
-            ("--host".to_string(), flags.and_then(|f| f.hosts.get(index).cloned()).unwrap_or_default())
-        }
+        Origin::Over => (
+            "--over".to_string(),
+            flags.and_then(|f| f.over.clone()).unwrap_or_default(),
+        ),
+        Origin::Host(index) => (
+            "--host".to_string(),
+            flags
+                .and_then(|f| f.hosts.get(index).cloned())
+                .unwrap_or_default(),
+        ),
     }
 }
 
@@ -60,26 +73,60 @@ const AROUND: usize = 60;
 fn excerpt(name: &str, text: &str, span: Range<usize>) -> Excerpt {
     // Of one byte as what it stands for, so that places stay.
     let shown = |text: &str| -> String {
-        let one = |c: char| if steers(c) { "?".repeat(c.len_utf8()) } else { c.to_string() };
-        if text.contains(steers) { text.chars().map(one).collect() } else { text.to_owned() }
+        let one = |c: char| {
+            if steers(c) {
+                "?".repeat(c.len_utf8())
+            } else {
+                c.to_string()
+            }
+        };
+        if text.contains(steers) {
+            text.chars().map(one).collect()
+        } else {
+            text.to_owned()
+        }
     };
     if text.get(span.clone()).is_none() {
-        return Excerpt { name: name.to_owned(), text: shown(text), span: 0..0 };
+        return Excerpt {
+            name: name.to_owned(),
+            text: shown(text),
+            span: 0..0,
+        };
     }
     let begins = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
-    let ends = text[span.start..].find('\n').map_or(text.len(), |at| span.start + at);
+    let ends = text[span.start..]
+        .find('\n')
+        .map_or(text.len(), |at| span.start + at);
     // The lines around it are shown too.
-    let before = text[..begins.saturating_sub(1)].rfind('\n').map_or(0, |at| at + 1);
-    let after = text[ends..].get(1..).map_or(ends, |rest| ends + 1 + rest.find('\n').unwrap_or(rest.len()));
-    if [begins - before, ends - begins, after - ends].iter().all(|length| *length <= LONGEST_LINE) {
-        return Excerpt { name: name.to_owned(), text: shown(text), span };
+    let before = text[..begins.saturating_sub(1)]
+        .rfind('\n')
+        .map_or(0, |at| at + 1);
+    let after = text[ends..].get(1..).map_or(ends, |rest| {
+        ends + 1 + rest.find('\n').unwrap_or(rest.len())
+    });
+    if [begins - before, ends - begins, after - ends]
+        .iter()
+        .all(|length| *length <= LONGEST_LINE)
+    {
+        return Excerpt {
+            name: name.to_owned(),
+            text: shown(text),
+            span,
+        };
     }
     let from = text.floor_char_boundary(span.start.saturating_sub(AROUND).max(begins));
     let last = span.end.min(span.start + AROUND).min(ends);
     let to = text.ceil_char_boundary((last + AROUND).min(ends));
-    let (line, column) = (text[..begins].matches('\n').count() + 1, text[begins..span.start].chars().count() + 1);
+    let (line, column) = (
+        text[..begins].matches('\n').count() + 1,
+        text[begins..span.start].chars().count() + 1,
+    );
     let span = span.start - from..last.max(span.start) - from;
-    Excerpt { name: format!("{name}, line {line}, column {column}"), text: shown(&text[from..to]), span }
+    Excerpt {
+        name: format!("{name}, line {line}, column {column}"),
+        text: shown(&text[from..to]),
+        span,
+    }
 }
 
 /// A message that repeats a very long word of the text has the word's beginning.
@@ -91,7 +138,10 @@ fn shortened(text: &str) -> Cow<'_, str> {
         Some((at, _)) if word.len() > 2 * AROUND => format!("{}...", &word[..at]),
         _ => word.to_owned(),
     };
-    let words: Vec<String> = text.split_inclusive(char::is_whitespace).map(short).collect();
+    let words: Vec<String> = text
+        .split_inclusive(char::is_whitespace)
+        .map(short)
+        .collect();
     words.concat().into()
 }
 
@@ -104,13 +154,21 @@ fn draw(diagnostic: &Diagnostic, (name, text): (&str, &str), flags: Option<&Text
     let (name, text) = named(diagnostic.origin, (name, text), flags);
     let Excerpt { name, text, span } = excerpt(&name, &text, diagnostic.span.clone());
     let mut drawn = MietteDiagnostic::new(shown(&diagnostic.message))
-        .with_severity(if diagnostic.severity == How::Error { Severity::Error } else { Severity::Warning })
+        .with_severity(if diagnostic.severity == How::Error {
+            Severity::Error
+        } else {
+            Severity::Warning
+        })
         .with_label(LabeledSpan::at(span, shown(&diagnostic.label)));
     if let Some(hint) = &diagnostic.hint {
         drawn = drawn.with_help(shown(hint));
     }
     let source = NamedSource::new(harmless(&name), text);
-    let theme = if stderr().is_terminal() { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let theme = if stderr().is_terminal() {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::unicode_nocolor()
+    };
     let handler = GraphicalReportHandler::new_themed(theme).with_width(100);
     let mut out = String::new();
     let report = Report::new(drawn).with_source_code(source);
@@ -126,10 +184,17 @@ mod tests {
 
     #[test]
     fn of_a_long_line_what_lies_around_the_mistake_is_shown() {
-        let text = format!("short\n{}wrong{}\n", "ü".repeat(100_000), "x".repeat(100_000));
+        let text = format!(
+            "short\n{}wrong{}\n",
+            "ü".repeat(100_000),
+            "x".repeat(100_000)
+        );
         let at = text.find("wrong").unwrap();
         let Excerpt { name, text, span } = excerpt("a", &text, at..at + 5);
-        assert_eq!((&text[span], &name[..]), ("wrong", "a, line 2, column 100001"));
+        assert_eq!(
+            (&text[span], &name[..]),
+            ("wrong", "a, line 2, column 100001")
+        );
         assert!(text.len() < 200 && !text.contains('\n'), "{text}");
     }
 
@@ -137,7 +202,11 @@ mod tests {
     fn neither_a_long_word_nor_a_long_line_beside_it_is_repeated() {
         let word = "ü".repeat(500_000);
         let message = shortened(&format!("there is no `{word}` here, only words")).into_owned();
-        assert!(message.len() < 300 && message.starts_with("there is no `ü") && message.ends_with("here, only words"));
+        assert!(
+            message.len() < 300
+                && message.starts_with("there is no `ü")
+                && message.ends_with("here, only words")
+        );
         let text = format!("# {word}\nwrong\n# {word}");
         let at = text.find("wrong").unwrap();
         let Excerpt { name, text, span } = excerpt("a", &text, at..at + 5);

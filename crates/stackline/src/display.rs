@@ -8,8 +8,8 @@ mod simulated;
 
 use crate::exit::{Error, Exit, Result};
 use crate::flags::{
-    self, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayInternet, DisplayServe, DisplayTelnet,
-    DisplayTerminal, DisplayView, DisplayVserver,
+    self, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayInternet,
+    DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver,
 };
 use crate::output;
 use crate::run::listen_for_ctrl_c;
@@ -53,7 +53,8 @@ const LETS_GO: Duration = Duration::from_secs(2);
 /// Does what the words behind `display` say. Events go where `STACKLINE_EVENTS` says.
 pub(crate) fn display(flags: &flags::Display) -> Result {
     let recorder = Recorder::from_env();
-    let recorder = recorder.map_err(|error| Error::environment(format!("events cannot be recorded: {error}")))?;
+    let recorder = recorder
+        .map_err(|error| Error::environment(format!("events cannot be recorded: {error}")))?;
     let done = carry_out(flags);
     let lost = recorder.map(Recorder::stop).map_or(0, |totals| totals.lost);
     if lost > 0 {
@@ -83,11 +84,19 @@ fn serve(flags: &DisplayServe) -> Result {
     let secret = secrets::served(secrets::DISPLAY, flags.secret_file.as_deref())?;
     let budget = Budget::of(usize::try_from(flags.memory_all).unwrap_or(usize::MAX));
     let server = Server::within(limits, secret.bytes().to_vec(), budget);
-    let (by_messages, streams): (Vec<&Address>, Vec<&Address>) =
-        flags.listen.iter().partition(|address| matches!(address, Address::Messages(_)));
-    let listeners = streams.into_iter().map(Listener::at).collect::<Result<Vec<Listener>>>()?;
-    let token = Secret::random()
-        .map_err(|error| Error::environment(format!("there are no random bytes for the page's secret: {error}")))?;
+    let (by_messages, streams): (Vec<&Address>, Vec<&Address>) = flags
+        .listen
+        .iter()
+        .partition(|address| matches!(address, Address::Messages(_)));
+    let listeners = streams
+        .into_iter()
+        .map(Listener::at)
+        .collect::<Result<Vec<Listener>>>()?;
+    let token = Secret::random().map_err(|error| {
+        Error::environment(format!(
+            "there are no random bytes for the page's secret: {error}"
+        ))
+    })?;
     let page = view::show(&server, &flags.view, &token)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
@@ -113,9 +122,16 @@ fn serve(flags: &DisplayServe) -> Result {
 fn agent(flags: &DisplayAgent) -> Result {
     is_stream(&flags.to)?;
     let display = secrets::through(&flags.to)?;
-    let secret = secrets::served(secrets::DISPLAY, flags.secret_file.as_deref())?.bytes().to_vec();
+    let secret = secrets::served(secrets::DISPLAY, flags.secret_file.as_deref())?
+        .bytes()
+        .to_vec();
     let listener = Listener::at(&flags.listen)?;
-    let service = agents::Service { display, limits: limits(flags.memory), patience: flags.patience, secret };
+    let service = agents::Service {
+        display,
+        limits: limits(flags.memory),
+        patience: flags.patience,
+        secret,
+    };
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     output::print(&format!("clients: {}\n", listener.address().for_others()))?;
@@ -134,7 +150,10 @@ fn terminals(flags: &DisplayTerminal) -> Result {
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     output::print(&format!("terminals: {}\n", listener.address().for_others()))?;
-    let service = terminal::Service { program: flags.program.clone(), secret: Some(secret) };
+    let service = terminal::Service {
+        program: flags.program.clone(),
+        secret: Some(secret),
+    };
     thread::spawn(move || terminal::serve(&listener, service, |why| output::say(&why)));
     wait(&stop);
     forget(&flags.listen);
@@ -143,9 +162,16 @@ fn terminals(flags: &DisplayTerminal) -> Result {
 
 /// Brings programs that speak V's messages alone to streams until somebody wants the end.
 fn internet_server(flags: &DisplayInternet) -> Result {
-    let served = by_blocks(&flags.listen, secrets::INTERNET, flags.secret_file.as_deref(), Serves::Streams)?;
+    let served = by_blocks(
+        &flags.listen,
+        secrets::INTERNET,
+        flags.secret_file.as_deref(),
+        Serves::Streams,
+    )?;
     let local = Address::Tcp(served.local().to_string()).for_others();
-    output::print(&format!("streams: vio:{local}/HOST:PORT, vio:{local}/pup:HOST:PORT\n"))?;
+    output::print(&format!(
+        "streams: vio:{local}/HOST:PORT, vio:{local}/pup:HOST:PORT\n"
+    ))?;
     until_stopped()
 }
 
@@ -153,19 +179,36 @@ fn internet_server(flags: &DisplayInternet) -> Result {
 fn v_server(flags: &DisplayVserver) -> Result {
     stackline_guard::keep_descriptors_from_programs();
     program::check(&flags.program)?;
-    let serves = Serves::Program { program: flags.program.clone(), polls: flags.polls };
-    let served = by_blocks(&flags.listen, secrets::VSERVER, flags.secret_file.as_deref(), serves)?;
-    output::print(&format!("programs: {}\n", Address::Messages(served.local().to_string()).for_others()))?;
+    let serves = Serves::Program {
+        program: flags.program.clone(),
+        polls: flags.polls,
+    };
+    let served = by_blocks(
+        &flags.listen,
+        secrets::VSERVER,
+        flags.secret_file.as_deref(),
+        serves,
+    )?;
+    output::print(&format!(
+        "programs: {}\n",
+        Address::Messages(served.local().to_string()).for_others()
+    ))?;
     let done = until_stopped();
     served.end();
     done
 }
 
 /// Serves instances by V's block I/O.
-fn by_blocks(listen: &Address, of: secrets::Of, file: Option<&Path>, serves: Serves) -> Result<Served> {
+fn by_blocks(
+    listen: &Address,
+    of: secrets::Of,
+    file: Option<&Path>,
+    serves: Serves,
+) -> Result<Served> {
     let Address::Messages(place) = listen else {
         return Err(
-            Error::input(format!("it is asked by V's messages, not at {listen}")).hint("--listen ikp:HOST:PORT")
+            Error::input(format!("it is asked by V's messages, not at {listen}"))
+                .hint("--listen ikp:HOST:PORT"),
         );
     };
     internet::serve(place, secrets::served(of, file)?.bytes().to_vec(), serves)
@@ -181,24 +224,35 @@ fn until_stopped() -> Result {
 /// Brings a display what a program of a V-server says.
 fn execute(flags: &DisplayExecute) -> Result {
     let Address::Messages(place) = &flags.program else {
-        return Err(Error::input(format!("programs are served by V's messages, not at {}", flags.program))
-            .hint("`stackline display vserver -- PROGRAM` serves one, and prints where"));
+        return Err(Error::input(format!(
+            "programs are served by V's messages, not at {}",
+            flags.program
+        ))
+        .hint("`stackline display vserver -- PROGRAM` serves one, and prints where"));
     };
     is_stream(&flags.to)?;
     let secret = secrets::known(secrets::VSERVER, flags.secret_file.as_deref())?;
     // Before anybody begins a program: from then on a signal ends that too.
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    let (place, at, to, typed) = (place.clone(), flags.program.clone(), secrets::through(&flags.to)?, flags.typed);
+    let (place, at, to, typed) = (
+        place.clone(),
+        flags.program.clone(),
+        secrets::through(&flags.to)?,
+        flags.typed,
+    );
     let begins = move || {
         let display = to.connect()?;
         let secret = secret.as_ref().map(Secret::bytes).unwrap_or_default();
-        let program = Vio::connect(&place, secret, "program").map_err(|error| not_served(&at, &error))?;
+        let program =
+            Vio::connect(&place, secret, "program").map_err(|error| not_served(&at, &error))?;
         Ok((program, display))
     };
     let (program, display) = unless_stopped_or_soon(&stop, LETS_GO, begins)?;
     let ends = program.again();
-    let done = unless_stopped(&stop, move || terminal::bring(Stream::Vio(program), display, typed));
+    let done = unless_stopped(&stop, move || {
+        terminal::bring(Stream::Vio(program), display, typed)
+    });
     // The program goes with who asked for it.
     ends.end();
     done.map(|()| Exit::Done)
@@ -236,15 +290,25 @@ fn is_stream(display: &Address) -> Result<()> {
 
 /// The other end of a terminal.
 fn telnet(flags: &DisplayTelnet) -> Result {
-    if matches!(flags.terminal, Address::Messages(_) | Address::Terminal | Address::Pipe | Address::Ngp(..)) {
-        return Err(Error::input(format!("no terminal is served at {}: TELNET goes over a stream", flags.terminal))
-            .hint("`stackline display terminal -- PROGRAM` serves one, and prints where"));
+    if matches!(
+        flags.terminal,
+        Address::Messages(_) | Address::Terminal | Address::Pipe | Address::Ngp(..)
+    ) {
+        return Err(Error::input(format!(
+            "no terminal is served at {}: TELNET goes over a stream",
+            flags.terminal
+        ))
+        .hint("`stackline display terminal -- PROGRAM` serves one, and prints where"));
     }
     if let Address::Vio(_, _, to) = &flags.terminal
         && matches!(**to, Address::Pup(_))
     {
-        return Err(Error::input("the PUP TELNET is marks in its stream, which do not pass an internet server")
-            .hint(format!("connect to {to} itself, or to a terminal at HOST:PORT through the server")));
+        return Err(Error::input(
+            "the PUP TELNET is marks in its stream, which do not pass an internet server",
+        )
+        .hint(format!(
+            "connect to {to} itself, or to a terminal at HOST:PORT through the server"
+        )));
     }
     flags.to.as_ref().map_or(Ok(()), is_stream)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -270,7 +334,10 @@ fn telnet(flags: &DisplayTelnet) -> Result {
 }
 
 fn limits(memory: u64) -> Limits {
-    Limits { bytes: usize::try_from(memory).unwrap_or(usize::MAX), ..Limits::default() }
+    Limits {
+        bytes: usize::try_from(memory).unwrap_or(usize::MAX),
+        ..Limits::default()
+    }
 }
 
 fn wait(stop: &AtomicBool) {
@@ -296,14 +363,17 @@ fn bring(flags: &DisplayView) -> Result {
         )
         .hint("leave `?` and what is behind it out here, and put it behind the address that the browser opens"));
     }
-    let from =
-        Address::of(place).map_err(|form| Error::input(format!("{place} is not an address: expected {form}")))?;
+    let from = Address::of(place)
+        .map_err(|form| Error::input(format!("{place} is not an address: expected {form}")))?;
     is_stream(&from)?;
     is_there(&from)?;
     let listener = Listener::at(&flags.listen)?;
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
-    output::print(&format!("page:    {}\n", view::url(listener.address(), secret)))?;
+    output::print(&format!(
+        "page:    {}\n",
+        view::url(listener.address(), secret)
+    ))?;
     output::say(&"SECRET is what stands behind `?` in the address that `display serve` printed");
     thread::spawn(move || {
         loop {
@@ -316,7 +386,9 @@ fn bring(flags: &DisplayView) -> Result {
                 view::refuse(browser, format!("there is no page at {from}"));
                 continue;
             };
-            let (Ok(browser_again), Ok(display_again)) = (browser.again(), display.again()) else { continue };
+            let (Ok(browser_again), Ok(display_again)) = (browser.again(), display.again()) else {
+                continue;
+            };
             thread::spawn(move || pass(browser, display));
             thread::spawn(move || pass(display_again, browser_again));
         }
@@ -330,7 +402,9 @@ fn is_there(from: &Address) -> Result<()> {
     let begun = Instant::now();
     loop {
         match from.connect_to(Service::Page) {
-            Err(_) if begun.elapsed() < Duration::from_secs(3) => thread::sleep(Duration::from_millis(50)),
+            Err(_) if begun.elapsed() < Duration::from_secs(3) => {
+                thread::sleep(Duration::from_millis(50))
+            }
             there => return there.map(drop),
         }
     }
@@ -359,12 +433,16 @@ struct Own {
 
 impl Own {
     fn start() -> Result<Self> {
-        let directory =
-            scratch::directory("display").map_err(|error| output::unwritten("a directory for a socket", &error))?;
+        let directory = scratch::directory("display")
+            .map_err(|error| output::unwritten("a directory for a socket", &error))?;
         let address = Address::Unix(directory.path().join("display"));
         let server = Server::new(Limits::default(), Vec::new());
         server.listen(Listener::at(&address)?, |why| output::say(&why));
-        Ok(Self { server, address, _directory: directory })
+        Ok(Self {
+            server,
+            address,
+            _directory: directory,
+        })
     }
 }
 
@@ -372,35 +450,66 @@ fn bench(flags: &DisplayBench) -> Result {
     if flags.simulated.across.is_some() {
         return simulated::bench(flags);
     }
-    let own = if flags.to.is_none() { Some(Own::start()?) } else { None };
-    let address = own.as_ref().map(|own| own.address.clone()).or_else(|| flags.to.clone());
+    let own = if flags.to.is_none() {
+        Some(Own::start()?)
+    } else {
+        None
+    };
+    let address = own
+        .as_ref()
+        .map(|own| own.address.clone())
+        .or_else(|| flags.to.clone());
     let address = address.ok_or_else(|| Error::input("there is no display"))?;
     let address = secrets::through(&address)?;
     // An agent at a unix socket passes it on.
     let secret = secrets::known(secrets::DISPLAY, flags.secret_file.as_deref())?;
-    let secret = secret.map(|secret| secret.bytes().to_vec()).unwrap_or_default();
+    let secret = secret
+        .map(|secret| secret.bytes().to_vec())
+        .unwrap_or_default();
     let (levels, pictures) = (levels(flags), pictures(flags));
     let stop = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&stop])?;
     let mut all = Vec::new();
-    let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
     let bar = ProgressBar::with_draw_target(None, target);
     // A picture each has a connection, but a terminal is one, which is as it was in the end, whoever wants it.
     let (is_only, mut only) = (matches!(address, Address::Terminal | Address::Pipe), None);
-    let _before = if address == Address::Terminal { Raw::of(stdin().as_fd()) } else { None };
+    let _before = if address == Address::Terminal {
+        Raw::of(stdin().as_fd())
+    } else {
+        None
+    };
     for picture in pictures {
-        let (before, to, secret) = (only.take().filter(|_| is_only), address.clone(), secret.clone());
+        let (before, to, secret) = (
+            only.take().filter(|_| is_only),
+            address.clone(),
+            secret.clone(),
+        );
         let (levels, trials, name) = (levels.clone(), flags.trials, picture.name);
         let (bar, stopped) = (bar.clone(), Arc::clone(&stop));
         let (client, measured) = unless_stopped(&stop, move || {
             let mut client = before.map_or_else(|| Client::connect(&to, &secret), Ok)?;
             let mut tell = |rate: Rate, trial: usize| {
-                bar.set_message(format!("{name}, {}, trial {} of {trials}", rate.name(), trial + 1));
+                bar.set_message(format!(
+                    "{name}, {}, trial {} of {trials}",
+                    rate.name(),
+                    trial + 1
+                ));
                 bar.tick();
                 !stopped.load(Ordering::Relaxed)
             };
             let rates = bench::rates(&picture, &levels);
-            let measured = bench::measure(&mut client, &picture, &rates, usize::from(trials), &mut tell)?;
+            let measured = bench::measure(
+                &mut client,
+                &picture,
+                &rates,
+                usize::from(trials),
+                &mut tell,
+            )?;
             Ok((client, measured))
         })?;
         only = Some(client);
@@ -418,7 +527,10 @@ fn bench(flags: &DisplayBench) -> Result {
     bar.finish_and_clear();
     if is_only {
         // Standard output is the display's.
-        output::say(&stackline_report::display::display(&address.to_string(), &rows(&all)));
+        output::say(&stackline_report::display::display(
+            &address.to_string(),
+            &rows(&all),
+        ));
         return Ok(Exit::Done);
     }
     show(&address.to_string(), &rows(&all), flags.json)
@@ -448,20 +560,26 @@ fn unless_stopped_or_soon<T: Send + 'static>(
                 return Err(Error::interrupted());
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(Error::measurement("its thread broke off")),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::measurement("its thread broke off"));
+            }
         }
     }
 }
 
 /// Writes the only window as it is.
 fn keep(own: &Own, name: &str, directory: &Path) -> Result<()> {
-    std::fs::create_dir_all(directory).map_err(|error| output::unwritten(directory.display(), &error))?;
+    std::fs::create_dir_all(directory)
+        .map_err(|error| output::unwritten(directory.display(), &error))?;
     let png = own.server.last(|client, display| {
         let number = display.windows().map(|(_, number, _)| number).last()?;
         Some(pixels::png(display.draw(client, number)?.pixels()))
     });
     match png.flatten() {
-        Some(png) => output::file(&directory.join(format!("{name}.png")), png.map_err(Error::measurement)?),
+        Some(png) => output::file(
+            &directory.join(format!("{name}.png")),
+            png.map_err(Error::measurement)?,
+        ),
         None => Ok(()),
     }
 }

@@ -62,7 +62,10 @@ pub(crate) fn already_shown(blame: Blame) -> Error {
 
 /// An error as the user sees it.
 pub(crate) fn shown(error: &Error) -> String {
-    let hint = error.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {hint}"));
+    let hint = error
+        .hint
+        .as_ref()
+        .map_or_else(String::new, |hint| format!("\nhint: {hint}"));
     format!("error: {}{hint}", error.message)
 }
 
@@ -76,7 +79,10 @@ impl Exit {
             if json && !output::has_printed() {
                 let Error { message, hint, .. } = error;
                 // What cannot be printed was said on stderr.
-                let _ = output::json(&serde_json::json!({ "ok": false, "error": message, "hint": hint }), true);
+                let _ = output::json(
+                    &serde_json::json!({ "ok": false, "error": message, "hint": hint }),
+                    true,
+                );
             }
         }
         exit

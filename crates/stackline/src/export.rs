@@ -38,7 +38,10 @@ fn to_stdout(format: &Exporter, run: &Path, chosen: &Chosen) -> Result<()> {
         exported.left_out.iter().for_each(output::say);
         return Ok(());
     }
-    let mut out = Watched { to: stdout().lock(), closed: false };
+    let mut out = Watched {
+        to: stdout().lock(),
+        closed: false,
+    };
     match (format.export)(run, chosen, &mut out) {
         Err(error) if !out.closed => Err(error),
         Err(_) => Ok(()),
@@ -58,7 +61,9 @@ struct Watched<W> {
 impl<W: Write> Write for Watched<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let done = self.to.write(bytes);
-        self.closed |= done.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
+        self.closed |= done
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::BrokenPipe);
         done
     }
 
@@ -72,7 +77,8 @@ fn to_file(format: &Exporter, (run, chosen): (&Path, &Chosen), path: &Path) -> R
     output::file_by(path, |file| {
         let mut file = BufWriter::new(file);
         let exported = (format.export)(run, chosen, &mut file)?;
-        file.flush().map_err(|cause| output::unwritten(path.display(), &cause))?;
+        file.flush()
+            .map_err(|cause| output::unwritten(path.display(), &cause))?;
         Ok(exported)
     })
 }

@@ -52,7 +52,9 @@ pub(crate) fn factors(flags: &Flags) -> Result {
     let stop = Stop::default();
     let begun = Instant::now();
     let wish = flags.experiment.design.unwrap_or(Wish::Best(MOST));
-    let mut replicates = flags.replicates.unwrap_or_else(|| experiment.runs_written().max(experiment.least_runs(RUNS)));
+    let mut replicates = flags
+        .replicates
+        .unwrap_or_else(|| experiment.runs_written().max(experiment.least_runs(RUNS)));
     let mut notes = Vec::new();
     if let Some(number) = flags.combination {
         experiment.lay_out(&levels, wish)?;
@@ -63,11 +65,17 @@ pub(crate) fn factors(flags: &Flags) -> Result {
         None => experiment.lay_out(&levels, wish)?,
         Some(within) => {
             let each = carry_out::one_run(&experiment, &stop)?;
-            let budget = Budget { within, each, at_once: experiment.at_once() };
+            let budget = Budget {
+                within,
+                each,
+                at_once: experiment.at_once(),
+            };
             let runs = budget.runs();
             let fits = (runs / replicates.min(RUNS.0) as usize).max(levels.len() + 1);
             experiment.lay_out(&levels, Wish::Best(fits.min(MOST)))?;
-            replicates = u32::try_from(runs / experiment.design.rows.len()).unwrap_or(u32::MAX).clamp(1, 100);
+            replicates = u32::try_from(runs / experiment.design.rows.len())
+                .unwrap_or(u32::MAX)
+                .clamp(1, 100);
             notes.push(budget.given_up(&experiment.design, replicates));
         }
     }
@@ -76,7 +84,11 @@ pub(crate) fn factors(flags: &Flags) -> Result {
         experiment.look_at_centre()?;
     }
     let order = Order::new(&experiment, replicates, flags.centre);
-    let mut kept = Kept::open((flags.resume.as_deref(), flags.sharing.access()), &experiment, &order)?;
+    let mut kept = Kept::open(
+        (flags.resume.as_deref(), flags.sharing.access()),
+        &experiment,
+        &order,
+    )?;
     carry_out::all(&experiment, &order, &mut kept, &stop)?;
     let took_s = begun.elapsed().as_secs_f64();
     if stop.is_asked() {
@@ -88,11 +100,21 @@ pub(crate) fn factors(flags: &Flags) -> Result {
         ));
         return Err(already_shown(Blame::Interrupted));
     }
-    let outcome = answered(flags, &experiment, &kept, &mut notes, (replicates, took_s), &stop)?;
+    let outcome = answered(
+        flags,
+        &experiment,
+        &kept,
+        &mut notes,
+        (replicates, took_s),
+        &stop,
+    )?;
     if let Some(directory) = &flags.experiment.pictures {
         draw(&outcome, directory)?;
     }
-    kept.keep("answer.json", &stackline_report::factors::factors_json(&outcome))?;
+    kept.keep(
+        "answer.json",
+        &stackline_report::factors::factors_json(&outcome),
+    )?;
     if flags.text.json {
         output::json(&stackline_report::factors::factors_json(&outcome), false)?;
     } else {
@@ -118,13 +140,28 @@ pub(crate) fn wanted(flags: &[String], source: &Source) -> Result<Vec<stackline_
         return Err(Error::input("there is no factor to vary")
             .hint("name some, as in `--factor 'bandwidth of a - b x 10' --factor 'receive_buffer = 64 KiB, 1 MiB'`"));
     }
-    if let Some(twice) = (1..factors.len()).find(|at| factors[..*at].iter().any(|one| one.name == factors[*at].name)) {
+    if let Some(twice) = (1..factors.len()).find(|at| {
+        factors[..*at]
+            .iter()
+            .any(|one| one.name == factors[*at].name)
+    }) {
         let name = &factors[twice].name;
-        let mut given = flags.iter().map(|text| text.trim()).filter(|text| text.starts_with(name.as_str()));
+        let mut given = flags
+            .iter()
+            .map(|text| text.trim())
+            .filter(|text| text.starts_with(name.as_str()));
         let (first, again) = (given.next().unwrap_or(name), given.next().unwrap_or("x 10"));
-        let levels = again.strip_prefix(name.as_str()).unwrap_or(again).trim().trim_start_matches('=').trim();
-        return Err(Error::input(format!("the factor `{name}` is given twice"))
-            .hint(format!("give all its levels at once, `--factor '{first}, {levels}'`")));
+        let levels = again
+            .strip_prefix(name.as_str())
+            .unwrap_or(again)
+            .trim()
+            .trim_start_matches('=')
+            .trim();
+        return Err(
+            Error::input(format!("the factor `{name}` is given twice")).hint(format!(
+                "give all its levels at once, `--factor '{first}, {levels}'`"
+            )),
+        );
     }
     Ok(factors)
 }
@@ -143,7 +180,11 @@ fn answered(
     let mut order: Vec<ResponseFlag> = main.into_iter().collect();
     order.extend(names.iter().copied().filter(|name| Some(*name) != main));
     if !flags.responses.is_empty() {
-        if let Some(missing) = flags.responses.iter().find(|wanted| !names.contains(wanted)) {
+        if let Some(missing) = flags
+            .responses
+            .iter()
+            .find(|wanted| !names.contains(wanted))
+        {
             let known: Vec<&str> = names.iter().map(|name| response::name(*name)).collect();
             let message = format!("the runs have no {}", response::name(*missing));
             return Err(Error::input(message).hint(format!("they have {}", known.join(", "))));
@@ -152,11 +193,14 @@ fn answered(
     }
     let mut responses = Vec::new();
     for name in order {
-        let observed: Vec<Observation> = kept.observed(name, experiment.design.rows.len(), experiment.has_blocks());
+        let observed: Vec<Observation> =
+            kept.observed(name, experiment.design.rows.len(), experiment.has_blocks());
         let scale = flags.experiment.model.map(Scale::from);
         let answer = analyse(&experiment.design, &observed, scale);
         if let (true, Err(error)) = (responses.is_empty(), &answer) {
-            return Err(Error::measurement(error.clone()).hint("more `--replicates` or another `--model`"));
+            return Err(
+                Error::measurement(error.clone()).hint("more `--replicates` or another `--model`")
+            );
         }
         responses.push(Response {
             name: response::name(name).to_owned(),
@@ -176,7 +220,12 @@ fn answered(
     let offers = match (&flags.experiment.cost, responses.first()) {
         (Some(cost), Some(first)) => {
             let prices = prices(cost, flags.experiment.spend, &experiment.factors)?;
-            offers((&experiment.design, &experiment.factors), first, &prices, flags.experiment.spend)?
+            offers(
+                (&experiment.design, &experiment.factors),
+                first,
+                &prices,
+                flags.experiment.spend,
+            )?
         }
         _ => Vec::new(),
     };
@@ -204,14 +253,23 @@ pub(crate) fn words(factor: &stackline_spec::Factor) -> FactorWords {
     FactorWords {
         name: factor.name.clone(),
         levels: factor.levels.iter().map(ToString::to_string).collect(),
-        times: (0..factor.levels.len()).map(|level| factor.times(level)).collect(),
+        times: (0..factor.levels.len())
+            .map(|level| factor.times(level))
+            .collect(),
     }
 }
 
 /// What levels cost, of what is to be spent: judged before anything is run.
-pub(crate) fn prices(cost: &str, spend: Option<f64>, factors: &[stackline_spec::Factor]) -> Result<Prices> {
+pub(crate) fn prices(
+    cost: &str,
+    spend: Option<f64>,
+    factors: &[stackline_spec::Factor],
+) -> Result<Prices> {
     if let Some(amount) = spend.filter(|amount| !(amount.is_finite() && *amount >= 0.0)) {
-        return Err(Error::input(format!("`{amount}` is nothing that can be spent")).hint("as in `--spend 320`"));
+        return Err(
+            Error::input(format!("`{amount}` is nothing that can be spent"))
+                .hint("as in `--spend 320`"),
+        );
     }
     prices::read(cost, factors)
 }
@@ -223,7 +281,9 @@ pub(crate) fn offers(
     prices: &[Vec<Option<f64>>],
     spend: Option<f64>,
 ) -> Result<Vec<Offer>> {
-    let Ok(answer) = &first.answer else { return Ok(Vec::new()) };
+    let Ok(answer) = &first.answer else {
+        return Ok(Vec::new());
+    };
     let front = purchase::front(design, answer, prices, first.more_is_better);
     let front = front.map_err(|error| Error::input(error).hint("give prices to fewer levels"))?;
     // What was never run together has no price together.
@@ -232,11 +292,18 @@ pub(crate) fn offers(
         .into_iter()
         .filter(|offer| !single || offer.levels.iter().filter(|level| **level > 0).count() < 2)
         .collect();
-    let best = front.iter().rposition(|offer| spend.is_none_or(|most| offer.cost <= most));
+    let best = front
+        .iter()
+        .rposition(|offer| spend.is_none_or(|most| offer.cost <= most));
     let of = |(at, offer): (usize, &purchase::Offer)| {
         let (times, interval) = first.gain_of(answer, design, &offer.levels);
-        let bought = offer.levels.iter().zip(factors).filter(|(level, _)| **level > 0);
-        let bought = bought.map(|(level, factor)| format!("{} {}", factor.name, factor.levels[*level]));
+        let bought = offer
+            .levels
+            .iter()
+            .zip(factors)
+            .filter(|(level, _)| **level > 0);
+        let bought =
+            bought.map(|(level, factor)| format!("{} {}", factor.name, factor.levels[*level]));
         Offer {
             bought: bought.collect(),
             cost: offer.cost,
@@ -250,14 +317,21 @@ pub(crate) fn offers(
 
 /// Writes the pictures of an experiment, and their page.
 pub(crate) fn draw(outcome: &Outcome, directory: &Path) -> Result<()> {
-    std::fs::create_dir_all(directory).map_err(|error| output::unwritten(directory.display(), &error))?;
+    std::fs::create_dir_all(directory)
+        .map_err(|error| output::unwritten(directory.display(), &error))?;
     let keep = |name: String, bytes: &[u8]| {
         let path = directory.join(name);
         std::fs::write(&path, bytes).map_err(|error| output::unwritten(path.display(), &error))
     };
     for picture in stackline_report::factors::pictures(outcome) {
         keep(format!("{}.svg", picture.name), picture.svg.as_bytes())?;
-        keep(format!("{}.png", picture.name), &picture.png().map_err(Error::measurement)?)?;
+        keep(
+            format!("{}.png", picture.name),
+            &picture.png().map_err(Error::measurement)?,
+        )?;
     }
-    keep("index.html".into(), stackline_report::factors::factors_page(outcome).as_bytes())
+    keep(
+        "index.html".into(),
+        stackline_report::factors::factors_page(outcome).as_bytes(),
+    )
 }

@@ -27,15 +27,15 @@ use std::time::Duration;
 use time::{duration, moment};
 
 pub(crate) use blocks::{
-    BlockTransport, Blocks, BlocksCommand, BlocksDelete, BlocksGateway, BlocksGet, BlocksKey, BlocksList, BlocksLoad,
-    BlocksMaster, BlocksServe, Replay, ViewerPath, Where,
+    BlockTransport, Blocks, BlocksCommand, BlocksDelete, BlocksGateway, BlocksGet, BlocksKey,
+    BlocksList, BlocksLoad, BlocksMaster, BlocksServe, Replay, ViewerPath, Where,
 };
 pub(crate) use clean::Clean;
 pub(crate) use client::{Client, Language};
 pub(crate) use display::{
-    ClassFlag, Display, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayFactors, DisplayInternet,
-    DisplayScene, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView, DisplayVserver, LevelFlag, PictureFlag,
-    ShownFlag, gathers,
+    ClassFlag, Display, DisplayAgent, DisplayBench, DisplayCommand, DisplayExecute, DisplayFactors,
+    DisplayInternet, DisplayScene, DisplayServe, DisplayTelnet, DisplayTerminal, DisplayView,
+    DisplayVserver, LevelFlag, PictureFlag, ShownFlag, gathers,
 };
 pub(crate) use exchange::{Export, Import};
 pub(crate) use factors::{Factors, ResponseFlag};
@@ -177,7 +177,9 @@ pub(crate) enum Command {
     #[command(after_help = AFTER_IMPORT)]
     Import(Import),
     /// Write a run's events in another format, all hosts in the order of time
-    #[command(override_usage = "stackline export <RUN> <--text|--tape|--otlp|--otlp-json|--perfetto> [FILE]")]
+    #[command(
+        override_usage = "stackline export <RUN> <--text|--tape|--otlp|--otlp-json|--perfetto> [FILE]"
+    )]
     Export(Export),
     /// Show where the time of each data unit of a kept run went, from its events
     #[command(after_help = lifelines::AFTER)]
@@ -232,9 +234,15 @@ pub(crate) enum Command {
 
 /// A share written as a percentage.
 fn percent(text: &str) -> Result<f64, String> {
-    let number =
-        text.trim_end_matches('%').trim().parse::<f64>().ok().filter(|share| share.is_finite() && *share >= 0.0);
-    number.map(|share| share / 100.0).ok_or_else(|| format!("`{text}` is not a percentage such as 5%"))
+    let number = text
+        .trim_end_matches('%')
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|share| share.is_finite() && *share >= 0.0);
+    number
+        .map(|share| share / 100.0)
+        .ok_or_else(|| format!("`{text}` is not a percentage such as 5%"))
 }
 
 #[derive(Args, Debug)]
@@ -270,11 +278,18 @@ pub(crate) struct Run {
 pub(crate) struct Seeds(pub(crate) std::ops::RangeInclusive<u64>);
 
 fn seeds(text: &str) -> Result<Seeds, String> {
-    let bad = || "two whole numbers with .. between, the first not above the second, as in 1..100".to_string();
+    let bad = || {
+        "two whole numbers with .. between, the first not above the second, as in 1..100"
+            .to_string()
+    };
     let (first, last) = text.split_once("..").ok_or_else(bad)?;
     let number = |text: &str| text.trim().parse::<u64>().map_err(|_| bad());
     let (first, last) = (number(first)?, number(last.trim_start_matches('='))?);
-    if first <= last && last - first < 1_000_000 { Ok(Seeds(first..=last)) } else { Err(bad()) }
+    if first <= last && last - first < 1_000_000 {
+        Ok(Seeds(first..=last))
+    } else {
+        Err(bad())
+    }
 }
 
 #[derive(Args, Debug)]
@@ -404,7 +419,12 @@ pub(crate) struct Report {
     #[arg(long, value_name = "TIME", value_parser = moment, requires = "picture")]
     pub(crate) to: Option<f64>,
     /// Of the pictures: lines of these units only, by their ids
-    #[arg(long, value_name = "ID,...", value_delimiter = ',', requires = "picture")]
+    #[arg(
+        long,
+        value_name = "ID,...",
+        value_delimiter = ',',
+        requires = "picture"
+    )]
     pub(crate) units: Vec<String>,
     #[command(flatten)]
     pub(crate) took: Took,
@@ -419,13 +439,19 @@ pub(crate) struct Open {
 #[derive(Args, Debug)]
 pub(crate) struct Query {
     /// Runs, and the query as the last word
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "RUN... SQL")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "RUN... SQL"
+    )]
     pub(crate) words: Vec<OsString>,
 }
 
 fn precision(text: &str) -> Result<f64, String> {
     let percent = text.strip_suffix('%').unwrap_or(text).trim().parse().ok();
-    percent.filter(|percent| (0.1..=50.0).contains(percent)).ok_or_else(|| "a number from 0.1 to 50".to_owned())
+    percent
+        .filter(|percent| (0.1..=50.0).contains(percent))
+        .ok_or_else(|| "a number from 0.1 to 50".to_owned())
 }
 
 #[derive(Args, Debug)]
@@ -484,7 +510,12 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "NUMBER", default_value_t = 500, value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub(crate) runs: u32,
     /// The world; `emulated` adds real processes over an emulated network, beside the same sessions simulated
-    #[arg(long = "in", value_name = "WORLD", requires = "paper", default_value = "simulated")]
+    #[arg(
+        long = "in",
+        value_name = "WORLD",
+        requires = "paper",
+        default_value = "simulated"
+    )]
     pub(crate) world: Where,
     /// With --in emulated: runs of each kind in each world
     #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -527,8 +558,15 @@ pub(crate) struct Ptrace {
 }
 
 fn processor_share(text: &str) -> Result<ProcessorShare, String> {
-    let percent = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok().filter(|it| (1.0..=6400.0).contains(it));
-    percent.map(|percent| ProcessorShare((percent * 10.0) as u32)).ok_or_else(|| "from 1% to 6400%, as in 50%".into())
+    let percent = text
+        .strip_suffix('%')
+        .unwrap_or(text)
+        .parse::<f64>()
+        .ok()
+        .filter(|it| (1.0..=6400.0).contains(it));
+    percent
+        .map(|percent| ProcessorShare((percent * 10.0) as u32))
+        .ok_or_else(|| "from 1% to 6400%, as in 50%".into())
 }
 
 #[derive(Args, Debug)]

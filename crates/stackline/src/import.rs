@@ -35,13 +35,16 @@ pub(crate) fn import(flags: &flags::Import) -> Result {
     let (run, made) = match &flags.into {
         Some(run) => (Run::open_events(run)?.path, None),
         None => {
-            let made = RunDirectory::create(&runs_root(), &name(flags), started, flags.sharing.access())?;
+            let made =
+                RunDirectory::create(&runs_root(), &name(flags), started, flags.sharing.access())?;
             (made.path().to_owned(), Some(made))
         }
     };
     let done = {
         let (flags, run, ending) = (flags.clone(), run.clone(), ending.clone());
-        ending.clone().carry_out(move || fill(&run, &flags, started, &ending))
+        ending
+            .clone()
+            .carry_out(move || fill(&run, &flags, started, &ending))
     };
     let (index, taken, imports) = match (done, made) {
         (Ok(done), None) => done,
@@ -76,27 +79,45 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
         None => None,
         Some(name) => {
             let names: Vec<&str> = FROM.iter().map(|format| format.name).collect();
-            let unknown =
-                || Error::input(format!("there is no form {name}")).hint(format!("there are {}", names.join(", ")));
-            Some(FROM.iter().find(|format| format.name == name).ok_or_else(unknown)?)
+            let unknown = || {
+                Error::input(format!("there is no form {name}"))
+                    .hint(format!("there are {}", names.join(", ")))
+            };
+            Some(
+                FROM.iter()
+                    .find(|format| format.name == name)
+                    .ok_or_else(unknown)?,
+            )
         }
     };
     let mut hosts: BTreeMap<&str, &str> = BTreeMap::new();
     for host in &flags.host {
-        let parts = host.split_once('=').filter(|(name, log)| !name.is_empty() && !log.is_empty());
-        let (name, log) =
-            parts.ok_or_else(|| Error::input(format!("--host {host} names no log")).hint("write --host NAME=LOG"))?;
+        let parts = host
+            .split_once('=')
+            .filter(|(name, log)| !name.is_empty() && !log.is_empty());
+        let (name, log) = parts.ok_or_else(|| {
+            Error::input(format!("--host {host} names no log")).hint("write --host NAME=LOG")
+        })?;
         if !flags.logs.iter().any(|given| given.as_os_str() == log) {
-            return Err(Error::input(format!("--host {host}: {log} is not one of the logs to import"))
-                .hint("write the log's path as it stands on the command line"));
+            return Err(Error::input(format!(
+                "--host {host}: {log} is not one of the logs to import"
+            ))
+            .hint("write the log's path as it stands on the command line"));
         }
         hosts.insert(log, name);
     }
     let given = flags.logs.iter().map(|path| {
         let name = path.display().to_string();
         // What cannot be found, as a pipe of a shell, is reported when it is opened.
-        let file = (path.as_os_str() != "-").then(|| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
-        Given { path, host: hosts.get(&name[..]).copied(), name, file, format }
+        let file = (path.as_os_str() != "-")
+            .then(|| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
+        Given {
+            path,
+            host: hosts.get(&name[..]).copied(),
+            name,
+            file,
+            format,
+        }
     });
     let given: Vec<Given<'_>> = given.collect();
     for (index, log) in given.iter().enumerate() {
@@ -105,9 +126,8 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
                 true => format!("{} is given twice", log.name),
                 false => format!("{} and {} are one file", other.name, log.name),
             };
-            return Err(
-                Error::input(message).hint("events of a log that is given twice would count twice; give it once")
-            );
+            return Err(Error::input(message)
+                .hint("events of a log that is given twice would count twice; give it once"));
         }
     }
     Ok(given)
@@ -115,7 +135,13 @@ fn logs(flags: &flags::Import) -> Result<Vec<Given<'_>>> {
 
 /// The name of the run: the one that is given, or after its first log.
 fn name(flags: &flags::Import) -> String {
-    let stem = || flags.logs.first().and_then(|log| log.file_stem()).filter(|stem| *stem != "-");
+    let stem = || {
+        flags
+            .logs
+            .first()
+            .and_then(|log| log.file_stem())
+            .filter(|stem| *stem != "-")
+    };
     flags
         .name
         .clone()
@@ -134,7 +160,13 @@ fn fill(
     let mut intake = Intake::until(run, &ending.stop())?;
     let mut index = read_index(run)?.unwrap_or_default();
     let present = started.duration_since(UNIX_EPOCH).unwrap_or_default() + AHEAD;
-    let (mut imports, mut shared) = (Vec::new(), Shared { contents: flags.keep_contents, ..Shared::default() });
+    let (mut imports, mut shared) = (
+        Vec::new(),
+        Shared {
+            contents: flags.keep_contents,
+            ..Shared::default()
+        },
+    );
     for (place, log) in logs.iter().enumerate() {
         shared.place = place;
         let (before, refused) = (intake.hosts().clone(), intake.refused().clone());
@@ -146,14 +178,27 @@ fn fill(
                 *import.refused.entry((*cause).to_owned()).or_default() += count;
             }
         }
-        let came = intake.hosts().iter().map(|(host, count)| (host.clone(), count - before.get(host).unwrap_or(&0)));
+        let came = intake
+            .hosts()
+            .iter()
+            .map(|(host, count)| (host.clone(), count - before.get(host).unwrap_or(&0)));
         import.hosts = came.filter(|(_, count)| *count > 0).collect();
         imports.push(import);
     }
     let secrets = flags.keys.as_deref().map(secrets).transpose()?;
-    let options =
-        Options { contents: flags.keep_contents, asked: !flags.log.is_empty(), secrets, ..Options::default() };
-    let told = formats::tell(shared.captures, &mut intake, &mut imports, &flags.clock, options)?;
+    let options = Options {
+        contents: flags.keep_contents,
+        asked: !flags.log.is_empty(),
+        secrets,
+        ..Options::default()
+    };
+    let told = formats::tell(
+        shared.captures,
+        &mut intake,
+        &mut imports,
+        &flags.clock,
+        options,
+    )?;
     if imports.iter().all(|import| import.events == 0) {
         return Err(without_events(&logs));
     }
@@ -180,7 +225,10 @@ fn fill(
     }
     index.imports.extend(imports.iter().cloned());
     if flags.keep_contents {
-        clocks::note(index.hosts.entry(index.reference.clone()).or_default(), contents::OF_LOGS.to_owned());
+        clocks::note(
+            index.hosts.entry(index.reference.clone()).or_default(),
+            contents::OF_LOGS.to_owned(),
+        );
     }
     if !is_measured {
         clocks::find(run, &mut index)?;
@@ -200,8 +248,10 @@ fn secrets(path: &Path) -> Result<Secrets> {
         .map_err(|error| Error::input(format!("{} cannot be read: {error}", path.display())))?;
     let secrets = Secrets::default();
     if secrets.learn(&text) == 0 {
-        return Err(Error::input(format!("{} has no secrets of TLS sessions", path.display()))
-            .hint("programs write such a file where the variable SSLKEYLOGFILE names one"));
+        return Err(
+            Error::input(format!("{} has no secrets of TLS sessions", path.display()))
+                .hint("programs write such a file where the variable SSLKEYLOGFILE names one"),
+        );
     }
     Ok(secrets)
 }
@@ -211,7 +261,10 @@ fn without_events(logs: &[Given<'_>]) -> Error {
     let names: Vec<&str> = logs.iter().map(|log| &log.name[..]).collect();
     let known = logs.iter().find_map(|log| {
         let mut first = Vec::new();
-        let file = log.file.as_ref().and_then(|file| guard_files::open(file).ok())?;
+        let file = log
+            .file
+            .as_ref()
+            .and_then(|file| guard_files::open(file).ok())?;
         file.take(LOOKED_AT as u64).read_to_end(&mut first).ok()?;
         formats::foreign(&first)
     });
@@ -226,14 +279,21 @@ fn read(
     (intake, shared): (&mut Intake, &mut Shared),
 ) -> Result<Import> {
     let unread = |cause: io::Error| {
-        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check its name and permissions")
+        Error::input(format!("{} cannot be read: {cause}", log.name))
+            .hint("check its name and permissions")
     };
     let stdin = log.path.as_os_str() == "-";
     let mut file = guard_files::open(log.path).map_err(unread)?;
-    let path = log.file.as_ref().map_or_else(String::new, |file| file.display().to_string());
+    let path = log
+        .file
+        .as_ref()
+        .map_or_else(String::new, |file| file.display().to_string());
     if !stdin {
         let length = fs::metadata(log.path).map_err(unread)?.len();
-        let again = index.imports.iter().any(|import| import.path == path && import.bytes == length);
+        let again = index
+            .imports
+            .iter()
+            .any(|import| import.path == path && import.bytes == length);
         if again {
             return Err(Error::input(format!("{} is in this run already", log.name))
                 .hint("events of a log that is imported twice would count twice; import it into a run of its own"));
@@ -245,23 +305,45 @@ fn read(
         shared.file = guard_files::open(log.path).ok();
     }
     let mut first = Vec::new();
-    file.by_ref().take(LOOKED_AT as u64).read_to_end(&mut first).map_err(unread)?;
-    let found = FROM.iter().find(|format| (format.recognises)(&log.name, &first));
+    file.by_ref()
+        .take(LOOKED_AT as u64)
+        .read_to_end(&mut first)
+        .map_err(unread)?;
+    let found = FROM
+        .iter()
+        .find(|format| (format.recognises)(&log.name, &first));
     let unknown = || Error::input(format!("{} is in no known form", log.name)).hint(FORMS);
     let format = log.format.or(found).ok_or_else(unknown)?;
     let mut bytes = Cursor::new(first).chain(file);
     let present_ns = u64::try_from(present.as_nanos()).unwrap_or(u64::MAX);
-    let import =
-        (format.import)(Log { bytes: &mut bytes, name: &log.name, host: log.host, present_ns }, intake, shared)?;
+    let import = (format.import)(
+        Log {
+            bytes: &mut bytes,
+            name: &log.name,
+            host: log.host,
+            present_ns,
+        },
+        intake,
+        shared,
+    )?;
     Ok(Import { path, ..import })
 }
 
-fn report(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, imports: &[Import]) -> Result<()> {
+fn report(
+    flags: &flags::Import,
+    run: &PathBuf,
+    index: &Index,
+    taken: &Taken,
+    imports: &[Import],
+) -> Result<()> {
     for note in imports.iter().flat_map(|import| &import.notes) {
         output::say(&format_args!("warning: {note}"));
     }
     if taken.refused > 0 {
-        output::say(&format_args!("warning: {} events name one host more than a run has room for", taken.refused));
+        output::say(&format_args!(
+            "warning: {} events name one host more than a run has room for",
+            taken.refused
+        ));
     }
     for host in taken.hosts.keys() {
         let from: Vec<&str> = imports[..flags.logs.len()]
@@ -278,10 +360,19 @@ fn report(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, im
     }
     clocks::report(index);
     let mut left_out = LeftOut::default();
-    imports.iter().for_each(|import| left_out.merge(&LeftOut::of_names(&import.left_out)));
-    left_out.lines().iter().for_each(|line| output::say(&format_args!("note: {line}")));
+    imports
+        .iter()
+        .for_each(|import| left_out.merge(&LeftOut::of_names(&import.left_out)));
+    left_out
+        .lines()
+        .iter()
+        .for_each(|line| output::say(&format_args!("note: {line}")));
     if flags.json {
-        let hosts: BTreeMap<_, _> = taken.hosts.keys().map(|host| (host, index.hosts[host].recorded)).collect();
+        let hosts: BTreeMap<_, _> = taken
+            .hosts
+            .keys()
+            .map(|host| (host, index.hosts[host].recorded))
+            .collect();
         let refused = taken.refused;
         return output::json(
             &serde_json::json!({
@@ -294,7 +385,11 @@ fn report(flags: &flags::Import, run: &PathBuf, index: &Index, taken: &Taken, im
     let mut text = format!("{}\n", run.display());
     for import in imports {
         // Writing to a String cannot fail.
-        let _ = write!(text, "  {} ({}): {} events", import.source, import.form, import.events);
+        let _ = write!(
+            text,
+            "  {} ({}): {} events",
+            import.source, import.form, import.events
+        );
         for (cause, count) in &import.refused {
             let _ = write!(text, ", {count} {cause}");
         }

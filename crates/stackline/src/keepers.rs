@@ -10,9 +10,16 @@ use stackline_guard::keeper::{self, Goes, Keeping};
 
 /// Returns in the process that carries the command out.
 pub(crate) fn keep(command: &Command) -> Result<()> {
-    let Some(goes) = goes(command) else { return Ok(()) };
-    let keeping = Keeping { goes, stays, sweep: clean::sweep };
-    keeper::keep(&keeping).map_err(|error| Error::environment(format!("no process can be started: {error}")))
+    let Some(goes) = goes(command) else {
+        return Ok(());
+    };
+    let keeping = Keeping {
+        goes,
+        stays,
+        sweep: clean::sweep,
+    };
+    keeper::keep(&keeping)
+        .map_err(|error| Error::environment(format!("no process can be started: {error}")))
 }
 
 fn goes(command: &Command) -> Option<Goes> {

@@ -9,7 +9,13 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 /// Puts an event into its host's log, which begins with its first one.
-pub(crate) fn put(logs: &mut BTreeMap<String, EventLog>, host: &str, name: &str, at_ns: u64, values: &[Value<'_>]) {
+pub(crate) fn put(
+    logs: &mut BTreeMap<String, EventLog>,
+    host: &str,
+    name: &str,
+    at_ns: u64,
+    values: &[Value<'_>],
+) {
     if !logs.contains_key(host) {
         let mut log = EventLog::default();
         log.host(host);
@@ -33,7 +39,10 @@ pub(crate) fn keep(
     for (host, log) in &logs {
         spool.append(host, log)?;
     }
-    let mut index = Index { reference: reference.to_owned(), ..Index::default() };
+    let mut index = Index {
+        reference: reference.to_owned(),
+        ..Index::default()
+    };
     for (host, settled) in spool.settle(&Stop::default())? {
         let trace: &mut HostTrace = index.hosts.entry(host).or_default();
         settled.record_in(trace);

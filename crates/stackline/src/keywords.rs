@@ -34,5 +34,11 @@ fn value(entry: &Entry) -> Value {
 
 /// The keyword and what happened, and below it its fields.
 fn line(entry: &Entry) -> String {
-    format!("{:<16} {}\n{:<16} {}\n", entry.keyword, entry.help, "", entry.data.join("; "))
+    format!(
+        "{:<16} {}\n{:<16} {}\n",
+        entry.keyword,
+        entry.help,
+        "",
+        entry.data.join("; ")
+    )
 }

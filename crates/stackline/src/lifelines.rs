@@ -25,9 +25,17 @@ use std::path::Path;
 pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
     let run = Run::open_events(&flags.run)?;
     let index = read_index(&run.path)?;
-    let options = Options { unit_field: flags.unit - 1, ranges: flags.ranges, by: by(flags.by), ..Options::default() };
+    let options = Options {
+        unit_field: flags.unit - 1,
+        ranges: flags.ranges,
+        by: by(flags.by),
+        ..Options::default()
+    };
     let assembled = assembled(&run.path, index.as_ref(), &options, flags.most_events);
-    if assembled.as_ref().map_or(true, |(made, _)| made.lines.is_empty()) {
+    if assembled
+        .as_ref()
+        .map_or(true, |(made, _)| made.lines.is_empty())
+    {
         // There is no table that would have a note.
         incomplete(&run, "shown").iter().for_each(output::say);
     }
@@ -36,11 +44,20 @@ pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
         only(&mut made, index.as_ref(), number as usize - 1)?;
     }
     slow(&mut made, flags.took)?;
-    let request = Request { grouped: flags.by.is_some(), bytes: flags.bytes, slowest: flags.slowest };
+    let request = Request {
+        grouped: flags.by.is_some(),
+        bytes: flags.bytes,
+        slowest: flags.slowest,
+    };
     let statistics = LifelineStatistics::of(&made, index.as_ref(), request);
     let mut notes = notes(&run, index.as_ref(), &made);
     notes.extend(left_out);
-    let shown = Shown { lifelines: &made, statistics: &statistics, by: word(flags.by), notes: &notes };
+    let shown = Shown {
+        lifelines: &made,
+        statistics: &statistics,
+        by: word(flags.by),
+        notes: &notes,
+    };
     if let Some(directory) = &flags.gnuplot {
         draw(directory, &shown)?;
     }
@@ -55,7 +72,8 @@ pub(crate) fn lifelines(flags: &flags::Lifelines) -> Result {
         if !made.lines.is_empty() || connections.is_empty() {
             texts.push(stackline_report::lifelines(&shown));
         }
-        texts.extend((!connections.is_empty()).then(|| stackline_report::connections(&connections)));
+        texts
+            .extend((!connections.is_empty()).then(|| stackline_report::connections(&connections)));
         output::print(&texts.join("\n"))?;
     }
     Ok(Exit::Done)
@@ -66,7 +84,9 @@ fn connections(run: &Path, index: Option<&Index>) -> Result<Vec<CapturedConnecti
     let mut all = Vec::new();
     if index.is_some_and(|index| index.imports.iter().any(|import| import.form == "capture")) {
         let fields: Vec<usize> = (0..FIELDS).collect();
-        read_batches(run, &Columns::fields(&fields), |batch| all.extend(captured::captured(batch)))?;
+        read_batches(run, &Columns::fields(&fields), |batch| {
+            all.extend(captured::captured(batch))
+        })?;
         captured::sort(&mut all);
     }
     Ok(all)
@@ -74,8 +94,13 @@ fn connections(run: &Path, index: Option<&Index>) -> Result<Vec<CapturedConnecti
 
 /// Leaves the lines of one measurement.
 fn only(made: &mut Lifelines, index: Option<&Index>, measurement: usize) -> Result<()> {
-    let of = |flow: u32| index.and_then(|index| index.flow(flow)).map(|flow| flow.measurement);
-    made.lines.retain(|line| line.flow.and_then(of) == Some(measurement));
+    let of = |flow: u32| {
+        index
+            .and_then(|index| index.flow(flow))
+            .map(|flow| flow.measurement)
+    };
+    made.lines
+        .retain(|line| line.flow.and_then(of) == Some(measurement));
     if made.lines.is_empty() {
         let last = index.and_then(|index| index.flows.iter().map(|flow| flow.measurement).max());
         let hint = last.map_or_else(
@@ -90,7 +115,12 @@ fn only(made: &mut Lifelines, index: Option<&Index>, measurement: usize) -> Resu
 
 /// Leaves the lines that took as long as was chosen.
 fn slow(made: &mut Lifelines, chosen: flags::Took) -> Result<()> {
-    let longest = made.lines.iter().filter(|line| line.has_arrived()).map(|line| took(made, line)).max();
+    let longest = made
+        .lines
+        .iter()
+        .filter(|line| line.has_arrived())
+        .map(|line| took(made, line))
+        .max();
     chosen.leave(made);
     if made.lines.is_empty() && !chosen.is_any() {
         let hint = longest.map_or_else(
@@ -125,38 +155,60 @@ fn notes(run: &Run, index: Option<&Index>, made: &Lifelines) -> Vec<String> {
     let mut notes = Vec::new();
     if !run.complete {
         let reason = run.reason.as_deref().unwrap_or("it was killed");
-        notes.push(format!("The run is incomplete ({reason}); what it holds is shown."));
+        notes.push(format!(
+            "The run is incomplete ({reason}); what it holds is shown."
+        ));
     }
     notes.extend(missing(run).map(|what| format!("In this run {what}; the others are shown.")));
     let Some(index) = index else { return notes };
     if index.runs.is_empty() {
         // Of the clocks of imported logs, mostly.
-        notes.extend(index.hosts.values().flat_map(|trace| &trace.notes).map(|note| format!("{note}.")));
+        notes.extend(
+            index
+                .hosts
+                .values()
+                .flat_map(|trace| &trace.notes)
+                .map(|note| format!("{note}.")),
+        );
     }
-    notes.extend(stackline_requests::LeftOut::of_names(&index.left_out).lines().iter().map(|line| format!("{line}.")));
+    notes.extend(
+        stackline_requests::LeftOut::of_names(&index.left_out)
+            .lines()
+            .iter()
+            .map(|line| format!("{line}.")),
+    );
     for (host, trace) in index.hosts.iter().filter(|(_, trace)| trace.lost > 0) {
         let lost = trace.lost;
         notes.push(format!(
             "{lost} events of {host} were lost for want of room: a line can end although its unit went on."
         ));
     }
-    let mut measurements: Vec<usize> =
-        made.lines.iter().filter_map(|line| Some(index.flow(line.flow?)?.measurement)).collect();
+    let mut measurements: Vec<usize> = made
+        .lines
+        .iter()
+        .filter_map(|line| Some(index.flow(line.flow?)?.measurement))
+        .collect();
     measurements.sort_unstable();
     measurements.dedup();
     if measurements.len() > 1 {
         let count = measurements.len();
-        notes.push(format!("Units of {count} measurements are together; --measurement NUMBER shows one."));
+        notes.push(format!(
+            "Units of {count} measurements are together; --measurement NUMBER shows one."
+        ));
     }
     notes
 }
 
 fn draw(directory: &Path, shown: &Shown<'_>) -> Result<()> {
-    fs::create_dir_all(directory).map_err(|cause| output::unwritten(directory.display(), &cause))?;
+    fs::create_dir_all(directory)
+        .map_err(|cause| output::unwritten(directory.display(), &cause))?;
     for (name, text) in stackline_report::lifelines_gnuplot(shown) {
         output::file(&directory.join(name), text)?;
     }
     let script = directory.join(stackline_report::lifelines::SCRIPT);
-    output::say(&format_args!("gnuplot {} draws lifelines.svg", script.display()));
+    output::say(&format_args!(
+        "gnuplot {} draws lifelines.svg",
+        script.display()
+    ));
     Ok(())
 }

@@ -41,12 +41,20 @@ impl Loaded {
             None => (read_run(&run.path)?, None),
             Some(excerpt) => {
                 let mut events = Table::default();
-                let rows = excerpt.read(&run.path, &index, &Wanted::all(), |part| events.append(part))?;
+                let rows = excerpt.read(&run.path, &index, &Wanted::all(), |part| {
+                    events.append(part)
+                })?;
                 (events, Some((excerpt, rows)))
             }
         };
         let lifelines = assemble::lifelines(&events, known.as_ref(), &Options::default());
-        Ok(Self { run, index, events, lifelines, part })
+        Ok(Self {
+            run,
+            index,
+            events,
+            lifelines,
+            part,
+        })
     }
 
     /// The same of a run that may have no events.
@@ -56,45 +64,92 @@ impl Loaded {
             return Self::open(path, most_events);
         }
         let (index, events, lifelines) = Default::default();
-        Ok(Self { run, index, events, lifelines, part: None })
+        Ok(Self {
+            run,
+            index,
+            events,
+            lifelines,
+            part: None,
+        })
     }
 
     /// What is here.
     pub(crate) fn input(&self) -> Input<'_> {
         let (plan, records) = (&self.run.plan, self.run.records.as_slice());
-        Input { plan, records, index: &self.index, events: &self.events, lifelines: &self.lifelines }
+        Input {
+            plan,
+            records,
+            index: &self.index,
+            events: &self.events,
+            lifelines: &self.lifelines,
+        }
     }
 
     /// What limits the run. Events that findings name are counted among those at hand.
     pub(crate) fn findings(&self) -> Vec<Finding> {
-        let Some((excerpt, _)) = &self.part else { return diagnose_each(&[self.input()]) };
+        let Some((excerpt, _)) = &self.part else {
+            return diagnose_each(&[self.input()]);
+        };
         let (plan, index, lifelines) = (&self.run.plan, &self.index, &self.lifelines);
-        let is_whole = |record: &&RunRecord| excerpt.has(record.measurement, record.run, record.warmup);
+        let is_whole =
+            |record: &&RunRecord| excerpt.has(record.measurement, record.run, record.warmup);
         let traced: Vec<RunRecord> = self.run.records.iter().filter(is_whole).cloned().collect();
-        let has_traced = |measurement| traced.iter().any(|record| record.measurement == measurement);
-        let others = self.run.records.iter().filter(|record| !has_traced(record.measurement));
+        let has_traced = |measurement| {
+            traced
+                .iter()
+                .any(|record| record.measurement == measurement)
+        };
+        let others = self
+            .run
+            .records
+            .iter()
+            .filter(|record| !has_traced(record.measurement));
         let others: Vec<RunRecord> = others.cloned().collect();
         let (no_events, no_lifelines) = (Table::default(), Lifelines::default());
-        let spans = Index { runs: index.runs.clone(), flows: index.flows.clone(), ..Index::default() };
+        let spans = Index {
+            runs: index.runs.clone(),
+            flows: index.flows.clone(),
+            ..Index::default()
+        };
         diagnose_each(&[
-            Input { plan, records: &traced, index: &self.whole_index(excerpt), events: &self.events, lifelines },
-            Input { plan, records: &others, index: &spans, events: &no_events, lifelines: &no_lifelines },
+            Input {
+                plan,
+                records: &traced,
+                index: &self.whole_index(excerpt),
+                events: &self.events,
+                lifelines,
+            },
+            Input {
+                plan,
+                records: &others,
+                index: &spans,
+                events: &no_events,
+                lifelines: &no_lifelines,
+            },
         ])
     }
 
     /// The index of the runs that are here whole.
     fn whole_index(&self, excerpt: &Excerpt) -> Index {
         let mut index = self.index.clone();
-        index.runs.retain(|span| excerpt.has(span.measurement, span.run, span.warmup));
-        index.flows.retain(|flow| excerpt.has(flow.measurement, flow.run, flow.warmup));
+        index
+            .runs
+            .retain(|span| excerpt.has(span.measurement, span.run, span.warmup));
+        index
+            .flows
+            .retain(|flow| excerpt.has(flow.measurement, flow.run, flow.warmup));
         index
     }
 
     /// Findings as they are kept: events are named by their rows in the files.
     pub(crate) fn placed(&self, mut findings: Vec<Finding>) -> Vec<Finding> {
-        let evidence = findings.iter_mut().flat_map(|finding| &mut finding.evidence);
+        let evidence = findings
+            .iter_mut()
+            .flat_map(|finding| &mut finding.evidence);
         if let Some((_, rows)) = &self.part {
-            evidence.flat_map(|evidence| &mut evidence.events).for_each(|(host, row)| *row = rows.row(host, *row));
+            evidence
+                .flat_map(|evidence| &mut evidence.events)
+                .for_each(|(host, row)| *row = rows.row(host, *row));
         }
         findings
     }
@@ -114,7 +169,12 @@ impl Loaded {
             (_, 0) => "no run's events are fewer, so findings are from records and lifelines of a beginning".to_owned(),
             _ => format!("findings and lifelines are of {whole} of {runs} runs"),
         };
-        Some(beyond(&self.run.path, (command, EVENT_BYTES), (self.events.len(), excerpt.of), &what))
+        Some(beyond(
+            &self.run.path,
+            (command, EVENT_BYTES),
+            (self.events.len(), excerpt.of),
+            &what,
+        ))
     }
 }
 
@@ -122,7 +182,8 @@ impl Loaded {
 pub(crate) fn incomplete(run: &Run, done: &str) -> Vec<String> {
     let reason = run.reason.as_deref().unwrap_or("it was killed");
     let path = run.path.display();
-    let ended = (!run.complete).then(|| format!("warning: {path} is incomplete ({reason}); what it holds is {done}"));
+    let ended = (!run.complete)
+        .then(|| format!("warning: {path} is incomplete ({reason}); what it holds is {done}"));
     ended
         .into_iter()
         .chain(missing(run).map(|what| format!("warning: {path}: {what}; the others are {done}")))
@@ -139,7 +200,12 @@ pub(crate) fn missing(run: &Run) -> Option<String> {
 const EVENT_BYTES: f64 = 300.0;
 
 /// A note that so many of a run's events were read and not all, and by which command all are, that takes so many bytes for each.
-pub(crate) fn beyond(run: &Path, (command, bytes): (&str, f64), (read, of): (usize, u64), what: &str) -> String {
+pub(crate) fn beyond(
+    run: &Path,
+    (command, bytes): (&str, f64),
+    (read, of): (usize, u64),
+    what: &str,
+) -> String {
     let (path, gigabytes) = (run.display(), of as f64 * bytes / 1e9);
     format!(
         "{read} of {of} events are read at once: {what}; `stackline {command} {path} --most-events {of}` reads all, in about {gigabytes:.1} GB of memory"

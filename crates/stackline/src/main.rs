@@ -95,24 +95,37 @@ fn main() -> ExitCode {
         Command::Ptrace(flags) => trace::ptrace(&flags),
         Command::Measure(flags) => reproduce::measure(&flags),
     };
-    done.unwrap_or_else(|error| Exit::from_error(error, json)).into()
+    done.unwrap_or_else(|error| Exit::from_error(error, json))
+        .into()
 }
 
 /// Prints help, or what is wrong with the flags.
 fn explained(words: &clap::Error) -> ExitCode {
-    if words.use_stderr() && words.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+    if words.use_stderr()
+        && words.kind() != clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
         return Exit::from_error(refused::error(words), false).into();
     }
     match words.print() {
         Err(cause) if !words.use_stderr() && cause.kind() != ErrorKind::BrokenPipe => {
             Exit::from_error(output::unwritten("stdout", &cause), false).into()
         }
-        _ => ExitCode::from(if words.use_stderr() { Exit::Input } else { Exit::Done }),
+        _ => ExitCode::from(if words.use_stderr() {
+            Exit::Input
+        } else {
+            Exit::Done
+        }),
     }
 }
 
 /// Whether the command, or the one below it, has `--json`.
 fn asks_for_json(matches: &ArgMatches) -> bool {
-    let here = matches.try_get_one::<bool>("json").ok().flatten().is_some_and(|json| *json);
-    here || matches.subcommand().is_some_and(|(_, below)| asks_for_json(below))
+    let here = matches
+        .try_get_one::<bool>("json")
+        .ok()
+        .flatten()
+        .is_some_and(|json| *json);
+    here || matches
+        .subcommand()
+        .is_some_and(|(_, below)| asks_for_json(below))
 }

@@ -22,7 +22,8 @@ pub(crate) fn man(flags: &Man) -> Result {
         output::print_for_programs(&String::from_utf8_lossy(&page(Flags::command())?))?;
         return Ok(Exit::Done);
     };
-    std::fs::create_dir_all(directory).map_err(|cause| output::unwritten(directory.display(), &cause))?;
+    std::fs::create_dir_all(directory)
+        .map_err(|cause| output::unwritten(directory.display(), &cause))?;
     for (name, command) in pages(Flags::command().name(NAME)) {
         let path = directory.join(format!("{name}.1"));
         output::file(&path, page(command)?)?;
@@ -34,8 +35,11 @@ pub(crate) fn man(flags: &Man) -> Result {
 /// A command and those below it, each with the name of its page: `stackline-net-exec`.
 fn pages(command: clap::Command) -> Vec<(String, clap::Command)> {
     let name = command.get_name().to_owned();
-    let shown = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
-    let below = shown.flat_map(|below| pages(below.clone().name(format!("{name}-{}", below.get_name()))));
+    let shown = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set() && below.get_name() != "help");
+    let below =
+        shown.flat_map(|below| pages(below.clone().name(format!("{name}-{}", below.get_name()))));
     let below: Vec<_> = below.collect();
     std::iter::once((name, command)).chain(below).collect()
 }

@@ -27,7 +27,11 @@ pub(crate) fn ncc(flags: &flags::Ncc) -> Result {
         draw(&run, &reports, path)?;
     }
     if let Some(span) = flags.each {
-        each(&imps::reports_each(&events, span.as_nanos() as u64), span.as_secs_f64(), flags.json)?;
+        each(
+            &imps::reports_each(&events, span.as_nanos() as u64),
+            span.as_secs_f64(),
+            flags.json,
+        )?;
     } else if flags.json {
         output::json(&stackline_report::ncc_json(&reports), false)?;
     } else {
@@ -42,7 +46,10 @@ fn each(spans: &BTreeMap<u64, Reports>, span_s: f64, as_json: bool) -> Result<()
         return output::print(&stackline_report::ncc_each(spans, span_s));
     }
     let span = |(number, reports): (&u64, &Reports)| json!({ "from_s": *number as f64 * span_s, "reports": stackline_report::ncc_json(reports) });
-    output::json(&json!({ "each_s": span_s, "spans": spans.iter().map(span).collect::<Vec<_>>() }), false)
+    output::json(
+        &json!({ "each_s": span_s, "spans": spans.iter().map(span).collect::<Vec<_>>() }),
+        false,
+    )
 }
 
 /// Batch by batch: what is kept is one line an IMP and a line.
@@ -53,7 +60,12 @@ fn reported(run: &Run) -> Result<Table> {
         let is_report = |row: &usize| batch.keyword(*row).starts_with("IMP_");
         for row in (0..batch.len()).filter(is_report) {
             let values: Vec<_> = (0..10).map(|field| batch.value(row, field)).collect();
-            kept.push(batch.keyword(row), batch.host(row), batch.at_ns[row], &values);
+            kept.push(
+                batch.keyword(row),
+                batch.host(row),
+                batch.at_ns[row],
+                &values,
+            );
         }
     })?;
     Ok(kept)
@@ -61,19 +73,28 @@ fn reported(run: &Run) -> Result<Table> {
 
 /// Draws the network that they are of.
 fn draw(run: &Run, reports: &Reports, path: &Path) -> Result<()> {
-    let picture =
-        map(run, reports).ok_or_else(|| Error::input("the run has no network of IMPs that could be drawn"))?;
+    let picture = map(run, reports)
+        .ok_or_else(|| Error::input("the run has no network of IMPs that could be drawn"))?;
     output::file(path, picture)
 }
 
 /// The network of a run with how busy its lines were, where it is one of IMPs that reported.
 pub(crate) fn map(run: &Run, reports: &Reports) -> Option<String> {
-    let network = run.plan.networks.iter().find(|network| network.has_imps()).filter(|_| !reports.lines.is_empty())?;
+    let network = run
+        .plan
+        .networks
+        .iter()
+        .find(|network| network.has_imps())
+        .filter(|_| !reports.lines.is_empty())?;
     let port = |number: usize| network.port_name(u32::try_from(number).ok()?);
     let of = |number: usize| port(number).and_then(|name| reports.lines.get(&name));
     let used = |link: usize| {
         let (there, back) = (of(2 * link)?, of(2 * link + 1)?);
-        Some(LinkUse { there: there.busy.0, back: back.busy.0, is_down: there.up_seconds.min(back.up_seconds) <= 0.0 })
+        Some(LinkUse {
+            there: there.busy.0,
+            back: back.busy.0,
+            is_down: there.up_seconds.min(back.up_seconds) <= 0.0,
+        })
     };
     let uses: Vec<Option<LinkUse>> = (0..network.links.len()).map(used).collect();
     stackline_report::drawing_in_use(network, &uses)

@@ -45,11 +45,18 @@ fn show(flags: &flags::NetShow) -> Result {
         draw(&chosen, path)?;
     }
     if flags.json {
-        let shown = chosen.iter().map(|network| stackline_report::topology_json(network, &ways(network)));
-        output::json(&serde_json::json!({"networks": shown.collect::<Vec<_>>()}), true)?;
+        let shown = chosen
+            .iter()
+            .map(|network| stackline_report::topology_json(network, &ways(network)));
+        output::json(
+            &serde_json::json!({"networks": shown.collect::<Vec<_>>()}),
+            true,
+        )?;
     } else {
-        let shown: Vec<String> =
-            chosen.iter().map(|network| stackline_report::topology(network, &ways(network))).collect();
+        let shown: Vec<String> = chosen
+            .iter()
+            .map(|network| stackline_report::topology(network, &ways(network)))
+            .collect();
         output::print(&shown.join("\n"))?;
     }
     Ok(Exit::Done)
@@ -60,7 +67,10 @@ fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     let text = flags.text();
     let up = by_name(&text)?.map(|(_, description)| description.network);
     if let (Some(network), Some(name)) = (&up, &flags.network) {
-        let message = format!("--network {name} is of no use: the network {} is up already", network.name);
+        let message = format!(
+            "--network {name} is of no use: the network {} is up already",
+            network.name
+        );
         return Err(Error::input(message).hint("leave --network out, or name the specification"));
     }
     if let Some(network) = up {
@@ -68,18 +78,31 @@ fn shown(flags: &flags::NetShow) -> Result<Vec<Network>> {
     }
     let source = Source::of(&text)?;
     let networks = source.declarations(&text)?.networks;
-    Ok(chosen(&networks, flags.network.as_deref(), &source)?.into_iter().cloned().collect())
+    Ok(chosen(&networks, flags.network.as_deref(), &source)?
+        .into_iter()
+        .cloned()
+        .collect())
 }
 
 /// Writes a picture of the one network there is.
 fn draw(networks: &[&Network], path: &Path) -> Result<()> {
     let [network] = networks else {
-        let names: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
+        let names: Vec<&str> = networks
+            .iter()
+            .map(|network| network.name.as_str())
+            .collect();
         let hint = format!("choose one with --network: {}", names.join(", "));
-        return Err(Error::input(format!("there are {} networks for one picture", networks.len())).hint(hint));
+        return Err(Error::input(format!(
+            "there are {} networks for one picture",
+            networks.len()
+        ))
+        .hint(hint));
     };
     let picture = stackline_report::drawing(network).ok_or_else(|| {
-        let message = format!("network {} has more than {MOST_NODES} nodes, too many for a picture", network.name);
+        let message = format!(
+            "network {} has more than {MOST_NODES} nodes, too many for a picture",
+            network.name
+        );
         Error::input(message).hint("leave --svg out; the text and --json have no such limit")
     })?;
     output::file(path, picture)
@@ -91,10 +114,17 @@ fn ways(network: &Network) -> Vec<Way> {
         return Vec::new();
     }
     let machine = machine::Network::<Nothing>::new(network, Seed::root(0), ());
-    let nodes: Vec<(usize, Node)> = (0..).zip((0..).map(Node)).take(network.hosts.len()).collect();
-    let pairs = nodes.iter().flat_map(|from| nodes.iter().map(move |to| (*from, *to)));
+    let nodes: Vec<(usize, Node)> = (0..)
+        .zip((0..).map(Node))
+        .take(network.hosts.len())
+        .collect();
+    let pairs = nodes
+        .iter()
+        .flat_map(|from| nodes.iter().map(move |to| (*from, *to)));
     let between = |((from, first), (to, last)): ((usize, Node), (usize, Node))| {
-        let ports = machine.path(first, last, 0).map(|path| path.ports.iter().map(|port| port.0).collect());
+        let ports = machine
+            .path(first, last, 0)
+            .map(|path| path.ports.iter().map(|port| port.0).collect());
         Way { from, to, ports }
     };
     pairs.filter(|(from, to)| from != to).map(between).collect()

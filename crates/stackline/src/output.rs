@@ -17,21 +17,29 @@ pub(crate) fn has_printed() -> bool {
 
 /// Text without what steers a terminal, colours included: it may come from others, as names of hosts in a log and words of a peer do.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if text.contains(steers) { text.replace(steers, "\u{fffd}").into() } else { text.into() }
+    if text.contains(steers) {
+        text.replace(steers, "\u{fffd}").into()
+    } else {
+        text.into()
+    }
 }
 
 /// Whether a terminal would do something else than show it: control characters, and those that change the order in which others are shown
 /// (Unicode Standard Annex 9) or end a line.
 pub(crate) fn steers(c: char) -> bool {
     let reorders = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    (c.is_control() && !matches!(c, '\n' | '\t')) || reorders || matches!(c, '\u{2028}' | '\u{2029}')
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || reorders
+        || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 /// A line that is coloured as a whole keeps its colour; all else is made harmless.
 fn coloured(line: &str) -> String {
     let painted = line.strip_prefix("\u{1b}[").and_then(|rest| {
         let (code, rest) = rest.split_once('m')?;
-        let is_code = code.bytes().all(|byte| byte.is_ascii_digit() || byte == b';');
+        let is_code = code
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b';');
         Some((code, rest.strip_suffix("\u{1b}[0m")?)).filter(|_| is_code)
     });
     match painted {
@@ -47,12 +55,22 @@ pub(crate) fn print(text: &str) -> Result<()> {
 
 /// Prints text for people whose lines may be coloured as a whole.
 pub(crate) fn print_coloured(text: &str) -> Result<()> {
-    exact(&text.split('\n').map(coloured).collect::<Vec<_>>().join("\n"))
+    exact(
+        &text
+            .split('\n')
+            .map(coloured)
+            .collect::<Vec<_>>()
+            .join("\n"),
+    )
 }
 
 /// Prints text for programs, byte by byte as it is, except to a terminal.
 pub(crate) fn print_for_programs(text: &str) -> Result<()> {
-    if stdout().is_terminal() { print(text) } else { exact(text) }
+    if stdout().is_terminal() {
+        print(text)
+    } else {
+        exact(text)
+    }
 }
 
 fn exact(text: &str) -> Result<()> {
@@ -82,7 +100,10 @@ pub(crate) fn file_by<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T>
 
 /// The same with bytes at hand.
 pub(crate) fn file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
-    file_by(path, |file| file.write_all(bytes.as_ref()).map_err(|cause| unwritten(path.display(), &cause)))
+    file_by(path, |file| {
+        file.write_all(bytes.as_ref())
+            .map_err(|cause| unwritten(path.display(), &cause))
+    })
 }
 
 /// Why a file was not written: what it is, or what was to be in it.
@@ -99,8 +120,13 @@ impl From<stackline_runs::Error> for Unwritten {
 
 /// Prints one JSON value and a line end.
 pub(crate) fn json(value: &impl serde::Serialize, pretty: bool) -> Result<()> {
-    let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
-    let text = text.map_err(|e| Error::measurement(format!("the result cannot be written as JSON: {e}")))?;
+    let text = if pretty {
+        serde_json::to_string_pretty(value)
+    } else {
+        serde_json::to_string(value)
+    };
+    let text =
+        text.map_err(|e| Error::measurement(format!("the result cannot be written as JSON: {e}")))?;
     print_for_programs(&(text + "\n"))
 }
 
@@ -121,14 +147,20 @@ mod tests {
     #[test]
     fn what_steers_a_terminal_is_replaced() {
         assert_eq!(harmless("a\n\tb ü"), "a\n\tb ü");
-        assert_eq!(harmless("\u{1b}[2Jx\u{7}\u{9b}y\r"), "\u{fffd}[2Jx\u{fffd}\u{fffd}y\u{fffd}");
+        assert_eq!(
+            harmless("\u{1b}[2Jx\u{7}\u{9b}y\r"),
+            "\u{fffd}[2Jx\u{fffd}\u{fffd}y\u{fffd}"
+        );
         assert_eq!(harmless("\u{1b}[31mred"), "\u{fffd}[31mred");
     }
 
     #[test]
     fn only_a_whole_line_is_coloured() {
         let (red, ends) = ("\u{1b}[1;31m", "\u{1b}[0m");
-        assert_eq!(coloured(&format!("{red}name {red}x{ends}")), format!("{red}name \u{fffd}[1;31mx{ends}"));
+        assert_eq!(
+            coloured(&format!("{red}name {red}x{ends}")),
+            format!("{red}name \u{fffd}[1;31mx{ends}")
+        );
         assert_eq!(coloured(&format!("{red}name")), "\u{fffd}[1;31mname");
         assert_eq!(coloured("\u{1b}]0;title\u{7}"), "\u{fffd}]0;title\u{fffd}");
     }

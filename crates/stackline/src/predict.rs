@@ -22,9 +22,11 @@ pub(crate) fn predict(flags: &flags::Predict) -> Result {
     let source = Source::of(&flags.text)?;
     let (plan, _) = source.work(&flags.text)?;
     if plan.networks.is_empty() {
-        let message = format!("there is nothing to predict from: the specification ({}) has no network", source.name);
-        let hint =
-            "declare one, such as `network wan { host a, b; link a - b 100 Mbit/s 5 ms; }`, and write `across wan`";
+        let message = format!(
+            "there is nothing to predict from: the specification ({}) has no network",
+            source.name
+        );
+        let hint = "declare one, such as `network wan { host a, b; link a - b 100 Mbit/s 5 ms; }`, and write `across wan`";
         return Err(Error::input(message).hint(hint));
     }
     let run = flags.run.as_deref().map(Run::open).transpose()?;
@@ -34,9 +36,16 @@ pub(crate) fn predict(flags: &flags::Predict) -> Result {
     });
     let mut predictions = stackline_model::predict(&plan);
     if !flags.forms {
-        simulated::fill(&source, &flags.text, &mut predictions, if flags.simulate { PATIENCE } else { MOMENT });
+        simulated::fill(
+            &source,
+            &flags.text,
+            &mut predictions,
+            if flags.simulate { PATIENCE } else { MOMENT },
+        );
     }
-    let open = predictions.iter().any(|prediction| prediction.answer().is_none());
+    let open = predictions
+        .iter()
+        .any(|prediction| prediction.answer().is_none());
     let predictions = beside(predictions, &summaries.unwrap_or_default());
     if flags.text.json {
         output::json(&stackline_report::prediction_json(&predictions), false)?;
@@ -44,7 +53,9 @@ pub(crate) fn predict(flags: &flags::Predict) -> Result {
         output::print(&stackline_report::prediction(&predictions, run.is_some()))?;
     }
     if open && !flags.simulate {
-        output::say(&"hint: `stackline predict --simulate` takes more time to simulate what no form covers");
+        output::say(
+            &"hint: `stackline predict --simulate` takes more time to simulate what no form covers",
+        );
     }
     Ok(Exit::Done)
 }

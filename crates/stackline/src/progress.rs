@@ -26,19 +26,45 @@ pub(crate) struct Bar {
 impl Bar {
     /// Of all counted runs of a plan, each made under so many seeds.
     pub(crate) fn new(plan: &Plan, seeds: u64) -> Self {
-        let least: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum::<u64>().saturating_mul(seeds);
-        let most = |m: &Measurement| u64::from(m.until.map_or(m.runs, |until| until.at_most.max(m.runs)));
-        let most: u64 = plan.measurements.iter().map(most).sum::<u64>().saturating_mul(seeds);
-        let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let least: u64 = plan
+            .measurements
+            .iter()
+            .map(|m| u64::from(m.runs))
+            .sum::<u64>()
+            .saturating_mul(seeds);
+        let most =
+            |m: &Measurement| u64::from(m.until.map_or(m.runs, |until| until.at_most.max(m.runs)));
+        let most: u64 = plan
+            .measurements
+            .iter()
+            .map(most)
+            .sum::<u64>()
+            .saturating_mul(seeds);
+        let target = if stderr().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
         let bar = ProgressBar::with_draw_target(Some(most), target);
-        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len} runs{left}  {wide_msg}") {
-            bar.set_style(style.with_key("left", move |state: &ProgressState, out: &mut dyn Write| {
-                // A text that cannot be written is a bar without it.
-                let left = if least < most { " at most".to_owned() } else { left(state.pos(), state.eta()) };
-                let _ = out.write_str(&left);
-            }));
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:24} {pos}/{len} runs{left}  {wide_msg}")
+        {
+            bar.set_style(style.with_key(
+                "left",
+                move |state: &ProgressState, out: &mut dyn Write| {
+                    // A text that cannot be written is a bar without it.
+                    let left = if least < most {
+                        " at most".to_owned()
+                    } else {
+                        left(state.pos(), state.eta())
+                    };
+                    let _ = out.write_str(&left);
+                },
+            ));
         }
-        let lines = bar.is_hidden().then(|| say_lines(bar.clone(), least, [FIRST, EACH]));
+        let lines = bar
+            .is_hidden()
+            .then(|| say_lines(bar.clone(), least, [FIRST, EACH]));
         Self { bar, lines }
     }
 }
@@ -59,24 +85,39 @@ fn say_lines(bar: ProgressBar, least: u64, [first, each]: [Duration; 2]) -> Send
 /// How far it is, and what is being done.
 fn line(bar: &ProgressBar, least: u64, since: Duration) -> String {
     let (done, most, now) = (bar.position(), bar.length().unwrap_or(0), bar.message());
-    let now = if now.is_empty() { String::new() } else { format!("; now: {now}") };
+    let now = if now.is_empty() {
+        String::new()
+    } else {
+        format!("; now: {now}")
+    };
     // How many it takes until a figure is sure enough, nobody knows before.
     let (all, left) = match least < most {
         true => (format!("{least} to {most}"), String::new()),
         false => (most.to_string(), left(done, bar.eta())),
     };
-    format!("{done} of {all} runs are done after {}{left}{now}", HumanDuration(since))
+    format!(
+        "{done} of {all} runs are done after {}{left}{now}",
+        HumanDuration(since)
+    )
 }
 
 /// The time left; nothing until a run is done, since before that nobody can know.
 fn left(done: u64, eta: Duration) -> String {
-    if done == 0 { String::new() } else { format!(", about {} left", HumanDuration(eta)) }
+    if done == 0 {
+        String::new()
+    } else {
+        format!(", about {} left", HumanDuration(eta))
+    }
 }
 
 impl Progress for Bar {
     fn begin(&mut self, scheduled: &ScheduledRun<'_>) {
         let text = &scheduled.measurement.text;
-        self.bar.set_message(if scheduled.counted { text.clone() } else { format!("warm-up: {text}") });
+        self.bar.set_message(if scheduled.counted {
+            text.clone()
+        } else {
+            format!("warm-up: {text}")
+        });
     }
 
     fn advance(&mut self) {
@@ -84,7 +125,8 @@ impl Progress for Bar {
     }
 
     fn warn(&mut self, words: &str) {
-        self.bar.suspend(|| output::say(&format_args!("warning: {words}")));
+        self.bar
+            .suspend(|| output::say(&format_args!("warning: {words}")));
     }
 
     fn finish(&mut self) {
@@ -106,9 +148,15 @@ mod tests {
     #[test]
     fn a_line_says_what_is_done_and_what_is_going_on() {
         let bar = ProgressBar::with_draw_target(Some(3), ProgressDrawTarget::hidden());
-        assert_eq!(line(&bar, 3, Duration::from_secs(10)), "0 of 3 runs are done after 10 seconds");
+        assert_eq!(
+            line(&bar, 3, Duration::from_secs(10)),
+            "0 of 3 runs are done after 10 seconds"
+        );
         bar.set_message("3 bulk_put");
-        assert_eq!(line(&bar, 3, Duration::from_secs(120)), "0 of 3 runs are done after 2 minutes; now: 3 bulk_put");
+        assert_eq!(
+            line(&bar, 3, Duration::from_secs(120)),
+            "0 of 3 runs are done after 2 minutes; now: 3 bulk_put"
+        );
         bar.inc(2);
         assert_eq!(
             line(&bar, 1, Duration::from_secs(60)),

@@ -15,25 +15,39 @@ const PROGRAM: &str = "stackline-query";
 
 /// Becomes the engine.
 pub(crate) fn query(flags: &flags::Query) -> Result {
-    if flags.words.iter().all(|word| word == "--help" || word == "-h") {
+    if flags
+        .words
+        .iter()
+        .all(|word| word == "--help" || word == "-h")
+    {
         let command = flags::Flags::command().find_subcommand("query").cloned();
-        let mut command = command.unwrap_or_default().disable_help_flag(true).bin_name("stackline query");
+        let mut command = command
+            .unwrap_or_default()
+            .disable_help_flag(true)
+            .bin_name("stackline query");
         output::print(&command.render_long_help().to_string())?;
         return Ok(Exit::Done);
     }
     // The engine takes directories; `last` and the names that runs were given are known here.
-    let words = flags
-        .words
-        .iter()
-        .map(|word| directory_of(Path::new(word)).map_or_else(|| word.clone(), |directory| directory.into_os_string()));
-    let beside = std::env::current_exe().ok().map(|this| this.with_file_name(PROGRAM)).filter(|path| path.is_file());
+    let words = flags.words.iter().map(|word| {
+        directory_of(Path::new(word))
+            .map_or_else(|| word.clone(), |directory| directory.into_os_string())
+    });
+    let beside = std::env::current_exe()
+        .ok()
+        .map(|this| this.with_file_name(PROGRAM))
+        .filter(|path| path.is_file());
     // It only returns when it could not be started.
-    let cause = Command::new(beside.unwrap_or_else(|| PathBuf::from(PROGRAM))).args(words).exec();
+    let cause = Command::new(beside.unwrap_or_else(|| PathBuf::from(PROGRAM)))
+        .args(words)
+        .exec();
     if cause.kind() == ErrorKind::NotFound {
         let what = format!("`{PROGRAM}` is neither beside this program nor in the PATH");
         return Err(Error::environment(what).hint(
             "`cargo install --path crates/query` builds it, once; DuckDB, polars and pandas read the same files",
         ));
     }
-    Err(Error::environment(format!("`{PROGRAM}` cannot be started: {cause}")))
+    Err(Error::environment(format!(
+        "`{PROGRAM}` cannot be started: {cause}"
+    )))
 }

@@ -13,13 +13,20 @@ pub(crate) fn error(refused: &clap::Error) -> Error {
 /// clap's sentence, which it breaks where it lists something.
 fn sentence(refused: &clap::Error) -> String {
     let rendered = refused.to_string();
-    let lines = rendered.lines().take_while(|line| !line.is_empty() && !line.contains("[possible values:"));
+    let lines = rendered
+        .lines()
+        .take_while(|line| !line.is_empty() && !line.contains("[possible values:"));
     let words: Vec<&str> = lines.map(str::trim).collect();
     words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 fn hint(refused: &clap::Error) -> String {
-    let said = |kind| refused.get(kind).map(ToString::to_string).filter(|words| !words.is_empty());
+    let said = |kind| {
+        refused
+            .get(kind)
+            .map(ToString::to_string)
+            .filter(|words| !words.is_empty())
+    };
     let suggested = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg];
     if let Some(meant) = suggested.into_iter().find_map(said) {
         return format!("did you mean `{meant}`?");
@@ -45,7 +52,9 @@ fn hint(refused: &clap::Error) -> String {
 fn command() -> String {
     let (mut command, mut path) = (Flags::command(), "stackline".to_owned());
     for word in std::env::args_os().skip(1) {
-        let Some(below) = command.find_subcommand(word).cloned() else { break };
+        let Some(below) = command.find_subcommand(word).cloned() else {
+            break;
+        };
         path = format!("{path} {}", below.get_name());
         command = below;
     }

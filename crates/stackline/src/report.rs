@@ -17,12 +17,19 @@ use std::process::{Command, Stdio};
 
 /// Writes the page.
 pub(crate) fn report(flags: &flags::Report) -> Result {
-    if !flags.took.is_any() && ((flags.svg.is_none() && flags.png.is_none()) || flags.monitor.is_some()) {
+    if !flags.took.is_any()
+        && ((flags.svg.is_none() && flags.png.is_none()) || flags.monitor.is_some())
+    {
         return Err(Error::input("--slower-than and --faster-than are of pictures of lifelines")
             .hint("add --svg FILE or --png FILE, without --monitor; `stackline lifelines` takes them too"));
     }
     if let (Some(field), Some(path)) = (&flags.monitor, &flags.svg) {
-        return monitor(field, path, flags, &noted(Loaded::open(&flags.run, flags.most_events)?));
+        return monitor(
+            field,
+            path,
+            flags,
+            &noted(Loaded::open(&flags.run, flags.most_events)?),
+        );
     }
     if flags.svg.is_some() || flags.png.is_some() {
         return pictures(flags, noted(Loaded::open(&flags.run, flags.most_events)?));
@@ -31,7 +38,10 @@ pub(crate) fn report(flags: &flags::Report) -> Result {
     let page = page(&loaded, flags.most_events)?;
     let path = match &flags.output {
         Some(path) => output::file(path, page).map(|()| path.clone())?,
-        None => loaded.run.keep_page(&page).map_err(|error| Error::from(error).hint("-o FILE writes it elsewhere"))?,
+        None => loaded
+            .run
+            .keep_page(&page)
+            .map_err(|error| Error::from(error).hint("-o FILE writes it elsewhere"))?,
     };
     output::print(&format!("{}\n", path.display()))?;
     Ok(Exit::Done)
@@ -39,7 +49,9 @@ pub(crate) fn report(flags: &flags::Report) -> Result {
 
 /// The run, with a word on stderr where it is not whole or not all of its events were read.
 fn noted(loaded: Loaded) -> Loaded {
-    incomplete(&loaded.run, "shown").iter().for_each(output::say);
+    incomplete(&loaded.run, "shown")
+        .iter()
+        .for_each(output::say);
     if let Some(note) = loaded.note("report") {
         output::say(&format_args!("note: {note}"));
     }
@@ -51,16 +63,25 @@ fn pictures(flags: &flags::Report, mut loaded: Loaded) -> Result {
     let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
     let moment = |since: Option<f64>| since.map(|seconds| origin_ns + (seconds * 1e9) as u64);
     let (from_ns, to_ns) = (moment(flags.from), moment(flags.to));
-    let beside = stackline_analyze::beside::beside(&loaded.events, &loaded.index, &loaded.lifelines);
+    let beside =
+        stackline_analyze::beside::beside(&loaded.events, &loaded.index, &loaded.lifelines);
     flags.took.leave(&mut loaded.lifelines);
-    let wanted = Wanted { origin_ns, from_ns, to_ns, units: flags.units.clone(), beside };
+    let wanted = Wanted {
+        origin_ns,
+        from_ns,
+        to_ns,
+        units: flags.units.clone(),
+        beside,
+    };
     let picture = picture(&loaded.lifelines, &loaded.index, &wanted).ok_or_else(|| {
         let hint = "times count from the first event, as on the page; `stackline lifelines RUN` names units";
         Error::input("no requested lifeline is in that time").hint(hint)
     })?;
     if picture.lines < picture.of_lines {
         let (lines, of) = (picture.lines, picture.of_lines);
-        output::say(&format_args!("note: {lines} of {of} lines are drawn; --from, --to and --units choose fewer"));
+        output::say(&format_args!(
+            "note: {lines} of {of} lines are drawn; --from, --to and --units choose fewer"
+        ));
     }
     let mut written = Vec::new();
     if let Some(path) = &flags.svg {
@@ -71,25 +92,41 @@ fn pictures(flags: &flags::Report, mut loaded: Loaded) -> Result {
         output::file(path, &png(&picture).map_err(Error::measurement)?)?;
         written.push(path);
     }
-    output::print(&written.iter().map(|path| format!("{}\n", path.display())).collect::<String>())?;
+    output::print(
+        &written
+            .iter()
+            .map(|path| format!("{}\n", path.display()))
+            .collect::<String>(),
+    )?;
     Ok(Exit::Done)
 }
 
 /// Writes a picture of what monitors saw.
 fn monitor(field: &str, path: &Path, flags: &flags::Report, loaded: &Loaded) -> Result {
     let origin_ns = origin_ns(&loaded.index, &loaded.events, &loaded.lifelines);
-    let drawn =
-        monitored(&loaded.index, &loaded.events, origin_ns, field, (flags.from, flags.to)).ok_or_else(|| {
-            let known: Vec<&str> = fields(&loaded.events).into_iter().collect();
-            let hint = match known[..] {
-                [] => "`stackline run SPEC --trace` records monitors too".to_owned(),
-                _ => format!("they recorded {}", known.join(", ")),
-            };
-            Error::input(format!("no monitor of this run recorded {field} in that time")).hint(hint)
-        })?;
+    let drawn = monitored(
+        &loaded.index,
+        &loaded.events,
+        origin_ns,
+        field,
+        (flags.from, flags.to),
+    )
+    .ok_or_else(|| {
+        let known: Vec<&str> = fields(&loaded.events).into_iter().collect();
+        let hint = match known[..] {
+            [] => "`stackline run SPEC --trace` records monitors too".to_owned(),
+            _ => format!("they recorded {}", known.join(", ")),
+        };
+        Error::input(format!(
+            "no monitor of this run recorded {field} in that time"
+        ))
+        .hint(hint)
+    })?;
     let (curves, of) = (drawn.chart.curves.len(), drawn.of_curves);
     if curves < of {
-        output::say(&format_args!("note: {curves} of {of} curves are drawn, those with the largest values"));
+        output::say(&format_args!(
+            "note: {curves} of {of} curves are drawn, those with the largest values"
+        ));
     }
     output::file(path, chart(&drawn.chart))?;
     output::print(&format!("{}\n", path.display()))?;
@@ -104,21 +141,32 @@ pub(crate) fn open(flags: &flags::Open) -> Result {
             let root = runs_root();
             let newest = names(&root).pop();
             let none = || Error::input(format!("there are no runs under {}", root.display()));
-            PathBuf::from(newest.ok_or_else(|| none().hint("`stackline run SPEC --trace` makes one"))?)
+            PathBuf::from(
+                newest.ok_or_else(|| none().hint("`stackline run SPEC --trace` makes one"))?,
+            )
         }
     };
     let run = Run::open_events(&run)?;
     incomplete(&run, "shown").iter().for_each(output::say);
     let path = run.page();
     if !is_fresh(&path, &run.path) {
-        run.keep_page(&page(&Loaded::whatever(&run.path, MOST_EVENTS)?, MOST_EVENTS)?)?;
+        run.keep_page(&page(
+            &Loaded::whatever(&run.path, MOST_EVENTS)?,
+            MOST_EVENTS,
+        )?)?;
     }
     output::print(&format!("{}\n", path.display()))?;
     // It is the desktop's to say which browser; what that says is not for this terminal.
     let mut browser = Command::new("xdg-open");
-    browser.arg(&path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    browser
+        .arg(&path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     if !browser.status().is_ok_and(|status| status.success()) {
-        output::say(&"note: no browser could be opened (xdg-open); open the file above in one, here or elsewhere");
+        output::say(
+            &"note: no browser could be opened (xdg-open); open the file above in one, here or elsewhere",
+        );
     }
     Ok(Exit::Done)
 }
@@ -128,23 +176,47 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
     let run = &loaded.run;
     let summaries = stackline_analyze::summarise(&run.plan, &run.records);
     let header = header(run);
-    let title = run.path.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy());
+    let title = run
+        .path
+        .file_name()
+        .map_or_else(|| "run".into(), |name| name.to_string_lossy());
     let note = loaded.note("report");
     let input = loaded.input();
     let mut about = stackline_report::json(&header, &summaries, &[]);
     // Of a run without measurements: what it is, and what was looked for.
-    about["origin"] = stackline_analyze::scope::origin(&input).map(|origin| origin.words()).into();
+    about["origin"] = stackline_analyze::scope::origin(&input)
+        .map(|origin| origin.words())
+        .into();
     about["scope"] = stackline_analyze::scope::scope(&input).into();
-    if run.plan.networks.iter().any(stackline_core::network::Network::has_imps) {
-        about["map"] = crate::ncc::map(run, &stackline_analyze::imps::reports(&loaded.events)).into();
+    if run
+        .plan
+        .networks
+        .iter()
+        .any(stackline_core::network::Network::has_imps)
+    {
+        about["map"] =
+            crate::ncc::map(run, &stackline_analyze::imps::reports(&loaded.events)).into();
     }
     let connections = stackline_analyze::captured::captured(&loaded.events);
     let printed = if summaries.is_empty() {
-        let table = if connections.is_empty() { String::new() } else { stackline_report::connections(&connections) };
+        let table = if connections.is_empty() {
+            String::new()
+        } else {
+            stackline_report::connections(&connections)
+        };
         note.unwrap_or_default() + &table
     } else {
-        let notes = note.map(|text| Note::new(Weight::Always, text)).into_iter().collect();
-        stackline_report::table(&summaries, &TableOptions { notes, ..TableOptions::default() })
+        let notes = note
+            .map(|text| Note::new(Weight::Always, text))
+            .into_iter()
+            .collect();
+        stackline_report::table(
+            &summaries,
+            &TableOptions {
+                notes,
+                ..TableOptions::default()
+            },
+        )
     };
     let content = Content {
         title: &title,
@@ -164,9 +236,17 @@ fn page(loaded: &Loaded, most_events: usize) -> Result<String> {
 
 /// Whether a page is there, and was written after what it is made of: events that are imported later make it stale, and findings.
 fn is_fresh(page: &Path, run: &Path) -> bool {
-    let changed = |path: &Path| fs::symlink_metadata(path).and_then(|about| about.modified()).ok();
+    let changed = |path: &Path| {
+        fs::symlink_metadata(path)
+            .and_then(|about| about.modified())
+            .ok()
+    };
     let events = run.join("events");
-    let within = fs::read_dir(&events).into_iter().flatten().flatten().map(|entry| entry.path());
+    let within = fs::read_dir(&events)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let made_of = within.chain([events.clone(), run.join("findings.json")]);
     let newest = made_of.filter_map(|path| changed(&path)).max();
     fs::symlink_metadata(page).is_ok_and(|there| there.is_file()) && changed(page) >= newest

@@ -13,7 +13,9 @@ use std::process::{Command, Stdio};
 
 /// Lists the papers, or makes one again.
 pub(crate) fn reproduce(flags: &flags::Reproduce) -> Result {
-    let Some(name) = &flags.paper else { return list(flags) };
+    let Some(name) = &flags.paper else {
+        return list(flags);
+    };
     let paper = find(name)?;
     if flags.profile {
         output::print_for_programs(paper.profile)?;
@@ -25,26 +27,41 @@ pub(crate) fn reproduce(flags: &flags::Reproduce) -> Result {
 /// `stackline measure`: the process that measures. It has one thread yet.
 pub(crate) fn measure(flags: &flags::Measure) -> Result {
     let paper = find(&flags.paper)?;
-    let measure = paper.measure.ok_or_else(|| Error::input(format!("{} has no programs to measure", paper.name)))?;
+    let measure = paper
+        .measure
+        .ok_or_else(|| Error::input(format!("{} has no programs to measure", paper.name)))?;
     output::json(&measure(flags.runs)?, false)?;
     Ok(Exit::Done)
 }
 
 fn find(name: &str) -> Result<&'static Paper> {
-    PAPERS.iter().find(|paper| paper.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
-        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-        Error::input(format!("there is no paper named {name}")).hint(format!("there are: {}", names.join(", ")))
-    })
+    PAPERS
+        .iter()
+        .find(|paper| paper.name.eq_ignore_ascii_case(name))
+        .ok_or_else(|| {
+            let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
+            Error::input(format!("there is no paper named {name}"))
+                .hint(format!("there are: {}", names.join(", ")))
+        })
 }
 
 /// What there is to reproduce.
 fn list(flags: &flags::Reproduce) -> Result {
     if flags.json {
-        let papers = PAPERS.iter().map(|paper| serde_json::json!({ "paper": paper.name, "title": paper.title }));
-        output::json(&serde_json::json!({ "papers": papers.collect::<Vec<_>>() }), false)?;
+        let papers = PAPERS
+            .iter()
+            .map(|paper| serde_json::json!({ "paper": paper.name, "title": paper.title }));
+        output::json(
+            &serde_json::json!({ "papers": papers.collect::<Vec<_>>() }),
+            false,
+        )?;
     } else {
-        let lines = PAPERS.iter().map(|paper| format!("{:<8} {}\n", paper.name, paper.title));
-        output::print(&(lines.collect::<String>() + "\n`stackline reproduce PAPER` makes one again.\n"))?;
+        let lines = PAPERS
+            .iter()
+            .map(|paper| format!("{:<8} {}\n", paper.name, paper.title));
+        output::print(
+            &(lines.collect::<String>() + "\n`stackline reproduce PAPER` makes one again.\n"),
+        )?;
     }
     Ok(Exit::Done)
 }
@@ -52,11 +69,15 @@ fn list(flags: &flags::Reproduce) -> Result {
 /// Makes a paper again and prints it.
 fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
     if flags.world == flags::Where::Emulated && paper.compare.is_none() {
-        return Err(Error::input(format!("{} has no experiment that is run in two worlds", paper.name))
-            .hint("`stackline reproduce magic --in emulated` has some"));
+        return Err(Error::input(format!(
+            "{} has no experiment that is run in two worlds",
+            paper.name
+        ))
+        .hint("`stackline reproduce magic --in emulated` has some"));
     }
     flags.pictures.as_deref().map_or(Ok(()), directory)?;
-    let measures = flags.runs > 0 && paper.measure.is_some() && paper.measures(flags.only.as_deref());
+    let measures =
+        flags.runs > 0 && paper.measure.is_some() && paper.measures(flags.only.as_deref());
     let measured = measures.then(|| measured(paper, flags.runs));
     let bar = bar();
     let progress = |done: usize, all: usize| {
@@ -72,17 +93,35 @@ fn again(paper: &Paper, flags: &flags::Reproduce) -> Result {
         progress: &progress,
     });
     let mut made = made.inspect_err(|_| bar.finish_and_clear())?;
-    if let Some(comparison) = paper.compare.filter(|_| flags.world == flags::Where::Emulated) {
-        made.tables.sheets.push(compare::compare(&comparison, flags.seed, flags.sessions, &progress)?);
+    if let Some(comparison) = paper
+        .compare
+        .filter(|_| flags.world == flags::Where::Emulated)
+    {
+        made.tables.sheets.push(compare::compare(
+            &comparison,
+            flags.seed,
+            flags.sessions,
+            &progress,
+        )?);
     }
     bar.finish_and_clear();
-    if let (Some(only), true) = (&flags.only, made.tables.exhibits.is_empty() && made.tables.sheets.is_empty()) {
-        return Err(Error::input(format!("{only} is measured on this machine, which `--runs 0` leaves out"))
-            .hint("leave out `--runs 0`"));
+    if let (Some(only), true) = (
+        &flags.only,
+        made.tables.exhibits.is_empty() && made.tables.sheets.is_empty(),
+    ) {
+        return Err(Error::input(format!(
+            "{only} is measured on this machine, which `--runs 0` leaves out"
+        ))
+        .hint("leave out `--runs 0`"));
     }
-    let drawn = flags.pictures.as_deref().map_or(Ok(Vec::new()), |directory| write(directory, &made.charts))?;
+    let drawn = flags
+        .pictures
+        .as_deref()
+        .map_or(Ok(Vec::new()), |directory| write(directory, &made.charts))?;
     if let (Some(only), true, true) = (&flags.only, flags.pictures.is_some(), drawn.is_empty()) {
-        output::say(&format_args!("{only} has no figure, so no picture was drawn"));
+        output::say(&format_args!(
+            "{only} has no figure, so no picture was drawn"
+        ));
     }
     if flags.json {
         let mut json = stackline_report::paper_json(&made.tables);
@@ -102,7 +141,11 @@ fn measured(paper: &Paper, runs: u32) -> Result<Vec<u8>, String> {
     let child = program.and_then(|program| {
         let arguments = ["measure", paper.name, "--runs", &runs.to_string()];
         let mut measuring = Command::new(program);
-        measuring.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        measuring
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut child = measuring.spawn()?;
         // Closed when this process ends, however it does: the child ends with it.
         let held = child.stdin.take();
@@ -118,7 +161,11 @@ fn measured(paper: &Paper, runs: u32) -> Result<Vec<u8>, String> {
 }
 
 fn bar() -> ProgressBar {
-    let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
     let bar = ProgressBar::with_draw_target(None, target);
     if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}") {
         bar.set_style(style);

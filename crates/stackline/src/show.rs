@@ -23,12 +23,21 @@ pub(crate) fn show(flags: &Show) -> Result {
     let mut summaries = stackline_analyze::summarise(&run.plan, &run.records);
     summaries.retain(|summary| header.complete || summary.runs > 0);
     if flags.json {
-        output::json(&stackline_report::json(&header, &summaries, &flags.shown.percentiles), false)?;
+        output::json(
+            &stackline_report::json(&header, &summaries, &flags.shown.percentiles),
+            false,
+        )?;
         return Ok(Exit::Done);
     }
-    let incomplete = header.reason.clone().unwrap_or_else(|| "the run was killed".into());
-    let incomplete = (!header.complete).then(|| Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
-    present(&flags.shown, &header, &summaries, || incomplete.into_iter().collect())?;
+    let incomplete = header
+        .reason
+        .clone()
+        .unwrap_or_else(|| "the run was killed".into());
+    let incomplete =
+        (!header.complete).then(|| Note::new(Weight::Always, format!("INCOMPLETE: {incomplete}")));
+    present(&flags.shown, &header, &summaries, || {
+        incomplete.into_iter().collect()
+    })?;
     Ok(Exit::Done)
 }
 
@@ -38,7 +47,11 @@ pub(crate) fn header(run: &Run) -> Header {
         stackline: env!("CARGO_PKG_VERSION").into(),
         run: run.path.display().to_string(),
         seed: run.plan.seed,
-        world: run.plan.measurements.first().map_or(World::Live, |measurement| measurement.world),
+        world: run
+            .plan
+            .measurements
+            .first()
+            .map_or(World::Live, |measurement| measurement.world),
         wake_up: wake_up(run),
         complete: run.complete,
         running: run.running,
@@ -49,8 +62,12 @@ pub(crate) fn header(run: &Run) -> Header {
 /// What waking a core cost, where a world measured it.
 fn wake_up(run: &Run) -> Option<WakeUp> {
     let worlds = run.environment.get("worlds")?.as_object()?.values();
-    let hosts = worlds.filter_map(|world| world.get("hosts")?.as_object()).flat_map(|hosts| hosts.values());
-    hosts.filter_map(|host| serde_json::from_value(host.get("wake_up")?.clone()).ok()).next()
+    let hosts = worlds
+        .filter_map(|world| world.get("hosts")?.as_object())
+        .flat_map(|hosts| hosts.values());
+    hosts
+        .filter_map(|host| serde_json::from_value(host.get("wake_up")?.clone()).ok())
+        .next()
 }
 
 /// Prints results as a table with notes below it, or as CSV: the results are out before the notes are made.
@@ -75,14 +92,23 @@ pub(crate) fn present(
     output::print_coloured(&rows)?;
     options.notes = notes();
     options.notes.extend(header.wake_up.and_then(wake_up_note));
-    options.notes.push(Note::new(Weight::Always, format!("kept in {}", header.run)));
+    options
+        .notes
+        .push(Note::new(Weight::Always, format!("kept in {}", header.run)));
     output::print_coloured(&stackline_report::table(summaries, &options)[rows.len()..])
 }
 
 fn wake_up_note(wake_up: WakeUp) -> Option<Note> {
     let same = wake_up.same_core_s?;
-    let other = wake_up
-        .other_core_s
-        .map_or_else(|| "there is no other core".into(), |s| format!("{} on another core", units::time(s)));
-    Some(Note::new(Weight::Detail, format!("waking a thread costs {} on the same core, {other}", units::time(same))))
+    let other = wake_up.other_core_s.map_or_else(
+        || "there is no other core".into(),
+        |s| format!("{} on another core", units::time(s)),
+    );
+    Some(Note::new(
+        Weight::Detail,
+        format!(
+            "waking a thread costs {} on the same core, {other}",
+            units::time(same)
+        ),
+    ))
 }

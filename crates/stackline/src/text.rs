@@ -17,12 +17,18 @@ pub(crate) fn check(flags: &flags::Text) -> Result {
     let runs: u64 = plan.measurements.iter().map(|m| u64::from(m.runs)).sum();
     if flags.json {
         let most_s = plan.most_time().map(Duration::seconds);
-        let value =
-            serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs, "most_s": most_s});
+        let value = serde_json::json!({"ok": true, "measurements": plan.measurements.len(), "runs": runs, "most_s": most_s});
         output::json(&value, false)?;
     } else {
-        let (measurements, runs) = (counted(plan.measurements.len() as u64, "measurement"), counted(runs, "run"));
-        output::print(&format!("{}: ok, {measurements}, {runs}{}\n", source.name, at_most(&plan)))?;
+        let (measurements, runs) = (
+            counted(plan.measurements.len() as u64, "measurement"),
+            counted(runs, "run"),
+        );
+        output::print(&format!(
+            "{}: ok, {measurements}, {runs}{}\n",
+            source.name,
+            at_most(&plan)
+        ))?;
     }
     Ok(Exit::Done)
 }
@@ -30,7 +36,9 @@ pub(crate) fn check(flags: &flags::Text) -> Result {
 /// `, at most 90 s by their time limits`, where all have one.
 fn at_most(plan: &Plan) -> String {
     let time = plan.most_time().filter(|_| !plan.measurements.is_empty());
-    time.map_or_else(String::new, |time| format!(", at most {time} by time limits"))
+    time.map_or_else(String::new, |time| {
+        format!(", at most {time} by time limits")
+    })
 }
 
 /// `1 run`, `2 runs`.
@@ -46,7 +54,11 @@ pub(crate) fn fmt(flags: &flags::Fmt) -> Result {
         already_shown(Blame::Input)
     })?;
     if flags.check {
-        return Ok(if formatted == source.text { Exit::Done } else { Exit::Failed });
+        return Ok(if formatted == source.text {
+            Exit::Done
+        } else {
+            Exit::Failed
+        });
     }
     let Some(file) = flags.spec.as_ref().filter(|_| flags.write) else {
         output::print_for_programs(&formatted)?;
@@ -64,7 +76,10 @@ pub(crate) fn plan(flags: &flags::Text) -> Result {
     if flags.json {
         output::json(&plan, true)?;
     } else {
-        output::print(&stackline_report::plan(&plan, &source::available(&source::worlds())))?;
+        output::print(&stackline_report::plan(
+            &plan,
+            &source::available(&source::worlds()),
+        ))?;
         for note in notes {
             output::print(&format!("\n{note}\n"))?;
         }
@@ -75,18 +90,30 @@ pub(crate) fn plan(flags: &flags::Text) -> Result {
 /// Lists the stacks, or prints one stack's table.
 pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
     let world = stackline_core::plan::World::from(flags.world);
-    let all = source::worlds().into_iter().find(|(can, _)| can.world == world).map_or_else(Vec::new, |(_, all)| all);
+    let all = source::worlds()
+        .into_iter()
+        .find(|(can, _)| can.world == world)
+        .map_or_else(Vec::new, |(_, all)| all);
     let chosen: Vec<StackTable> = match &flags.name {
         None => all,
         Some(name) => {
             let names: Vec<&str> = all.iter().map(|s| s.name).collect();
-            let found = all.iter().find(|s| s.name.eq_ignore_ascii_case(name)).copied();
+            let found = all
+                .iter()
+                .find(|s| s.name.eq_ignore_ascii_case(name))
+                .copied();
             let is_it = |stack: &StackTable| stack.name.eq_ignore_ascii_case(name);
-            let elsewhere = source::worlds().into_iter().find(|(_, all)| all.iter().any(is_it));
+            let elsewhere = source::worlds()
+                .into_iter()
+                .find(|(_, all)| all.iter().any(is_it));
             let unknown = || {
-                let error = Error::input(format!("there is no stack named {name} in the {world} world"));
+                let error = Error::input(format!(
+                    "there is no stack named {name} in the {world} world"
+                ));
                 match elsewhere {
-                    Some((can, _)) => error.hint(format!("the {0} world has it: `--in {0}`", can.world)),
+                    Some((can, _)) => {
+                        error.hint(format!("the {0} world has it: `--in {0}`", can.world))
+                    }
                     None => error.hint(format!("there are {}", names.join(", "))),
                 }
             };
@@ -96,8 +123,15 @@ pub(crate) fn stacks(flags: &flags::Stacks) -> Result {
     if flags.json {
         output::json(&chosen, true)?;
     } else if flags.name.is_none() {
-        let width = chosen.iter().map(|stack| stack.name.len()).max().unwrap_or(0);
-        let list: String = chosen.iter().map(|stack| format!("{:<width$} {}\n", stack.name, stack.summary)).collect();
+        let width = chosen
+            .iter()
+            .map(|stack| stack.name.len())
+            .max()
+            .unwrap_or(0);
+        let list: String = chosen
+            .iter()
+            .map(|stack| format!("{:<width$} {}\n", stack.name, stack.summary))
+            .collect();
         let more = match flags.world {
             flags::World::Simulated => {
                 "`stackline stacks NAME --in simulated` prints a stack's options and its mapping.\n"
@@ -131,9 +165,18 @@ fn describe(stack: &StackTable) -> String {
         yes(stack.one_host),
         yes(stack.files)
     );
-    let _ = writeln!(out, "options, written as over {}(NAME, NAME = VALUE):", stack.name);
+    let _ = writeln!(
+        out,
+        "options, written as over {}(NAME, NAME = VALUE):",
+        stack.name
+    );
     for option in stack.options {
-        let _ = writeln!(out, "  {:<28} {}", form(option.name, option.kind), option.help);
+        let _ = writeln!(
+            out,
+            "  {:<28} {}",
+            form(option.name, option.kind),
+            option.help
+        );
         let _ = writeln!(out, "  {:<28} default: {}", "", option.default);
     }
     let _ = writeln!(out, "\noperations and what they become:");

@@ -56,17 +56,19 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
                 .hint("stackline trace -- COMMAND starts a program, --pid PID joins one"));
         }
         (false, false) => {
-            return Err(Error::input("programs are named, and --pid too").hint("trace the ones or the others"));
+            return Err(Error::input("programs are named, and --pid too")
+                .hint("trace the ones or the others"));
         }
     };
     if let Some(gone) = flags.pid.iter().find(|pid| !is_there(**pid)) {
-        return Err(
-            Error::input(format!("there is no process {gone}")).hint("`pgrep -n NAME` prints a program's number")
-        );
+        return Err(Error::input(format!("there is no process {gone}"))
+            .hint("`pgrep -n NAME` prints a program's number"));
     }
     if let Some(change) = flags.tries.first().filter(|_| flags.on.is_none()) {
-        return Err(Error::input(format!("there is no network on which `{change}` could be tried"))
-            .hint("--try changes a link of the network that --on names"));
+        return Err(Error::input(format!(
+            "there is no network on which `{change}` could be tried"
+        ))
+        .hint("--try changes a link of the network that --on names"));
     }
     programs.iter().try_for_each(Program::can_be_started)?;
     let mut stage = Stage::of(flags, &programs)?;
@@ -86,7 +88,11 @@ pub(crate) fn trace(flags: &flags::Trace) -> Result {
         try_again(flags, &mut stage, &programs, &stop, change, &first)?;
     }
     // Programs that ran already go on: an interruption is how their trace ends.
-    Ok(if stop.load(Ordering::Relaxed) && flags.pid.is_empty() { Exit::Interrupted } else { code(ended) })
+    Ok(if stop.load(Ordering::Relaxed) && flags.pid.is_empty() {
+        Exit::Interrupted
+    } else {
+        code(ended)
+    })
 }
 
 /// Runs the programs once, and keeps what was seen as a run of that name.
@@ -98,7 +104,12 @@ fn once(
     name: &str,
 ) -> Result<(Done, Option<ExitStatus>)> {
     let mut sources = Sources::open(&stage.doors, flags.see, &pids(flags))?;
-    let directory = RunDirectory::create(&runs_root(), name, SystemTime::now(), flags.sharing.access())?;
+    let directory = RunDirectory::create(
+        &runs_root(),
+        name,
+        SystemTime::now(),
+        flags.sharing.access(),
+    )?;
     let path = directory.path().to_path_buf();
     let programs = sources.stopping(programs)?;
     let traced = Traced::new(flags, stage, sources, &directory)?;
@@ -128,16 +139,27 @@ fn try_again(
     change: &str,
     first: &Done,
 ) -> Result<()> {
-    let Some(on) = &mut stage.network else { return Ok(()) };
+    let Some(on) = &mut stage.network else {
+        return Ok(());
+    };
     let network = on.emulation.describe()?.network;
     let (link, new) = link_of_text(&network, change)?;
     on.emulation.change(link, new)?;
-    let second = once(flags, stage, programs.to_vec(), stop, &format!("{}-try", flags.name));
+    let second = once(
+        flags,
+        stage,
+        programs.to_vec(),
+        stop,
+        &format!("{}-try", flags.name),
+    );
     if let Some(on) = &mut stage.network {
         on.emulation.change(link, network.links[link].clone())?;
     }
     let (second, _) = second?;
-    output::say(&format_args!("with {change}: {}", compared(&first.totals, &second.totals)));
+    output::say(&format_args!(
+        "with {change}: {}",
+        compared(&first.totals, &second.totals)
+    ));
     output::say(&format_args!("kept in {}", second.path.display()));
     Ok(())
 }
@@ -182,7 +204,11 @@ pub(crate) fn one(text: &flags::Text, host: &str, command: &[OsString]) -> Resul
 
 /// What this thread starts is traced from its first moment: so is the thread itself. And programs that run.
 fn pids(flags: &flags::Trace) -> Vec<u32> {
-    if flags.pid.is_empty() { vec![own_thread()] } else { flags.pid.clone() }
+    if flags.pid.is_empty() {
+        vec![own_thread()]
+    } else {
+        flags.pid.clone()
+    }
 }
 
 fn is_there(pid: u32) -> bool {
@@ -202,9 +228,14 @@ struct Stage {
 impl Stage {
     fn of(flags: &flags::Trace, programs: &[Program]) -> Result<Self> {
         let keys = KeyLog::of(flags.decipher, flags.on.is_some())?;
-        let Some(on) = &flags.on else { return Self::here(programs, keys) };
+        let Some(on) = &flags.on else {
+            return Self::here(programs, keys);
+        };
         let word = on.to_string_lossy().into_owned();
-        let text = flags::Text { spec: Some(on.clone()), ..flags::Text::default() };
+        let text = flags::Text {
+            spec: Some(on.clone()),
+            ..flags::Text::default()
+        };
         let first = programs.first().map_or("", |program| program.host.as_str());
         if first == HERE {
             return Err(Error::input("a program on a network needs a host").hint(format!(
@@ -217,28 +248,59 @@ impl Stage {
         }
         let network = OnNetwork::uses(word, emulation)?;
         let handles = network.emulation.hosts().to_vec();
-        let doors = handles
-            .iter()
-            .map(|host| Door { name: host.name.clone(), net: Some((host.net.clone(), host.user.clone())) });
-        let hosts = handles.iter().map(|host| Host { name: host.name.clone(), addresses: vec![host.address.into()] });
-        Ok(Self { doors: doors.collect(), hosts: hosts.collect(), network: Some(network), keys })
+        let doors = handles.iter().map(|host| Door {
+            name: host.name.clone(),
+            net: Some((host.net.clone(), host.user.clone())),
+        });
+        let hosts = handles.iter().map(|host| Host {
+            name: host.name.clone(),
+            addresses: vec![host.address.into()],
+        });
+        Ok(Self {
+            doors: doors.collect(),
+            hosts: hosts.collect(),
+            network: Some(network),
+            keys,
+        })
     }
 
     fn here(programs: &[Program], keys: Option<KeyLog>) -> Result<Self> {
         if let Some(other) = programs.iter().find(|program| program.host != HERE) {
-            return Err(Error::input(format!("{} is no host: there is no network", other.host))
-                .hint("--on NETWORK names the network; `here` is this machine"));
+            return Err(
+                Error::input(format!("{} is no host: there is no network", other.host))
+                    .hint("--on NETWORK names the network; `here` is this machine"),
+            );
         }
-        let addresses = nix::ifaddrs::getifaddrs()
-            .map_err(|error| Error::environment(format!("the addresses of this machine cannot be read: {error}")))?;
+        let addresses = nix::ifaddrs::getifaddrs().map_err(|error| {
+            Error::environment(format!(
+                "the addresses of this machine cannot be read: {error}"
+            ))
+        })?;
         let ip = |address: nix::ifaddrs::InterfaceAddress| {
             let address = address.address?;
-            let four = address.as_sockaddr_in().map(|four| std::net::IpAddr::V4(four.ip()));
-            four.or_else(|| address.as_sockaddr_in6().map(|six| std::net::IpAddr::V6(six.ip())))
+            let four = address
+                .as_sockaddr_in()
+                .map(|four| std::net::IpAddr::V4(four.ip()));
+            four.or_else(|| {
+                address
+                    .as_sockaddr_in6()
+                    .map(|six| std::net::IpAddr::V6(six.ip()))
+            })
         };
         let addresses = addresses.filter_map(ip).collect();
-        let door = Door { name: HERE.into(), net: None };
-        Ok(Self { doors: vec![door], hosts: vec![Host { name: HERE.into(), addresses }], network: None, keys })
+        let door = Door {
+            name: HERE.into(),
+            net: None,
+        };
+        Ok(Self {
+            doors: vec![door],
+            hosts: vec![Host {
+                name: HERE.into(),
+                addresses,
+            }],
+            network: None,
+            keys,
+        })
     }
 
     /// The command of a program: itself, or entered into its host; it writes its secrets where they are read.
@@ -256,10 +318,13 @@ impl Stage {
             command.args(&program.command[1..]);
             return Ok(command);
         };
-        let own = std::env::current_exe()
-            .map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))?;
+        let own = std::env::current_exe().map_err(|error| {
+            Error::environment(format!("this program cannot find itself: {error}"))
+        })?;
         let mut command = Command::new(own);
-        command.args(["net", "exec", "--of-trace", word, &program.host, "--"]).args(&program.command);
+        command
+            .args(["net", "exec", "--of-trace", word, &program.host, "--"])
+            .args(&program.command);
         Ok(command)
     }
 }
@@ -302,10 +367,21 @@ struct Traced {
 }
 
 impl Traced {
-    fn new(flags: &flags::Trace, stage: &mut Stage, sources: Sources, directory: &RunDirectory) -> Result<Self> {
+    fn new(
+        flags: &flags::Trace,
+        stage: &mut Stage,
+        sources: Sources,
+        directory: &RunDirectory,
+    ) -> Result<Self> {
         let is_here = stage.network.is_none();
-        let only_traced = is_here && (sources.has_stopped() || sources.has_sockets() && sources.has_threads());
-        let mut recorder = Recorder::new(stage.hosts.clone(), sources.has_threads(), only_traced, flags.keep_contents);
+        let only_traced =
+            is_here && (sources.has_stopped() || sources.has_sockets() && sources.has_threads());
+        let mut recorder = Recorder::new(
+            stage.hosts.clone(),
+            sources.has_threads(),
+            only_traced,
+            flags.keep_contents,
+        );
         let keys = stage.keys.as_ref().map(KeyLog::reader);
         if let Some(keys) = &keys {
             recorder = recorder.with_secrets(keys.secrets.clone());
@@ -330,7 +406,16 @@ impl Traced {
                 None => notes.push(network.unrecorded()),
             }
         }
-        Ok(Self { sources, recorder, queues, keys, notes, spool, path, began: Instant::now() })
+        Ok(Self {
+            sources,
+            recorder,
+            queues,
+            keys,
+            notes,
+            spool,
+            path,
+            began: Instant::now(),
+        })
     }
 
     /// Starts the programs, looks until the last of them has ended, keeps what was seen.
@@ -343,15 +428,19 @@ impl Traced {
     ) -> Result<(Done, Option<ExitStatus>)> {
         let over = Arc::new(AtomicBool::new(false));
         let looking = Arc::clone(&over);
-        let looker = std::thread::Builder::new().name("trace".into()).spawn(move || {
-            let looked = self.look(&looking);
-            (self, looked)
-        });
-        let looker = looker.map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+        let looker = std::thread::Builder::new()
+            .name("trace".into())
+            .spawn(move || {
+                let looked = self.look(&looking);
+                (self, looked)
+            });
+        let looker = looker
+            .map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
         let ended = carry_out(flags, stage, programs, stop);
         over.store(true, Ordering::Relaxed);
-        let (traced, looked) =
-            looker.join().map_err(|_| Error::measurement("what was seen could not be kept: a thread panicked"))?;
+        let (traced, looked) = looker.join().map_err(|_| {
+            Error::measurement("what was seen could not be kept: a thread panicked")
+        })?;
         let cost_s = looked?;
         Ok((traced.finish(cost_s, stage)?, ended?))
     }
@@ -384,13 +473,21 @@ impl Traced {
         relieved?;
         let packets = self.sources.lost_packets - lost_packets;
         let seen = self.sources.packets + self.sources.records;
-        self.recorder.lost(now_ns, packets, self.sources.lost_records - lost_records, seen);
+        self.recorder.lost(
+            now_ns,
+            packets,
+            self.sources.lost_records - lost_records,
+            seen,
+        );
         self.recorder.advance(now_ns, &self.spool)
     }
 
     fn finish(mut self, cost_s: f64, stage: &mut Stage) -> Result<Done> {
         if let Some(keys) = self.keys.take().filter(|keys| keys.learnt > 0) {
-            self.notes.push(format!("secrets of TLS sessions were read and are not kept: {}", keys.learnt));
+            self.notes.push(format!(
+                "secrets of TLS sessions were read and are not kept: {}",
+                keys.learnt
+            ));
         }
         if let Some(on) = &mut stage.network {
             self.notes.extend(on.notes()?);
@@ -405,29 +502,60 @@ impl Traced {
             let recorder = &self.recorder;
             // What there is of it counts, even if not all could be kept.
             let whole = network.emulation.end_recording();
-            let damaged = queues.settle(&self.spool, |origin| recorder.flow_of(origin), recorder.free_flow())?;
-            self.notes
-                .extend(whole.err().map(|error| format!("queues of the network are not recorded whole: {error}")));
-            self.notes.extend((damaged > 0).then(|| format!("{damaged} bytes of the network's events are damaged")));
+            let damaged = queues.settle(
+                &self.spool,
+                |origin| recorder.flow_of(origin),
+                recorder.free_flow(),
+            )?;
+            self.notes.extend(
+                whole
+                    .err()
+                    .map(|error| format!("queues of the network are not recorded whole: {error}")),
+            );
+            self.notes.extend(
+                (damaged > 0)
+                    .then(|| format!("{damaged} bytes of the network's events are damaged")),
+            );
         }
         let reference = self.recorder.hosts().first().cloned().unwrap_or_default();
         let left_out = unknown.left_out.names();
-        let mut index = Index { reference: reference.clone(), left_out, ..Index::default() };
+        let mut index = Index {
+            reference: reference.clone(),
+            left_out,
+            ..Index::default()
+        };
         self.recorder.index(&mut index);
         let absent = self.sources.absent.clone();
         let own = BTreeMap::from([("trace".to_owned(), cost_s)]);
-        let kept: Vec<String> =
-            self.recorder.keeps_contents().then(|| contents::OF_REQUESTS.to_owned()).into_iter().collect();
+        let kept: Vec<String> = self
+            .recorder
+            .keeps_contents()
+            .then(|| contents::OF_REQUESTS.to_owned())
+            .into_iter()
+            .collect();
         self.notes.extend(kept.iter().cloned());
-        let host = HostTrace { cost_s: own, absent: absent.clone(), notes: kept, ..HostTrace::default() };
+        let host = HostTrace {
+            cost_s: own,
+            absent: absent.clone(),
+            notes: kept,
+            ..HostTrace::default()
+        };
         index.hosts.insert(reference, host);
         for (host, settled) in self.spool.settle(&Stop::default())? {
             settled.record_in(index.hosts.entry(host).or_default());
         }
         write_index(&self.path, &index)?;
-        let programs = self.recorder.programs.iter().map(|((place, name), protocols)| {
-            (place.clone(), name.clone(), protocols.iter().copied().collect::<Vec<_>>().join(", "))
-        });
+        let programs = self
+            .recorder
+            .programs
+            .iter()
+            .map(|((place, name), protocols)| {
+                (
+                    place.clone(),
+                    name.clone(),
+                    protocols.iter().copied().collect::<Vec<_>>().join(", "),
+                )
+            });
         Ok(Done {
             path: self.path,
             totals: self.recorder.totals(),
@@ -474,8 +602,13 @@ fn carry_out(
 
 /// Ends as the last program did.
 fn code(ended: Option<ExitStatus>) -> Exit {
-    let Some(ended) = ended else { return Exit::Done };
-    match ended.code().or_else(|| ended.signal().map(|signal| 128 + signal)) {
+    let Some(ended) = ended else {
+        return Exit::Done;
+    };
+    match ended
+        .code()
+        .or_else(|| ended.signal().map(|signal| 128 + signal))
+    {
         Some(0) | None => Exit::Done,
         Some(code) => Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)),
     }
@@ -485,10 +618,18 @@ fn code(ended: Option<ExitStatus>) -> Exit {
 fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
     let path = &done.path;
     for (place, program, protocols) in &done.programs {
-        let program = if program.is_empty() { "(not seen)" } else { program };
+        let program = if program.is_empty() {
+            "(not seen)"
+        } else {
+            program
+        };
         output::say(&format_args!("{place:<12} {program:<20} {protocols}"));
     }
-    let protocols: Vec<String> = done.by_protocol.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let protocols: Vec<String> = done
+        .by_protocol
+        .iter()
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
     let requests = match done.requests {
         0 => "no request was seen".to_owned(),
         1 => format!("1 request ({})", protocols.join(", ")),
@@ -503,25 +644,43 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
         done.lost_records,
         units::time(done.cost_s)
     ));
-    done.cost.iter().for_each(|cost| output::say(&format_args!("{}", cost_words(cost, done.stopped))));
+    done.cost
+        .iter()
+        .for_each(|cost| output::say(&format_args!("{}", cost_words(cost, done.stopped))));
     for note in notes(done).into_iter().chain(done.unknown.left_out.lines()) {
         output::say(&format_args!("note: {note}"));
     }
     let (findings, note) = diagnose::after_a_run(path)?;
-    note.iter().for_each(|note| output::say(&format_args!("note: {note}")));
-    let run = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    note.iter()
+        .for_each(|note| output::say(&format_args!("note: {note}")));
+    let run = path
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     if flags.json {
-        let mut json = stackline_report::findings_json(&path.display().to_string(), true, &findings);
+        let mut json =
+            stackline_report::findings_json(&path.display().to_string(), true, &findings);
         json["left_out"] = serde_json::json!(done.unknown.left_out.names());
         return output::json(&json, false);
     }
-    let plan = Plan { seed: 0, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
+    let plan = Plan {
+        seed: 0,
+        hosts: BTreeMap::new(),
+        networks: Vec::new(),
+        measurements: Vec::new(),
+    };
     let (first, others) = findings.split_at(findings.len().min(1));
     // On stdout is what the programs print, and may be kept in a file.
-    output::say(&format_args!("{}", stackline_report::findings(&plan, first).trim_end()));
+    output::say(&format_args!(
+        "{}",
+        stackline_report::findings(&plan, first).trim_end()
+    ));
     if !others.is_empty() {
         let kinds: Vec<&str> = others.iter().map(|finding| finding.kind).collect();
-        output::say(&format_args!("and {} more ({}): `stackline diagnose {run}`", others.len(), kinds.join(", ")));
+        output::say(&format_args!(
+            "and {} more ({}): `stackline diagnose {run}`",
+            others.len(),
+            kinds.join(", ")
+        ));
     }
     output::say(&format_args!(
         "kept in {}; see `stackline lifelines {run}`, `diagnose {run}`, `open {run}`",
@@ -533,7 +692,11 @@ fn report(flags: &flags::Trace, done: &Done) -> Result<()> {
 /// What it cost programs to be looked at.
 fn cost_words(cost: &Cost, stopped: bool) -> String {
     let (without, with) = cost.medians_ns;
-    let (whose, what) = if stopped { ("", "") } else { ("both ends ", " of CPU") };
+    let (whose, what) = if stopped {
+        ("", "")
+    } else {
+        ("both ends ", " of CPU")
+    };
     format!(
         "to be looked at: a message and its answer took {whose}{}{what} instead of {} (medians of {} and {} batches, quartiles {} from them)",
         units::time(with / 1e9),
@@ -546,16 +709,36 @@ fn cost_words(cost: &Cost, stopped: bool) -> String {
 
 fn notes(done: &Done) -> Vec<String> {
     let unknown = &done.unknown;
-    let mut notes: Vec<String> =
-        done.absent.iter().map(|(what, why)| format!("not looked at: {what}: {why}")).collect();
+    let mut notes: Vec<String> = done
+        .absent
+        .iter()
+        .map(|(what, why)| format!("not looked at: {what}: {why}"))
+        .collect();
     let counts = [
-        (unknown.midway, "connections were there before: what their first requests were is not known"),
-        (unknown.lost_bytes, "bytes of connections were not captured; requests with them are not known"),
-        (unknown.early_sockets, "bytes went through sockets that were there before: when they were read is not known"),
-        (unknown.one_way, "connections were seen in one direction only: no requests are told of them"),
+        (
+            unknown.midway,
+            "connections were there before: what their first requests were is not known",
+        ),
+        (
+            unknown.lost_bytes,
+            "bytes of connections were not captured; requests with them are not known",
+        ),
+        (
+            unknown.early_sockets,
+            "bytes went through sockets that were there before: when they were read is not known",
+        ),
+        (
+            unknown.one_way,
+            "connections were seen in one direction only: no requests are told of them",
+        ),
         (done.foreign, "requests of other programs were left out"),
     ];
-    notes.extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")));
+    notes.extend(
+        counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}")),
+    );
     notes.extend(done.notes.iter().cloned());
     notes
 }

@@ -53,7 +53,10 @@ fn generate(flags: &Generate) -> Result {
         made += 1;
     }
     bar.finish_and_clear();
-    output::print(&format!("{made} runs are in {}, each with a {LABEL}\n", flags.directory.display()))?;
+    output::print(&format!(
+        "{made} runs are in {}, each with a {LABEL}\n",
+        flags.directory.display()
+    ))?;
     Ok(Exit::Done)
 }
 
@@ -93,7 +96,9 @@ fn seconds(record: &RunRecord) -> f64 {
 /// The measured part of a scenario, simulated once and kept nowhere.
 fn measured(scenario: &Scenario, interrupted: &AtomicBool) -> Result<RunRecord> {
     let (plan, mut records) = (plan(scenario)?, Vec::new());
-    simulate(&plan, plan.seed..=plan.seed, interrupted, |some| records.extend(some))?;
+    simulate(&plan, plan.seed..=plan.seed, interrupted, |some| {
+        records.extend(some)
+    })?;
     let of_it = records.into_iter().find(|record| record.part == 0);
     of_it.ok_or_else(|| Error::new(Blame::Interrupted, "interrupted"))
 }
@@ -103,7 +108,12 @@ fn plan(scenario: &Scenario) -> Result<Plan> {
 }
 
 /// The run itself, with its events, and its label beside them.
-fn keep(scenario: &Scenario, label: &Value, flags: &Generate, interrupted: &Arc<AtomicBool>) -> Result<()> {
+fn keep(
+    scenario: &Scenario,
+    label: &Value,
+    flags: &Generate,
+    interrupted: &Arc<AtomicBool>,
+) -> Result<()> {
     let plan = plan(scenario)?;
     let directory = RunDirectory::create(
         &flags.directory,
@@ -113,9 +123,22 @@ fn keep(scenario: &Scenario, label: &Value, flags: &Generate, interrupted: &Arc<
     )?;
     directory.write_specification(&scenario.to_string())?;
     write_label(directory.path(), label)?;
-    let capture = if flags.capture { vec!["all".to_owned()] } else { Vec::new() };
-    unattended::make(&plan, directory, (true, capture), (interrupted, interrupted))?;
-    if interrupted.load(Ordering::Relaxed) { Err(Error::new(Blame::Interrupted, "interrupted")) } else { Ok(()) }
+    let capture = if flags.capture {
+        vec!["all".to_owned()]
+    } else {
+        Vec::new()
+    };
+    unattended::make(
+        &plan,
+        directory,
+        (true, capture),
+        (interrupted, interrupted),
+    )?;
+    if interrupted.load(Ordering::Relaxed) {
+        Err(Error::new(Blame::Interrupted, "interrupted"))
+    } else {
+        Ok(())
+    }
 }
 
 fn write_label(run: &Path, label: &Value) -> Result<()> {

@@ -19,19 +19,26 @@ pub(crate) fn make(
     (ended, signalled): (&Arc<AtomicBool>, &Arc<AtomicBool>),
 ) -> Result<Vec<RunRecord>> {
     directory.write_plan(plan)?;
-    let program =
-        std::env::current_exe().map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
+    let program = std::env::current_exe()
+        .map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
     let context = RunContext {
         plan,
         launcher: Launcher::new(program, None),
         interrupted: ended,
         signalled,
-        traces: Traces { directory: directory.path().to_path_buf(), trace, capture },
+        traces: Traces {
+            directory: directory.path().to_path_buf(),
+            trace,
+            capture,
+        },
         twice: false,
     };
     let mut writer = RunWriter::new(plan, directory, Box::new(Quiet));
     let failed = make_runs(&context, &mut writer).failed;
-    let (records, unkept) = writer.finish(failed.is_none(), failed.as_ref().map(|fault| fault.message.as_str()));
+    let (records, unkept) = writer.finish(
+        failed.is_none(),
+        failed.as_ref().map(|fault| fault.message.as_str()),
+    );
     failed.or(unkept.map(Error::from)).map_or(Ok(records), Err)
 }
 

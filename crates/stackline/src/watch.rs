@@ -39,7 +39,11 @@ pub(crate) fn watch(flags: &flags::Watch) -> Result {
     let watch = Watch::start(config);
     let mut count = 0;
     let mut taken = Instant::now();
-    let is_over = || flags.duration.is_some_and(|duration| began.elapsed() >= duration);
+    let is_over = || {
+        flags
+            .duration
+            .is_some_and(|duration| began.elapsed() >= duration)
+    };
     while !interrupted.load(Ordering::Relaxed) && !is_over() && !sink.is_closed() {
         std::thread::sleep(CHECK);
         if taken.elapsed() >= TAKE.max(interval / 2) {
@@ -60,21 +64,34 @@ pub(crate) fn watch(flags: &flags::Watch) -> Result {
 
 fn config(flags: &flags::Watch) -> Result<Config> {
     if !(INTERVALS.0..=INTERVALS.1).contains(&flags.interval) {
-        let what = format!("--interval {:?} is not between {:?} and {:?}", flags.interval, INTERVALS.0, INTERVALS.1);
+        let what = format!(
+            "--interval {:?} is not between {:?} and {:?}",
+            flags.interval, INTERVALS.0, INTERVALS.1
+        );
         return Err(Error::input(what).hint("--interval 100ms is what it is without the flag"));
     }
     let ports: BTreeSet<u16> = flags.tcp.iter().copied().collect();
     let connections = match ports.is_empty() {
         true => Connections::All,
-        false => Connections::Ports(Ports { local: ports.clone(), remote: ports }),
+        false => Connections::Ports(Ports {
+            local: ports.clone(),
+            remote: ports,
+        }),
     };
     let host = flags.host.clone().unwrap_or_else(host_name);
-    let mut config = Config { interval: flags.interval, connections, ..Config::of(&host) };
+    let mut config = Config {
+        interval: flags.interval,
+        connections,
+        ..Config::of(&host)
+    };
     config.interfaces.clone_from(&flags.interface);
     config.system_calls = flags.system_calls;
     if !flags.snmp.is_empty() {
         let access = secrets::access(flags)?;
-        let switch = |address: &String| Switch { address: with_port(address), access: access.clone() };
+        let switch = |address: &String| Switch {
+            address: with_port(address),
+            access: access.clone(),
+        };
         config.switches = flags.snmp.iter().map(switch).collect();
     }
     Ok(config)
@@ -94,7 +111,11 @@ fn with_port(address: &str) -> String {
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name = name.trim();
-    if name.is_empty() { UNNAMED.0.into() } else { name.into() }
+    if name.is_empty() {
+        UNNAMED.0.into()
+    } else {
+        name.into()
+    }
 }
 
 /// Where events go.
@@ -115,13 +136,24 @@ enum Sink {
 impl Sink {
     fn open(flags: &flags::Watch, host: &str) -> Result<Self> {
         if let Some(name) = &flags.keep {
-            let directory =
-                Box::new(RunDirectory::create(&runs_root(), name, SystemTime::now(), flags.sharing.access())?);
+            let directory = Box::new(RunDirectory::create(
+                &runs_root(),
+                name,
+                SystemTime::now(),
+                flags.sharing.access(),
+            )?);
             let spool = Spooling::of(directory.path())?;
-            return Ok(Self::Directory { directory, spool, host: host.into() });
+            return Ok(Self::Directory {
+                directory,
+                spool,
+                host: host.into(),
+            });
         }
         if flags.text || flags.json || !stdout().is_terminal() {
-            return Ok(Self::Lines { json: flags.json, closed: false });
+            return Ok(Self::Lines {
+                json: flags.json,
+                closed: false,
+            });
         }
         Ok(Self::Table(LiveTable::open(flags.interval)))
     }
@@ -141,7 +173,13 @@ impl Sink {
                     match json {
                         true => json_line(record, &mut lines),
                         false => {
-                            text::write_line(&mut lines, record.keyword, record.host, record.at_ns, &record.values);
+                            text::write_line(
+                                &mut lines,
+                                record.keyword,
+                                record.host,
+                                record.at_ns,
+                                &record.values,
+                            );
                         }
                     }
                 }
@@ -162,10 +200,32 @@ impl Sink {
 
     /// Ends it and returns where the run was kept.
     fn finish(self, observed: &Observed) -> Result<Option<String>> {
-        let Self::Directory { directory, spool, host } = self else { return Ok(None) };
-        let mut index = Index { reference: host.clone(), ..Index::default() };
-        let (cost_s, absent, notes) = (observed.cost_s.clone(), observed.absent.clone(), observed.notes.clone());
-        index.hosts.insert(host, HostTrace { cost_s, absent, notes, ..HostTrace::default() });
+        let Self::Directory {
+            directory,
+            spool,
+            host,
+        } = self
+        else {
+            return Ok(None);
+        };
+        let mut index = Index {
+            reference: host.clone(),
+            ..Index::default()
+        };
+        let (cost_s, absent, notes) = (
+            observed.cost_s.clone(),
+            observed.absent.clone(),
+            observed.notes.clone(),
+        );
+        index.hosts.insert(
+            host,
+            HostTrace {
+                cost_s,
+                absent,
+                notes,
+                ..HostTrace::default()
+            },
+        );
         for (host, settled) in spool.settle(&Stop::default())? {
             settled.record_in(index.hosts.entry(host).or_default());
         }
@@ -196,9 +256,17 @@ fn json_line(record: &Record<'_>, lines: &mut Vec<u8>) {
         Value::Number(number) => json!(number),
         Value::Text(text) => json!(text),
     };
-    let name = |at: usize| names.get(at).map_or_else(|| (at + 1).to_string(), ToString::to_string);
-    let data: Map<String, serde_json::Value> =
-        record.values.iter().enumerate().map(|(at, field)| (name(at), value(field))).collect();
+    let name = |at: usize| {
+        names
+            .get(at)
+            .map_or_else(|| (at + 1).to_string(), ToString::to_string)
+    };
+    let data: Map<String, serde_json::Value> = record
+        .values
+        .iter()
+        .enumerate()
+        .map(|(at, field)| (name(at), value(field)))
+        .collect();
     let line = json!({"keyword": record.keyword, "host": record.host, "at_ns": record.at_ns, "data": data});
     lines.extend_from_slice(line.to_string().as_bytes());
     lines.push(b'\n');
@@ -208,8 +276,11 @@ fn json_line(record: &Record<'_>, lines: &mut Vec<u8>) {
 fn report_end(observed: &Observed, elapsed: Duration, interval: Duration, count: u64) {
     let total: f64 = observed.cost_s.values().sum();
     let seconds = elapsed.as_secs_f64();
-    let parts: Vec<String> =
-        observed.cost_s.iter().map(|(what, cost)| format!("{what} {}", units::time(*cost))).collect();
+    let parts: Vec<String> = observed
+        .cost_s
+        .iter()
+        .map(|(what, cost)| format!("{what} {}", units::time(*cost)))
+        .collect();
     output::say(&format!(
         "watched {} every {}: {count} events; it cost {} of CPU, {} % of a core ({})",
         units::time(seconds),
@@ -248,15 +319,23 @@ mod tests {
         tape.host("khons");
         let data = [5_i64.into(), 0_i64.into(), 7_i64.into(), Value::Absent];
         tape.push(stackline_events::keyword::intern("SOFTNET"), 9, &data);
-        tape.push(stackline_events::keyword::intern("UNKNOWN_KEYWORD"), 9, &["word".into()]);
+        tape.push(
+            stackline_events::keyword::intern("UNKNOWN_KEYWORD"),
+            9,
+            &["word".into()],
+        );
         let mut lines = Vec::new();
-        tape.records().for_each(|record| json_line(&record, &mut lines));
+        tape.records()
+            .for_each(|record| json_line(&record, &mut lines));
         let lines: Vec<serde_json::Value> = lines
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
             .map(|line| serde_json::from_slice(line).unwrap())
             .collect();
-        assert_eq!(lines[0]["data"], json!({"interval_ns": 5, "core": 0, "packets": 7, "drops": null}));
+        assert_eq!(
+            lines[0]["data"],
+            json!({"interval_ns": 5, "core": 0, "packets": 7, "drops": null})
+        );
         assert_eq!(lines[1]["data"], json!({"1": "word"}));
     }
 }

@@ -1,5 +1,8 @@
 //! Holds the table of docs/ARCHITECTURE.md: who may use whom, who is pure, where unsafe code lives.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +20,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("truth", &["core"]),
     ("proto", &["core"]),
     ("blocks", &["core"]),
-    ("blockserver", &["core", "blocks", "events", "guard", "monitor", "net", "sim", "transfer"]),
+    (
+        "blockserver",
+        &[
+            "core", "blocks", "events", "guard", "monitor", "net", "sim", "transfer",
+        ],
+    ),
     ("blockclient", &["core", "blocks", "blockserver"]),
     ("redact", &[]),
     ("dissect", &["proto", "events", "redact"]),
@@ -28,16 +36,34 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("emu", &["core", "guard", "net", "shares"]),
     ("transfer", &["core", "proto", "events"]),
     ("monitor", &["core", "events"]),
-    ("live", &["core", "guard", "proto", "transfer", "endpoint", "events", "monitor", "shares"]),
+    (
+        "live",
+        &[
+            "core", "guard", "proto", "transfer", "endpoint", "events", "monitor", "shares",
+        ],
+    ),
     ("events", &[]),
     ("runs", &["core", "events", "guard"]),
     ("analyze", &["core", "events", "model"]),
-    ("exchange", &["core", "events", "analyze", "dissect", "requests", "redact"]),
+    (
+        "exchange",
+        &["core", "events", "analyze", "dissect", "requests", "redact"],
+    ),
     ("factors", &[]),
     ("display", &[]),
-    ("displayserver", &["core", "display", "events", "guard", "net", "proto", "sim", "transfer"]),
+    (
+        "displayserver",
+        &[
+            "core", "display", "events", "guard", "net", "proto", "sim", "transfer",
+        ],
+    ),
     ("report", &["core", "events", "analyze", "factors"]),
-    ("runner", &["core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze"]),
+    (
+        "runner",
+        &[
+            "core", "net", "dissect", "sim", "emu", "live", "events", "runs", "analyze",
+        ],
+    ),
     (
         "papers",
         &[
@@ -104,11 +130,21 @@ fn root() -> PathBuf {
 fn arrows() -> BTreeMap<String, BTreeSet<String>> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let output = Command::new(cargo)
-        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--offline",
+        ])
         .current_dir(root())
         .output()
         .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
     let short = |name: &str| name.trim_start_matches("stackline-").to_string();
     let packages = metadata["packages"].as_array().unwrap().iter();
@@ -129,13 +165,20 @@ fn arrows() -> BTreeMap<String, BTreeSet<String>> {
 #[test]
 fn every_crate_uses_only_what_the_table_allows() {
     let table: BTreeMap<&str, &[&str]> = MAY_USE.iter().copied().collect();
-    assert_eq!(table.len(), MAY_USE.len(), "a crate stands twice in the table");
+    assert_eq!(
+        table.len(),
+        MAY_USE.len(),
+        "a crate stands twice in the table"
+    );
     for (name, uses) in MAY_USE {
         let distinct: BTreeSet<&&str> = uses.iter().collect();
         assert_eq!(distinct.len(), uses.len(), "{name} names a crate twice");
     }
     let arrows = arrows();
-    assert_eq!(arrows.keys().map(String::as_str).collect::<Vec<_>>(), table.keys().copied().collect::<Vec<_>>());
+    assert_eq!(
+        arrows.keys().map(String::as_str).collect::<Vec<_>>(),
+        table.keys().copied().collect::<Vec<_>>()
+    );
     for (name, uses) in arrows {
         for used in uses {
             assert!(
@@ -150,11 +193,20 @@ fn every_crate_uses_only_what_the_table_allows() {
 fn the_map_names_every_crate() {
     let map = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
     for (name, uses) in MAY_USE {
-        let row = map.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        let row = map
+            .lines()
+            .find(|line| line.starts_with(&format!("| `{name}` |")));
         let row = row.unwrap_or_else(|| panic!("docs/ARCHITECTURE.md has no row for {name}"));
-        let last = row.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+        let last = row
+            .trim_end_matches('|')
+            .rsplit('|')
+            .next()
+            .unwrap_or_default();
         for used in *uses {
-            assert!(last.contains(used) || last.contains("all"), "the row of {name} does not name {used}");
+            assert!(
+                last.contains(used) || last.contains("all"),
+                "the row of {name} does not name {used}"
+            );
         }
     }
 }
@@ -165,23 +217,34 @@ fn every_path_of_the_map_exists() {
     let map = fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
     let marked = map.split('`').skip(1).step_by(2);
     let tops = ["crates/", "docs/", ".ci/", "fuzz/", "examples/"];
-    let is_path = |word: &&str| tops.iter().any(|top| word.starts_with(top)) || word.contains("/src/");
+    let is_path =
+        |word: &&str| tops.iter().any(|top| word.starts_with(top)) || word.contains("/src/");
     let is_there = |word: &str| {
-        let fixed: PathBuf =
-            Path::new(word).iter().take_while(|part| !part.to_str().unwrap().contains("NAME")).collect();
-        ["", "crates", "crates/stackline/tests"].iter().any(|base| root().join(base).join(&fixed).exists())
+        let fixed: PathBuf = Path::new(word)
+            .iter()
+            .take_while(|part| !part.to_str().unwrap().contains("NAME"))
+            .collect();
+        ["", "crates", "crates/stackline/tests"]
+            .iter()
+            .any(|base| root().join(base).join(&fixed).exists())
     };
     let paths: Vec<&str> = marked.filter(is_path).collect();
     assert!(paths.len() > 5, "{paths:?}");
     let missing: Vec<&str> = paths.into_iter().filter(|word| !is_there(word)).collect();
-    assert!(missing.is_empty(), "docs/ARCHITECTURE.md names paths that do not exist: {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "docs/ARCHITECTURE.md names paths that do not exist: {missing:?}"
+    );
 }
 
 #[test]
 fn pure_crates_have_no_std() {
     for name in PURE {
         let lib = fs::read_to_string(root().join(format!("crates/{name}/src/lib.rs"))).unwrap();
-        assert!(lib.lines().any(|line| line == "#![no_std]"), "{name} is not no_std");
+        assert!(
+            lib.lines().any(|line| line == "#![no_std]"),
+            "{name} is not no_std"
+        );
         assert!(!lib.contains("extern crate std"), "{name} brings std back");
     }
 }
@@ -205,11 +268,25 @@ fn unsafe_code_is_in_sys_modules_and_says_why() {
         for file in files {
             let text = fs::read_to_string(&file).unwrap();
             let in_sys = file.components().any(|part| part.as_os_str() == "sys");
-            for (number, line) in text.lines().enumerate().filter(|(_, line)| line.contains("unsafe {")) {
-                assert!(in_sys, "{}:{} has unsafe code outside a sys module", file.display(), number + 1);
+            for (number, line) in text
+                .lines()
+                .enumerate()
+                .filter(|(_, line)| line.contains("unsafe {"))
+            {
+                assert!(
+                    in_sys,
+                    "{}:{} has unsafe code outside a sys module",
+                    file.display(),
+                    number + 1
+                );
                 let before: Vec<&str> = text.lines().take(number + 1).collect();
                 let near = before.iter().rev().take(4).any(|l| l.contains("SAFETY"));
-                assert!(near, "{}:{} gives no reason: {line}", file.display(), number + 1);
+                assert!(
+                    near,
+                    "{}:{} gives no reason: {line}",
+                    file.display(),
+                    number + 1
+                );
             }
         }
     }
@@ -222,7 +299,11 @@ fn every_file_says_what_it_is() {
         rust_files(&root().join(format!("crates/{name}/src")), &mut files);
         for file in files {
             let text = fs::read_to_string(&file).unwrap();
-            assert!(text.starts_with("//!"), "{} does not begin with what it does", file.display());
+            assert!(
+                text.starts_with("//!"),
+                "{} does not begin with what it does",
+                file.display()
+            );
         }
     }
 }
@@ -230,8 +311,13 @@ fn every_file_says_what_it_is() {
 /// A foreseeable name in a directory for all is a trap, and a file without a bound another: these doors are opened in `guard` alone.
 #[test]
 fn temporary_files_are_made_by_guard() {
-    let doors =
-        ["env::temp_dir(", "tempfile::tempdir()", "tempfile::tempfile", ".tempdir()", "tempfile::NamedTempFile::new("];
+    let doors = [
+        "env::temp_dir(",
+        "tempfile::tempdir()",
+        "tempfile::tempfile",
+        ".tempdir()",
+        "tempfile::NamedTempFile::new(",
+    ];
     for (name, _) in MAY_USE.iter().filter(|(name, _)| *name != "guard") {
         let mut files = Vec::new();
         rust_files(&root().join(format!("crates/{name}/src")), &mut files);
@@ -249,6 +335,10 @@ fn temporary_files_are_made_by_guard() {
 }
 
 fn is_of_tests(file: &Path) -> bool {
-    let names = file.components().filter_map(|part| part.as_os_str().to_str());
-    names.into_iter().any(|name| name == "testing" || name.trim_end_matches(".rs").ends_with("tests"))
+    let names = file
+        .components()
+        .filter_map(|part| part.as_os_str().to_str());
+    names
+        .into_iter()
+        .any(|name| name == "testing" || name.trim_end_matches(".rs").ends_with("tests"))
 }

@@ -6,14 +6,30 @@ use stackline_spec::{Available, Checked, Context, Overrides, Severity, check, re
 
 fn judged(text: &str) -> Checked {
     let worlds = [
-        (stackline_live::CAPABILITIES, stackline_live::stacks::catalogue()),
-        (stackline_emu::CAPABILITIES, stackline_live::stacks::catalogue()),
+        (
+            stackline_live::CAPABILITIES,
+            stackline_live::stacks::catalogue(),
+        ),
+        (
+            stackline_emu::CAPABILITIES,
+            stackline_live::stacks::catalogue(),
+        ),
         (stackline_sim::CAPABILITIES, stackline_sim::catalogue()),
     ];
-    let worlds: Vec<Available<'_>> = worlds.iter().map(|(can, stacks)| Available { can: *can, stacks }).collect();
+    let worlds: Vec<Available<'_>> = worlds
+        .iter()
+        .map(|(can, stacks)| Available { can: *can, stacks })
+        .collect();
     // Of sizes, and of moments in milliseconds.
     let read_file = |_: &str| Ok("1\n2\n3\n".to_owned());
-    let (context, overrides) = (Context { worlds: &worlds, read_file: &read_file, cores: &[] }, Overrides::default());
+    let (context, overrides) = (
+        Context {
+            worlds: &worlds,
+            read_file: &read_file,
+            cores: &[],
+        },
+        Overrides::default(),
+    );
     let mut checked = check(text, &context, &overrides);
     if checked.plan.is_none() {
         repair(text, &context, &overrides, &mut checked, &|| false);
@@ -25,7 +41,10 @@ fn judged(text: &str) -> Checked {
 fn meaning(mut plan: Plan) -> Plan {
     for measurement in &mut plan.measurements {
         (measurement.text, measurement.line) = (String::new(), 0);
-        measurement.parts.iter_mut().for_each(|part| part.text.clear());
+        measurement
+            .parts
+            .iter_mut()
+            .for_each(|part| part.text.clear());
     }
     plan
 }
@@ -36,7 +55,10 @@ fn followed(text: &str) -> Option<Plan> {
     if let Some(plan) = checked.plan {
         return Some(plan);
     }
-    let first = checked.diagnostics.iter().find(|d| d.severity == Severity::Error)?;
+    let first = checked
+        .diagnostics
+        .iter()
+        .find(|d| d.severity == Severity::Error)?;
     first.hint.as_ref()?;
     judged(checked.right.as_ref()?).plan
 }
@@ -52,7 +74,11 @@ fn following_a_hint_leads_to_what_was_meant() {
         let wanted = judged(meant).plan.map(meaning);
         assert!(wanted.is_some(), "not right itself: {meant}");
         let right = followed(written).map(meaning);
-        assert!(right == wanted, "{written}\nmeant: {meant}\nis: {:?}", judged(written).diagnostics.first());
+        assert!(
+            right == wanted,
+            "{written}\nmeant: {meant}\nis: {:?}",
+            judged(written).diagnostics.first()
+        );
     }
 }
 
@@ -77,9 +103,15 @@ fn no_text_makes_the_search_panic() {
     ];
     for (at, first) in pieces.iter().enumerate() {
         for second in &pieces {
-            let text = format!("{first}{second} {} {first}", pieces[(at * 7 + second.len()) % pieces.len()]);
+            let text = format!(
+                "{first}{second} {} {first}",
+                pieces[(at * 7 + second.len()) % pieces.len()]
+            );
             let right = judged(&text).right;
-            assert!(right.is_none_or(|right| judged(&right).plan.is_some()), "{text}");
+            assert!(
+                right.is_none_or(|right| judged(&right).plan.is_some()),
+                "{text}"
+            );
         }
     }
 }

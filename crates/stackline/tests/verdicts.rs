@@ -1,6 +1,9 @@
 //! The one verdict on what a specification may ask for: every option of every stack at its bounds and beyond, in each world,
 //! judged in process by the function that all commands call; and some of them through the commands.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 use stackline_core::catalogue::{OptionKind, OptionTable, StackTable};
 use stackline_core::plan::World;
@@ -24,27 +27,53 @@ struct Case {
 
 impl Case {
     fn text(&self) -> String {
-        let Self { world, stack, imps, .. } = self;
+        let Self {
+            world, stack, imps, ..
+        } = self;
         let network = if *imps { IMPS } else { WIDE };
         match world {
             World::Live => format!("1 bulk_put 64*1 over {stack} in live;"),
-            _ => format!("{network}1 from a to b bulk_put 64*1 over {stack} across wide in {world};"),
+            _ => {
+                format!("{network}1 from a to b bulk_put 64*1 over {stack} across wide in {world};")
+            }
         }
     }
 }
 
 fn worlds<R>(judge: impl FnOnce(&[Available<'_>]) -> R) -> R {
-    let (real, simulated) = (stackline_live::stacks::catalogue(), stackline_sim::catalogue());
+    let (real, simulated) = (
+        stackline_live::stacks::catalogue(),
+        stackline_sim::catalogue(),
+    );
     judge(&[
-        Available { can: stackline_live::CAPABILITIES, stacks: &real },
-        Available { can: stackline_emu::CAPABILITIES, stacks: &real },
-        Available { can: stackline_sim::CAPABILITIES, stacks: &simulated },
+        Available {
+            can: stackline_live::CAPABILITIES,
+            stacks: &real,
+        },
+        Available {
+            can: stackline_emu::CAPABILITIES,
+            stacks: &real,
+        },
+        Available {
+            can: stackline_sim::CAPABILITIES,
+            stacks: &simulated,
+        },
     ])
 }
 
 fn verdict(text: &str) -> Checked {
     let no_file = |_: &str| Err("no file".to_string());
-    worlds(|worlds| check(text, &Context { worlds, read_file: &no_file, cores: &[] }, &Overrides::default()))
+    worlds(|worlds| {
+        check(
+            text,
+            &Context {
+                worlds,
+                read_file: &no_file,
+                cores: &[],
+            },
+            &Overrides::default(),
+        )
+    })
 }
 
 /// What may be written of an option, and what may not.
@@ -55,13 +84,26 @@ fn values(option: &OptionTable) -> (Vec<String>, Vec<String>) {
         OptionKind::Flag => (vec![name.to_string()], vec![with(&1)]),
         OptionKind::Bytes(least, most) | OptionKind::Number(least, most) => {
             let below = least.checked_sub(1).map(|below| with(&below));
-            (vec![with(&least), with(&most)], below.into_iter().chain([with(&(most + 1)), name.to_string()]).collect())
+            (
+                vec![with(&least), with(&most)],
+                below
+                    .into_iter()
+                    .chain([with(&(most + 1)), name.to_string()])
+                    .collect(),
+            )
         }
         OptionKind::Time => (vec![with(&"1 s")], vec![with(&"1 B"), name.to_string()]),
-        OptionKind::Word(words) => (words.iter().map(|word| with(word)).collect(), vec![with(&"nothing_of_the_kind")]),
+        OptionKind::Word(words) => (
+            words.iter().map(|word| with(word)).collect(),
+            vec![with(&"nothing_of_the_kind")],
+        ),
         OptionKind::Name => (vec![with(&"lo")], vec![with(&3), name.to_string()]),
     };
-    let twice = right.iter().take(1).map(|written| format!("{written}, {written}")).collect::<Vec<_>>();
+    let twice = right
+        .iter()
+        .take(1)
+        .map(|written| format!("{written}, {written}"))
+        .collect::<Vec<_>>();
     (right, wrong.into_iter().chain(twice).collect())
 }
 
@@ -69,24 +111,53 @@ fn cases() -> Vec<Case> {
     let of_stack = |world: World, networks: bool, table: &StackTable| {
         let name = table.name;
         let imps = table.imps;
-        let case = |written: String, allowed| Case { world, stack: format!("{name}({written})"), imps, allowed };
+        let case = |written: String, allowed| Case {
+            world,
+            stack: format!("{name}({written})"),
+            imps,
+            allowed,
+        };
         // What stays within one host crosses no network, raw frames cross no network of IP.
-        let crosses = |written: &str| !networks || (!table.one_host && !written.contains("ethernet"));
-        let mut cases = vec![Case { world, stack: name.to_string(), imps, allowed: crosses("") }];
+        let crosses =
+            |written: &str| !networks || (!table.one_host && !written.contains("ethernet"));
+        let mut cases = vec![Case {
+            world,
+            stack: name.to_string(),
+            imps,
+            allowed: crosses(""),
+        }];
         for option in table.options {
             let (right, wrong) = values(option);
             // What means nothing by itself is allowed with what it needs alone.
-            let needed =
-                table.needs.iter().find(|(one, _)| *one == option.name).and_then(|(_, other)| table.option(other));
+            let needed = table
+                .needs
+                .iter()
+                .find(|(one, _)| *one == option.name)
+                .and_then(|(_, other)| table.option(other));
             let company = needed.and_then(|needed| values(needed).0.pop());
-            cases.extend(company.iter().flat_map(|_| &right).map(|written| case(written.clone(), false)));
-            let whole = |written: String| company.iter().fold(written, |written, other| format!("{written}, {other}"));
-            cases.extend(right.into_iter().map(|written| case(whole(written.clone()), crosses(&written))));
+            cases.extend(
+                company
+                    .iter()
+                    .flat_map(|_| &right)
+                    .map(|written| case(written.clone(), false)),
+            );
+            let whole = |written: String| {
+                company
+                    .iter()
+                    .fold(written, |written, other| format!("{written}, {other}"))
+            };
+            cases.extend(
+                right
+                    .into_iter()
+                    .map(|written| case(whole(written.clone()), crosses(&written))),
+            );
             cases.extend(wrong.into_iter().map(|written| case(whole(written), false)));
         }
         for set in table.exclusive {
-            let pairs =
-                set.iter().enumerate().flat_map(|(at, one)| set[at + 1..].iter().map(move |other| (one, other)));
+            let pairs = set
+                .iter()
+                .enumerate()
+                .flat_map(|(at, one)| set[at + 1..].iter().map(move |other| (one, other)));
             cases.extend(pairs.map(|(one, other)| case(format!("{one}, {other}"), false)));
         }
         cases
@@ -104,7 +175,10 @@ fn cases() -> Vec<Case> {
 }
 
 fn shown(diagnostics: &[Diagnostic]) -> String {
-    diagnostics.iter().map(|d| format!("{}\n", d.message)).collect()
+    diagnostics
+        .iter()
+        .map(|d| format!("{}\n", d.message))
+        .collect()
 }
 
 #[test]
@@ -114,11 +188,27 @@ fn every_option_is_allowed_within_its_bounds_and_nowhere_else() {
     for case in &cases {
         let text = case.text();
         let checked = verdict(&text);
-        assert_eq!(checked.plan.is_some(), case.allowed, "{case:?}\n{text}\n{}", shown(&checked.diagnostics));
-        for error in checked.diagnostics.iter().filter(|d| d.severity == Severity::Error) {
+        assert_eq!(
+            checked.plan.is_some(),
+            case.allowed,
+            "{case:?}\n{text}\n{}",
+            shown(&checked.diagnostics)
+        );
+        for error in checked
+            .diagnostics
+            .iter()
+            .filter(|d| d.severity == Severity::Error)
+        {
             let place = &text[error.span.clone()];
-            assert!(error.origin == Origin::File && !place.is_empty(), "{case:?}: {error:?} points nowhere");
-            assert!(error.hint.is_some(), "{case:?}: no hint beside `{}`", error.message);
+            assert!(
+                error.origin == Origin::File && !place.is_empty(),
+                "{case:?}: {error:?} points nowhere"
+            );
+            assert!(
+                error.hint.is_some(),
+                "{case:?}: no hint beside `{}`",
+                error.message
+            );
         }
     }
 }
@@ -129,8 +219,15 @@ fn agents_and_the_simulator_accept_what_check_accepts() {
         for case in cases().iter().filter(|case| case.allowed) {
             let plan = verdict(&case.text()).plan.unwrap();
             let stack = &plan.measurements[0].parts[0].stack;
-            let stacks = worlds.iter().find(|world| world.can.world == case.world).unwrap().stacks;
-            let table = stacks.iter().find(|table| table.name == stack.name).unwrap();
+            let stacks = worlds
+                .iter()
+                .find(|world| world.can.world == case.world)
+                .unwrap()
+                .stacks;
+            let table = stacks
+                .iter()
+                .find(|table| table.name == stack.name)
+                .unwrap();
             assert_eq!(table.accepts(stack), Ok(()), "{case:?}");
         }
     });
@@ -141,7 +238,10 @@ fn exit_codes(text: &str) -> Vec<Option<i32>> {
     let runs = tempfile::tempdir().unwrap();
     let code = |command: &str| {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stackline"));
-        child.args([command, "-e", text]).env("STACKLINE_RUNS", runs.path()).current_dir(runs.path());
+        child
+            .args([command, "-e", text])
+            .env("STACKLINE_RUNS", runs.path())
+            .current_dir(runs.path());
         child.output().unwrap().status.code()
     };
     ["check", "plan", "predict", "run"].map(code).to_vec()
@@ -150,11 +250,17 @@ fn exit_codes(text: &str) -> Vec<Option<i32>> {
 #[test]
 fn all_commands_give_the_same_verdict() {
     let cases = cases();
-    let refused = cases.iter().filter(|case| !case.allowed).step_by(cases.len() / 18).take(14);
+    let refused = cases
+        .iter()
+        .filter(|case| !case.allowed)
+        .step_by(cases.len() / 18)
+        .take(14);
     for case in refused {
         assert_eq!(exit_codes(&case.text()), [Some(2); 4], "{case:?}");
     }
-    let allowed = cases.iter().filter(|case| case.allowed && case.world == World::Simulated);
+    let allowed = cases
+        .iter()
+        .filter(|case| case.allowed && case.world == World::Simulated);
     for case in allowed.step_by(9).take(6) {
         assert_eq!(exit_codes(&case.text()), [Some(0); 4], "{case:?}");
     }
@@ -164,23 +270,43 @@ fn all_commands_give_the_same_verdict() {
 /// out, since low ones need rights.
 #[test]
 fn the_kernel_accepts_the_bounds_of_live_options() {
-    let mptcp = std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1");
+    let mptcp =
+        std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1");
     let bounded = |option: &&OptionTable| {
-        matches!(option.kind, OptionKind::Bytes(..) | OptionKind::Number(..)) && option.kind != OptionKind::PORT
+        matches!(option.kind, OptionKind::Bytes(..) | OptionKind::Number(..))
+            && option.kind != OptionKind::PORT
     };
     let at_bounds = |table: &StackTable| -> Vec<String> {
         let options = table.options.iter().filter(bounded);
-        options.flat_map(|option| values(option).0).map(|written| format!("{}({written})", table.name)).collect()
+        options
+            .flat_map(|option| values(option).0)
+            .map(|written| format!("{}({written})", table.name))
+            .collect()
     };
     let tables = stackline_live::stacks::catalogue();
-    let stacks: Vec<String> =
-        tables.iter().filter(|table| mptcp || table.name != "mptcp").flat_map(at_bounds).collect();
+    let stacks: Vec<String> = tables
+        .iter()
+        .filter(|table| mptcp || table.name != "mptcp")
+        .flat_map(at_bounds)
+        .collect();
     assert!(stacks.len() > 20, "{stacks:?}");
     let runs = tempfile::tempdir().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_stackline"));
-    child.args(["run", "-e", &format!("1 rr 64*1 over {} in live;", stacks.join(", "))]);
-    let output = child.env("STACKLINE_RUNS", runs.path()).current_dir(runs.path()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    child.args([
+        "run",
+        "-e",
+        &format!("1 rr 64*1 over {} in live;", stacks.join(", ")),
+    ]);
+    let output = child
+        .env("STACKLINE_RUNS", runs.path())
+        .current_dir(runs.path())
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
 
 /// A specification, and who must refuse it with which words; nobody where there are none.
@@ -188,25 +314,90 @@ fn the_kernel_accepts_the_bounds_of_live_options() {
 fn what_a_world_cannot_do_is_refused_by_every_command() {
     const NARROW: &str = "network n { host a, b; link a - b 10 Mbit/s 1 ms mtu 600; }\n";
     const PLAIN: &str = "network n { host a, b; link a - b 10 Mbit/s 1 ms; }\n";
-    const CLOCK: &str = "network n { host a { clock ahead 5 ms; } host b; link a - b 10 Mbit/s 1 ms; }\n";
+    const CLOCK: &str =
+        "network n { host a { clock ahead 5 ms; } host b; link a - b 10 Mbit/s 1 ms; }\n";
     for (network, part, world, words) in [
-        (PLAIN, "1 from a to b rr 32*1 across n", "live", "the live world has no network `n`"),
-        (NARROW, "1 from a to b bulk_put 1024*2 over quic across n", "simulated", "do not fit the path"),
-        (NARROW, "1 from a to b bulk_put 1024*2 over ikp across n", "simulated", "do not fit the path"),
-        (PLAIN, "1 from a to b bulk_put 1024*2 over blast(packet = 9000) across n", "emulated", "do not fit the path"),
-        (PLAIN, "1 from a to b bulk_put 1024*2 over blast(full, partial) across n", "simulated", "not both"),
-        (PLAIN, "1 from a to a rr 32*1 across n", "simulated", "would send to itself"),
-        (PLAIN, "1 from a to b rr 32*1 over unix across n", "emulated", "within one host"),
-        (PLAIN, "1 from a to b rr 32*1 over tcp on cpu 0 across n", "simulated", "no cores"),
-        (PLAIN, "1 from a to b bulk_put 10*10 < virtual memory across n", "simulated", "not simulated"),
-        (CLOCK, "1 from a to b rr 32*1 across n", "emulated", "has a clock of its own"),
-        ("", "1 rr 32*1 over tcp(receive_buffer = 3 GiB)", "live", "receive_buffer"),
-        ("", "1 rr 32*1 over tcp(receive_buffer = 0)", "live", "receive_buffer"),
+        (
+            PLAIN,
+            "1 from a to b rr 32*1 across n",
+            "live",
+            "the live world has no network `n`",
+        ),
+        (
+            NARROW,
+            "1 from a to b bulk_put 1024*2 over quic across n",
+            "simulated",
+            "do not fit the path",
+        ),
+        (
+            NARROW,
+            "1 from a to b bulk_put 1024*2 over ikp across n",
+            "simulated",
+            "do not fit the path",
+        ),
+        (
+            PLAIN,
+            "1 from a to b bulk_put 1024*2 over blast(packet = 9000) across n",
+            "emulated",
+            "do not fit the path",
+        ),
+        (
+            PLAIN,
+            "1 from a to b bulk_put 1024*2 over blast(full, partial) across n",
+            "simulated",
+            "not both",
+        ),
+        (
+            PLAIN,
+            "1 from a to a rr 32*1 across n",
+            "simulated",
+            "would send to itself",
+        ),
+        (
+            PLAIN,
+            "1 from a to b rr 32*1 over unix across n",
+            "emulated",
+            "within one host",
+        ),
+        (
+            PLAIN,
+            "1 from a to b rr 32*1 over tcp on cpu 0 across n",
+            "simulated",
+            "no cores",
+        ),
+        (
+            PLAIN,
+            "1 from a to b bulk_put 10*10 < virtual memory across n",
+            "simulated",
+            "not simulated",
+        ),
+        (
+            CLOCK,
+            "1 from a to b rr 32*1 across n",
+            "emulated",
+            "has a clock of its own",
+        ),
+        (
+            "",
+            "1 rr 32*1 over tcp(receive_buffer = 3 GiB)",
+            "live",
+            "receive_buffer",
+        ),
+        (
+            "",
+            "1 rr 32*1 over tcp(receive_buffer = 0)",
+            "live",
+            "receive_buffer",
+        ),
     ] {
         let text = format!("{network}{part} in {world};");
         let checked = verdict(&text);
         assert!(checked.plan.is_none(), "{text}");
-        assert!(shown(&checked.diagnostics).contains(words), "{text}\n{}", shown(&checked.diagnostics));
+        assert!(
+            shown(&checked.diagnostics).contains(words),
+            "{text}\n{}",
+            shown(&checked.diagnostics)
+        );
         assert_eq!(exit_codes(&text), [Some(2); 4], "{text}");
     }
 }

@@ -1,5 +1,9 @@
 //! A headless Chromium, driven by its DevTools protocol over a pipe: objects of JSON with a zero byte behind each.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "what goes wrong here fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "what goes wrong here fails the test"
+)]
 
 use base64::Engine;
 use serde_json::{Value, json};
@@ -32,21 +36,30 @@ impl Browser {
     /// Starts one; `None`, where there is no Chromium: the test is skipped.
     #[track_caller]
     pub fn start() -> Option<Self> {
-        let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| {
-            let paths = std::env::var_os("PATH").unwrap_or_default();
-            std::env::split_paths(&paths).any(|path| path.join(name).is_file())
-        });
+        let found = ["chromium", "chromium-browser", "google-chrome"]
+            .into_iter()
+            .find(|name| {
+                let paths = std::env::var_os("PATH").unwrap_or_default();
+                std::env::split_paths(&paths).any(|path| path.join(name).is_file())
+            });
         let Some(program) = found else {
-            crate::skip("there is no chromium to open the page with (Debian: apt-get install chromium)");
+            crate::skip(
+                "there is no chromium to open the page with (Debian: apt-get install chromium)",
+            );
             return None;
         };
         let profile = tempfile::tempdir().unwrap();
-        let flags =
-            "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-extensions --remote-debugging-pipe";
+        let flags = "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-extensions --remote-debugging-pipe";
         // The protocol is spoken on descriptors 3 and 4.
         let line = format!("exec {program} {flags} \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1");
         let mut child = Command::new("sh")
-            .args(["-c", &line, "sh", &format!("--user-data-dir={}", profile.path().display()), "about:blank"])
+            .args([
+                "-c",
+                &line,
+                "sh",
+                &format!("--user-data-dir={}", profile.path().display()),
+                "about:blank",
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -64,7 +77,15 @@ impl Browser {
             }
         });
         let (session, complaints) = (None, Vec::new());
-        let mut browser = Self { child, to, from, sent: 0, session, complaints, _profile: profile };
+        let mut browser = Self {
+            child,
+            to,
+            from,
+            sent: 0,
+            session,
+            complaints,
+            _profile: profile,
+        };
         let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let attached = browser.call("Target.attachToTarget", attach);
@@ -85,7 +106,10 @@ impl Browser {
         let to = self.to.as_mut().unwrap();
         to.write_all(format!("{message}\0").as_bytes()).unwrap();
         loop {
-            let answer = self.from.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("no answer to {method}: {e}"));
+            let answer = self
+                .from
+                .recv_timeout(PATIENCE)
+                .unwrap_or_else(|e| panic!("no answer to {method}: {e}"));
             if answer["id"] == self.sent {
                 assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);
                 return answer["result"].clone();
@@ -106,12 +130,16 @@ impl Browser {
 
     /// Opens a page in a window of that size and waits until it has drawn everything.
     pub fn open(&mut self, page: &Path, width: u32, height: u32, dark: bool) {
-        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        let size =
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
         self.call("Emulation.setDeviceMetricsOverride", size);
         let scheme = if dark { "dark" } else { "light" };
         let features = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.call("Emulation.setEmulatedMedia", features);
-        self.call("Page.navigate", json!({"url": format!("file://{}", page.display())}));
+        self.call(
+            "Page.navigate",
+            json!({"url": format!("file://{}", page.display())}),
+        );
         self.until("globalThis.stackline?.picture.done && stackline.ready");
     }
 
@@ -119,7 +147,11 @@ impl Browser {
     pub fn eval(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.call("Runtime.evaluate", params);
-        assert!(answer["exceptionDetails"].is_null(), "{expression}: {}", answer["exceptionDetails"]);
+        assert!(
+            answer["exceptionDetails"].is_null(),
+            "{expression}: {}",
+            answer["exceptionDetails"]
+        );
         answer["result"]["value"].clone()
     }
 
@@ -127,14 +159,20 @@ impl Browser {
     pub fn until(&mut self, expression: &str) {
         let begun = Instant::now();
         while self.eval(&format!("Boolean({expression})")) != true {
-            assert!(begun.elapsed() < PATIENCE, "never: {expression}; {:?}", self.complaints);
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "never: {expression}; {:?}",
+                self.complaints
+            );
             thread::sleep(Duration::from_millis(10));
         }
     }
 
     /// Waits until what was changed is drawn.
     pub fn drawn(&mut self) {
-        self.eval("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
+        self.eval(
+            "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))",
+        );
         self.until("stackline.picture.done");
     }
 
@@ -142,7 +180,10 @@ impl Browser {
     pub fn key(&mut self, key: &str) {
         for kind in ["keyDown", "keyUp"] {
             let text = if key.len() == 1 { key } else { "" };
-            self.call("Input.dispatchKeyEvent", json!({"type": kind, "key": key, "text": text}));
+            self.call(
+                "Input.dispatchKeyEvent",
+                json!({"type": kind, "key": key, "text": text}),
+            );
         }
         self.drawn();
     }
@@ -167,7 +208,9 @@ impl Browser {
     /// What the window shows, as PNG.
     pub fn picture(&mut self) -> Vec<u8> {
         let shot = self.call("Page.captureScreenshot", json!({"format": "png"}));
-        base64::engine::general_purpose::STANDARD.decode(shot["data"].as_str().unwrap()).unwrap()
+        base64::engine::general_purpose::STANDARD
+            .decode(shot["data"].as_str().unwrap())
+            .unwrap()
     }
 }
 
@@ -176,7 +219,9 @@ impl Drop for Browser {
         // It ends when its pipe does; the group of its own processes with it.
         self.to = None;
         let begun = Instant::now();
-        while self.child.try_wait().is_ok_and(|status| status.is_none()) && begun.elapsed() < Duration::from_secs(5) {
+        while self.child.try_wait().is_ok_and(|status| status.is_none())
+            && begun.elapsed() < Duration::from_secs(5)
+        {
             thread::sleep(Duration::from_millis(20));
         }
         let _ = self.child.kill();

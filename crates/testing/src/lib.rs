@@ -28,8 +28,12 @@ pub fn skip(reason: impl Display) {
 fn refusal(required: Option<&str>, reason: &dyn Display) -> Option<String> {
     match required {
         None | Some("") => None,
-        Some(ALL) => Some(format!("this test cannot run here, and STACKLINE_REQUIRE is `{ALL}`: {reason}")),
-        Some(other) => Some(format!("STACKLINE_REQUIRE is `{other}`: only `{ALL}` is known")),
+        Some(ALL) => Some(format!(
+            "this test cannot run here, and STACKLINE_REQUIRE is `{ALL}`: {reason}"
+        )),
+        Some(other) => Some(format!(
+            "STACKLINE_REQUIRE is `{other}`: only `{ALL}` is known"
+        )),
     }
 }
 
@@ -37,11 +41,17 @@ fn refusal(required: Option<&str>, reason: &dyn Display) -> Option<String> {
 #[track_caller]
 pub fn has_program(program: &str, package: &str) -> bool {
     let mut command = Command::new(program);
-    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     // Whatever it makes of the argument, it is there.
     let found = command.status().is_ok();
     if !found {
-        skip(format_args!("there is no {program} (Debian: apt-get install {package})"));
+        skip(format_args!(
+            "there is no {program} (Debian: apt-get install {package})"
+        ));
     }
     found
 }
@@ -54,7 +64,15 @@ mod tests {
     fn a_required_test_fails_instead_of_being_skipped() {
         assert_eq!(refusal(None, &"no browser"), None);
         assert_eq!(refusal(Some(""), &"no browser"), None);
-        assert!(refusal(Some("all"), &"no browser").unwrap().ends_with("no browser"));
-        assert!(refusal(Some("most"), &"no browser").unwrap().contains("only `all`"));
+        assert!(
+            refusal(Some("all"), &"no browser")
+                .unwrap()
+                .ends_with("no browser")
+        );
+        assert!(
+            refusal(Some("most"), &"no browser")
+                .unwrap()
+                .contains("only `all`")
+        );
     }
 }

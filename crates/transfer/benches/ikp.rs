@@ -30,7 +30,11 @@ fn cpu() -> Result<f64, Failure> {
 
 fn pin(core: usize) -> Result<(), Failure> {
     let mut set = CpuSet::new();
-    set.set(if std::env::var_os("ONE_CORE").is_some() { 0 } else { core })?;
+    set.set(if std::env::var_os("ONE_CORE").is_some() {
+        0
+    } else {
+        core
+    })?;
     Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
 }
 
@@ -52,7 +56,13 @@ struct Rival {
 
 impl Rival {
     fn new(name: &'static str, make: impl Fn() -> Result<Pair, Failure> + 'static) -> Self {
-        Self { name, make: Box::new(make), times: Vec::new(), client: 0.0, server: 0.0 }
+        Self {
+            name,
+            make: Box::new(make),
+            times: Vec::new(),
+            client: 0.0,
+            server: 0.0,
+        }
     }
 
     fn round(&mut self) -> Result<(), Failure> {
@@ -68,12 +78,15 @@ impl Rival {
         }
         self.client += (cpu()? - before) / CALLS as f64;
         (pair.end)()?;
-        self.server += pair.server.join().map_err(|_| "a server panicked")?? / (CALLS + WARMING) as f64;
+        self.server +=
+            pair.server.join().map_err(|_| "a server panicked")?? / (CALLS + WARMING) as f64;
         Ok(())
     }
 }
 
-fn serve(work: impl FnOnce() -> Result<(), Failure> + Send + 'static) -> JoinHandle<Result<f64, Failure>> {
+fn serve(
+    work: impl FnOnce() -> Result<(), Failure> + Send + 'static,
+) -> JoinHandle<Result<f64, Failure>> {
     thread::spawn(move || {
         pin(1)?;
         work()?;
@@ -101,7 +114,11 @@ fn bare() -> Result<Pair, Failure> {
         Ok(())
     };
     let end = move || Ok(ends.send(&[]).map(|_| ())?);
-    Ok(Pair { call: Box::new(call), end: Box::new(end), server })
+    Ok(Pair {
+        call: Box::new(call),
+        end: Box::new(end),
+        server,
+    })
 }
 
 /// The same with a server of anybody, as that of Send-Receive-Reply is: `recvfrom` and `sendto`.
@@ -126,7 +143,11 @@ fn bare_of_anybody() -> Result<Pair, Failure> {
         Ok(())
     };
     let end = move || Ok(ends.send(&[]).map(|_| ())?);
-    Ok(Pair { call: Box::new(call), end: Box::new(end), server })
+    Ok(Pair {
+        call: Box::new(call),
+        end: Box::new(end),
+        server,
+    })
 }
 
 /// A call that reads a page of so many bytes by MoveTo; none for a bare Send-Receive-Reply.
@@ -147,12 +168,20 @@ fn ikp(page: usize, protocol: Protocol) -> Result<Pair, Failure> {
     });
     let mut client = Client::connect(address, &options)?;
     let (mut into, mut reply) = (vec![0; page], [0; SMALL]);
-    let call = move || Ok(client.send(&[1; SMALL], Segments::writable(&mut into), &mut reply).map(|_| ())?);
+    let call = move || {
+        Ok(client
+            .send(&[1; SMALL], Segments::writable(&mut into), &mut reply)
+            .map(|_| ())?)
+    };
     let end = move || {
         let mut client = Client::connect(address, &Options::default())?;
         Ok(client.send(b"end", Segments::none(), &mut []).map(|_| ())?)
     };
-    Ok(Pair { call: Box::new(call), end: Box::new(end), server })
+    Ok(Pair {
+        call: Box::new(call),
+        end: Box::new(end),
+        server,
+    })
 }
 
 fn quantile(times: &mut [f64], part: f64) -> f64 {
@@ -161,10 +190,18 @@ fn quantile(times: &mut [f64], part: f64) -> f64 {
 }
 
 fn main() -> Result<(), Failure> {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
-    let rounds = arguments.first().map_or(Ok(20_u32), |rounds| rounds.parse())?;
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    let rounds = arguments
+        .first()
+        .map_or(Ok(20_u32), |rounds| rounds.parse())?;
     let part = arguments.get(1).map_or("", String::as_str);
-    let long = Protocol { packet: 1440, ..Protocol::once() };
+    let long = Protocol {
+        packet: 1440,
+        ..Protocol::once()
+    };
     pin(0)?;
     let once = Protocol::once();
     let mut rivals = vec![
@@ -173,7 +210,9 @@ fn main() -> Result<(), Failure> {
         Rival::new("Send-Receive-Reply, 32 B", move || ikp(0, once)),
         Rival::new("page of 1 KiB by MoveTo", move || ikp(1 << 10, once)),
         Rival::new("page of 64 KiB by MoveTo", move || ikp(64 << 10, once)),
-        Rival::new("page of 64 KiB, packets of 1440 B", move || ikp(64 << 10, long)),
+        Rival::new("page of 64 KiB, packets of 1440 B", move || {
+            ikp(64 << 10, long)
+        }),
     ];
     rivals.retain(|rival| rival.name.contains(part));
     for _ in 0..rounds {
@@ -182,11 +221,17 @@ fn main() -> Result<(), Failure> {
         }
     }
     let rounds = f64::from(rounds);
-    println!("{:36} {:>9} {:>9} {:>9} {:>9} {:>9}", "us", "median", "p10", "p90", "client", "server");
+    println!(
+        "{:36} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "us", "median", "p10", "p90", "client", "server"
+    );
     for mut rival in rivals {
         let [median, p10, p90] = [0.5, 0.1, 0.9].map(|part| quantile(&mut rival.times, part));
         let (client, server) = (rival.client / rounds, rival.server / rounds);
-        println!("{:36} {median:9.2} {p10:9.2} {p90:9.2} {client:9.2} {server:9.2}", rival.name);
+        println!(
+            "{:36} {median:9.2} {p10:9.2} {p90:9.2} {client:9.2} {server:9.2}",
+            rival.name
+        );
     }
     Ok(())
 }

@@ -33,8 +33,14 @@ impl<'a> Question<'a> {
     fn read(message: &'a [u8]) -> Option<Self> {
         let (from, name) = message.split_first_chunk()?;
         let name = str::from_utf8(name).ok()?;
-        let plain = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
-        plain.then_some(Self { from: u64::from_le_bytes(*from), name })
+        let plain = matches!(
+            Path::new(name).components().collect::<Vec<_>>()[..],
+            [Component::Normal(_)]
+        );
+        plain.then_some(Self {
+            from: u64::from_le_bytes(*from),
+            name,
+        })
     }
 }
 
@@ -44,7 +50,10 @@ fn page(directory: &Path, question: &Question<'_>, most: usize) -> Option<Vec<u8
     let mut page = vec![0; most];
     let mut bytes = 0;
     while bytes < most {
-        match file.read_at(&mut page[bytes..], question.from + bytes as u64).ok()? {
+        match file
+            .read_at(&mut page[bytes..], question.from + bytes as u64)
+            .ok()?
+        {
             0 => break,
             more => bytes += more,
         }
@@ -59,7 +68,9 @@ fn page(directory: &Path, question: &Question<'_>, most: usize) -> Option<Vec<u8
 /// When the client has gone.
 pub fn serve(directory: &Path, mut request: Request<'_>) -> Result<(), Error> {
     let most = request.writable().min(PAGE);
-    let Some(page) = Question::read(request.message()).and_then(|question| page(directory, &question, most)) else {
+    let Some(page) =
+        Question::read(request.message()).and_then(|question| page(directory, &question, most))
+    else {
         return request.reply(b"");
     };
     let bytes = (page.len() as u64).to_le_bytes();
@@ -79,9 +90,14 @@ pub fn copy(client: &mut Client, name: &str, to: &mut impl Write) -> io::Result<
     loop {
         let (mut page, mut reply) = (vec![0; PAGE], [0; 8]);
         let question = Question { from, name }.write();
-        let length = client.send(&question, Segments::writable(&mut page), &mut reply).map_err(io::Error::other)?;
+        let length = client
+            .send(&question, Segments::writable(&mut page), &mut reply)
+            .map_err(io::Error::other)?;
         if length != reply.len() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, format!("the server has no file {name}")));
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("the server has no file {name}"),
+            ));
         }
         let bytes = usize::try_from(u64::from_le_bytes(reply)).map_err(io::Error::other)?;
         to.write_all(page.get(..bytes).ok_or(io::ErrorKind::InvalidData)?)?;
@@ -110,7 +126,9 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn std::error::Error>> {
             eprintln!("{bytes} B");
             Ok(())
         }
-        _ => Err("usage: page_server serve ADDRESS DIRECTORY | page_server read ADDRESS NAME".into()),
+        _ => {
+            Err("usage: page_server serve ADDRESS DIRECTORY | page_server read ADDRESS NAME".into())
+        }
     }
 }
 

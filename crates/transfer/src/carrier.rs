@@ -44,14 +44,23 @@ impl<'a> Run<'a> {
     #[must_use]
     pub fn payload_of(&self, index: usize) -> &'a [u8] {
         let from = (index * self.each).min(self.payload.len());
-        let to = if index + 1 == self.heads.len() { self.payload.len() } else { from + self.each };
+        let to = if index + 1 == self.heads.len() {
+            self.payload.len()
+        } else {
+            from + self.each
+        };
         &self.payload[from..to.min(self.payload.len())]
     }
 
     /// Bytes of its first `packets`, heads and payloads.
     fn bytes(&self, packets: usize) -> usize {
         let whole = packets == self.heads.len();
-        packets * self.head + if whole { self.payload.len() } else { (packets * self.each).min(self.payload.len()) }
+        packets * self.head
+            + if whole {
+                self.payload.len()
+            } else {
+                (packets * self.each).min(self.payload.len())
+            }
     }
 
     /// The same run without its first `packets`, which have been sent.
@@ -59,7 +68,11 @@ impl<'a> Run<'a> {
     pub fn after(&self, packets: usize) -> Self {
         let packets = packets.min(self.heads.len());
         let from = (packets * self.each).min(self.payload.len());
-        Self { heads: &self.heads[packets..], payload: &self.payload[from..], ..*self }
+        Self {
+            heads: &self.heads[packets..],
+            payload: &self.payload[from..],
+            ..*self
+        }
     }
 }
 
@@ -173,7 +186,13 @@ pub trait Carrier: Send {
     ///
     /// # Panics
     /// When a place reaches beyond `into`, or `head` is beyond [`LONGEST_HEAD`].
-    fn receive(&mut self, head: usize, into: &mut [u8], places: &[Place], wait: Wait) -> io::Result<usize>;
+    fn receive(
+        &mut self,
+        head: usize,
+        into: &mut [u8],
+        places: &[Place],
+        wait: Wait,
+    ) -> io::Result<usize>;
 
     /// A hint: whether many packets are about to come, as of a large transfer, or single ones, which a carrier may take with
     /// less ado.
@@ -227,7 +246,13 @@ pub(crate) fn receive<C: Carrier>(
     let event = scope::receiving(into.len(), || {
         packets = carrier.receive(head, into, places, wait).map_err(Some)?;
         let length = |packet: Packet<'_>| packet.head.len() + packet.payload.length();
-        if packets == 0 { Err(None) } else { Ok((0..packets).map(|index| length(carrier.packet(index))).sum()) }
+        if packets == 0 {
+            Err(None)
+        } else {
+            Ok((0..packets)
+                .map(|index| length(carrier.packet(index)))
+                .sum())
+        }
     });
     match event {
         Err(Some(error)) => Err(error),
@@ -243,8 +268,16 @@ mod tests {
     fn a_run_is_cut_where_its_packets_end() {
         let bytes = [1, 2, 3, 4, 5, 6, 7];
         let heads = [Head::EMPTY; 3];
-        let run = Run { head: 32, heads: &heads, payload: &bytes, each: 3 };
-        assert_eq!([0, 1, 2].map(|i| run.payload_of(i)), [&bytes[..3], &bytes[3..6], &bytes[6..]]);
+        let run = Run {
+            head: 32,
+            heads: &heads,
+            payload: &bytes,
+            each: 3,
+        };
+        assert_eq!(
+            [0, 1, 2].map(|i| run.payload_of(i)),
+            [&bytes[..3], &bytes[3..6], &bytes[6..]]
+        );
         assert_eq!(run.after(1).payload_of(0), &bytes[3..6]);
         assert_eq!(run.after(1).payload_of(1), &bytes[6..]);
         assert!(run.after(3).heads.is_empty() && run.after(3).payload.is_empty());
@@ -252,7 +285,12 @@ mod tests {
 
     #[test]
     fn a_run_of_one_without_data_has_an_empty_payload() {
-        let run = Run { head: 32, heads: &[Head::EMPTY], payload: &[], each: 1440 };
+        let run = Run {
+            head: 32,
+            heads: &[Head::EMPTY],
+            payload: &[],
+            each: 1440,
+        };
         assert!(run.payload_of(0).is_empty());
         assert!(run.payload_of(1).is_empty());
     }

@@ -79,7 +79,8 @@ impl Channel<Udp> {
     /// [`Error::Gone`] when nobody listens there, [`Error::Silent`] when nobody answers within the patience of the options,
     /// [`Error::Refused`] when the terms do not agree, and what the kernel says.
     pub fn connect(peer: SocketAddr, options: &Options) -> Result<Self, Error> {
-        let carrier = Udp::connect(peer, options.udp).map_err(|error| Error::of("connecting", error))?;
+        let carrier =
+            Udp::connect(peer, options.udp).map_err(|error| Error::of("connecting", error))?;
         Self::connect_over(carrier, options)
     }
 }
@@ -92,9 +93,17 @@ impl<C: Carrier> Channel<C> {
     pub fn connect_over(carrier: C, options: &Options) -> Result<Self, Error> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
-        let number = options.number.map_or_else(|| random().map(u32::from_le_bytes), Ok)?;
+        let number = options
+            .number
+            .map_or_else(|| random().map(u32::from_le_bytes), Ok)?;
         let connection = Connection::connect(BEGIN, &machine, options.shown(), nonce, number);
-        let mut channel = Self::new(Driver::new(carrier, options, connection, Side::Initiator, nonce));
+        let mut channel = Self::new(Driver::new(
+            carrier,
+            options,
+            connection,
+            Side::Initiator,
+            nonce,
+        ));
         channel.opened()?;
         Ok(channel)
     }
@@ -110,7 +119,12 @@ impl<C: Carrier> Channel<C> {
     }
 
     /// The same for a peer whose first packet a listener has read.
-    pub(crate) fn answer_to(carrier: C, options: &Options, header: &Header, body: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn answer_to(
+        carrier: C,
+        options: &Options,
+        header: &Header,
+        body: &[u8],
+    ) -> Result<Self, Error> {
         let mut channel = Self::listening(carrier, options)?;
         channel.driver.inject(header, body);
         // The refusal of parameters that do not agree is sent before the channel is dropped.
@@ -127,11 +141,23 @@ impl<C: Carrier> Channel<C> {
         let machine = options.fitted(carrier.facts())?;
         let nonce = random()?;
         let connection = Connection::listen(&machine, options.shown(), nonce);
-        Ok(Self::new(Driver::new(carrier, options, connection, Side::Responder, nonce)))
+        Ok(Self::new(Driver::new(
+            carrier,
+            options,
+            connection,
+            Side::Responder,
+            nonce,
+        )))
     }
 
     const fn new(driver: Driver<C>) -> Self {
-        Self { driver, life: None, sent: 0, taken: 0, broken: false }
+        Self {
+            driver,
+            life: None,
+            sent: 0,
+            taken: 0,
+            broken: false,
+        }
     }
 
     /// The same, whose end can be noticed.
@@ -142,13 +168,23 @@ impl<C: Carrier> Channel<C> {
 
     /// Nothing to send, nothing to receive into.
     fn idle(&self) -> Operation<'static> {
-        Operation { data: &[], from: self.sent, round: 0, posted: Posted::once(&mut [], self.taken) }
+        Operation {
+            data: &[],
+            from: self.sent,
+            round: 0,
+            posted: Posted::once(&mut [], self.taken),
+        }
     }
 
     fn opened(&mut self) -> Result<(), Error> {
         let mut work = self.idle();
-        self.driver.drive(&mut work, |connection| connection.state() == State::Open)?;
-        if self.driver.connection.state() == State::Open { Ok(()) } else { Err(Error::Closed) }
+        self.driver
+            .drive(&mut work, |connection| connection.state() == State::Open)?;
+        if self.driver.connection.state() == State::Open {
+            Ok(())
+        } else {
+            Err(Error::Closed)
+        }
     }
 
     /// Sends bytes and waits until the peer has all of them. Nothing at all is sent as an empty blast, and waited for.
@@ -181,7 +217,8 @@ impl<C: Carrier> Channel<C> {
         self.broken()?;
         let end = self.taken + into.len() as u64;
         self.driver.connection.send(data.len() as u64);
-        let done = move |connection: &Connection| connection.sender().is_idle() && has(connection, end);
+        let done =
+            move |connection: &Connection| connection.sender().is_idle() && has(connection, end);
         let got = self.work(data, into, done)?;
         self.sent += data.len() as u64;
         self.acknowledged()?;
@@ -219,14 +256,27 @@ impl<C: Carrier> Channel<C> {
         while !last {
             let more = (total - handed).min(step);
             last = more == total - handed || stop();
-            let whole = if last { whole_units(handed + more, unit, total) - handed } else { more };
+            let whole = if last {
+                whole_units(handed + more, unit, total) - handed
+            } else {
+                more
+            };
             self.driver.connection.send(whole);
             handed += whole;
-            let work = Operation { data, from: 0, round, posted: Posted::once(&mut [], self.taken) };
+            let work = Operation {
+                data,
+                from: 0,
+                round,
+                posted: Posted::once(&mut [], self.taken),
+            };
             let (idle, low) = (last, step);
             self.run(work, |connection| {
                 let sender = connection.sender();
-                if idle { sender.is_idle() } else { sender.waiting() <= low }
+                if idle {
+                    sender.is_idle()
+                } else {
+                    sender.waiting() <= low
+                }
             })?;
         }
         self.sent += handed;
@@ -248,15 +298,23 @@ impl<C: Carrier> Channel<C> {
         }
         let end = self.taken.saturating_add(bytes);
         let posted = Posted::round(into, self.taken, bytes);
-        let work = Operation { data: &[], from: self.sent, round: 0, posted };
-        self.run(work, move |connection| has(connection, end)).map(|got| got as u64)
+        let work = Operation {
+            data: &[],
+            from: self.sent,
+            round: 0,
+            posted,
+        };
+        self.run(work, move |connection| has(connection, end))
+            .map(|got| got as u64)
     }
 
     /// The same where bytes are read again to be checked.
     fn receive_pieces(&mut self, into: &mut [u8], bytes: u64) -> Result<u64, Error> {
         let mut got = 0;
         while got < bytes {
-            let most = usize::try_from(bytes - got).unwrap_or(usize::MAX).min(into.len());
+            let most = usize::try_from(bytes - got)
+                .unwrap_or(usize::MAX)
+                .min(into.len());
             let now = self.receive_into(&mut into[..most])?;
             got += now as u64;
             if now < most {
@@ -278,7 +336,9 @@ impl<C: Carrier> Channel<C> {
             let receiver = connection.receiver();
             receiver.delivered() > taken || receiver.counters().packets > before
         };
-        self.work(&[], &mut [], |connection| came(connection) || connection.receiver().ended())?;
+        self.work(&[], &mut [], |connection| {
+            came(connection) || connection.receiver().ended()
+        })?;
         Ok(came(&self.driver.connection) && !self.is_over())
     }
 
@@ -295,7 +355,9 @@ impl<C: Carrier> Channel<C> {
     pub fn await_close(&mut self) -> Result<bool, Error> {
         self.broken()?;
         let taken = self.taken;
-        self.work(&[], &mut [], move |connection| connection.receiver().delivered() > taken)?;
+        self.work(&[], &mut [], move |connection| {
+            connection.receiver().delivered() > taken
+        })?;
         Ok(self.driver.connection.state() == State::Closed)
     }
 
@@ -306,7 +368,8 @@ impl<C: Carrier> Channel<C> {
     pub fn finish(&mut self) -> Result<(), Error> {
         self.broken()?;
         self.driver.connection.finish();
-        self.work(&[], &mut [], |connection| connection.sender().is_idle()).map(|_| ())
+        self.work(&[], &mut [], |connection| connection.sender().is_idle())
+            .map(|_| ())
     }
 
     /// Closes the channel and waits for the peer's answer, for a second at most.
@@ -317,30 +380,61 @@ impl<C: Carrier> Channel<C> {
         self.broken()?;
         let now = self.driver.now();
         self.driver.connection.close(now);
-        self.work(&[], &mut [], |connection| connection.state() == State::Closed).map(|_| ())
+        self.work(&[], &mut [], |connection| {
+            connection.state() == State::Closed
+        })
+        .map(|_| ())
     }
 
     fn broken(&self) -> Result<(), Error> {
-        if self.broken { Err(Error::Broken) } else { Ok(()) }
+        if self.broken {
+            Err(Error::Broken)
+        } else {
+            Ok(())
+        }
     }
 
     /// Drives until it is done, or the peer has closed; how many bytes there are in the memory.
-    fn work(&mut self, data: &[u8], into: &mut [u8], done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
+    fn work(
+        &mut self,
+        data: &[u8],
+        into: &mut [u8],
+        done: impl Fn(&Connection) -> bool,
+    ) -> Result<usize, Error> {
         let posted = Posted::once(into, self.taken);
-        self.run(Operation { data, from: self.sent, round: data.len(), posted }, done)
+        self.run(
+            Operation {
+                data,
+                from: self.sent,
+                round: data.len(),
+                posted,
+            },
+            done,
+        )
     }
 
-    fn run(&mut self, mut work: Operation<'_>, done: impl Fn(&Connection) -> bool) -> Result<usize, Error> {
+    fn run(
+        &mut self,
+        mut work: Operation<'_>,
+        done: impl Fn(&Connection) -> bool,
+    ) -> Result<usize, Error> {
         if let Some(staging) = &self.driver.staging {
             staging.unload(&mut work.posted);
         }
         let delivered = self.driver.connection.receiver().delivered();
-        self.driver.connection.consume(delivered.min(work.posted.end()));
+        self.driver
+            .connection
+            .consume(delivered.min(work.posted.end()));
         // Until it succeeds: memory that was posted is not there for a second try.
         self.broken = true;
         self.driver.drive(&mut work, done)?;
         self.broken = false;
-        let end = self.driver.connection.receiver().delivered().min(work.posted.end());
+        let end = self
+            .driver
+            .connection
+            .receiver()
+            .delivered()
+            .min(work.posted.end());
         let got = end.saturating_sub(self.taken);
         self.taken += got;
         Ok(usize::try_from(got).unwrap_or(usize::MAX))
@@ -397,13 +491,16 @@ fn has(connection: &Connection, end: u64) -> bool {
 /// Bytes of a round in memory of so many bytes.
 fn round(memory: usize) -> Result<usize, Error> {
     let round = memory.checked_sub(TAIL).filter(|round| *round > 0);
-    let short = || format!("{memory} B of memory are too few for a ring; hint: use more than {TAIL} B");
+    let short =
+        || format!("{memory} B of memory are too few for a ring; hint: use more than {TAIL} B");
     round.ok_or_else(|| Error::Options(short()))
 }
 
 /// So many bytes, and those that complete the last unit: at most all there are.
 fn whole_units(bytes: u64, unit: u64, total: u64) -> u64 {
-    bytes.checked_next_multiple_of(unit.max(1)).map_or(total, |whole| whole.min(total))
+    bytes
+        .checked_next_multiple_of(unit.max(1))
+        .map_or(total, |whole| whole.min(total))
 }
 
 /// Random bytes.
@@ -433,7 +530,9 @@ impl<C: Carrier> Drop for Channel<C> {
 
 impl<C: Carrier> fmt::Debug for Channel<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Channel").field("facts", &self.facts()).finish_non_exhaustive()
+        f.debug_struct("Channel")
+            .field("facts", &self.facts())
+            .finish_non_exhaustive()
     }
 }
 
@@ -450,7 +549,8 @@ mod tests {
     /// Both ends of a channel over loopback, each in a thread of its own.
     fn both(first: impl FnOnce(Channel) + Send, second: impl FnOnce(Channel)) {
         let options = Options::default();
-        let listener = crate::Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &options).unwrap();
+        let listener =
+            crate::Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &options).unwrap();
         let address = listener.local().unwrap();
         thread::scope(|scope| {
             let server = scope.spawn(move || first(listener.accept().unwrap()));
@@ -469,15 +569,32 @@ mod tests {
             |mut channel| {
                 let mut into = vec![0; total];
                 assert_eq!(channel.receive_into(&mut into).unwrap(), total);
-                assert!(into.iter().enumerate().all(|(at, byte)| *byte == data[at % round]));
+                assert!(
+                    into.iter()
+                        .enumerate()
+                        .all(|(at, byte)| *byte == data[at % round])
+                );
                 let mut small = vec![0; 200_000 + TAIL];
-                assert_eq!(channel.receive_round(&mut small, u64::MAX / 2).unwrap(), 2_500_000);
+                assert_eq!(
+                    channel.receive_round(&mut small, u64::MAX / 2).unwrap(),
+                    2_500_000
+                );
                 assert!(!channel.await_data().unwrap());
                 assert!(channel.await_close().unwrap());
             },
             |mut channel| {
-                assert_eq!(channel.send_round(&data, total as u64, 1000, || false).unwrap(), total as u64);
-                assert_eq!(channel.send_round(&data, 2_500_000, 500_000, || false).unwrap(), 2_500_000);
+                assert_eq!(
+                    channel
+                        .send_round(&data, total as u64, 1000, || false)
+                        .unwrap(),
+                    total as u64
+                );
+                assert_eq!(
+                    channel
+                        .send_round(&data, 2_500_000, 500_000, || false)
+                        .unwrap(),
+                    2_500_000
+                );
                 channel.finish().unwrap();
                 channel.close().unwrap();
             },
@@ -491,37 +608,65 @@ mod tests {
             |mut channel| {
                 for short in [0, 1, TAIL] {
                     let refused = channel.receive_round(&mut data.clone()[..short], 1);
-                    assert!(matches!(refused, Err(Error::Options(_))), "{short}: {refused:?}");
+                    assert!(
+                        matches!(refused, Err(Error::Options(_))),
+                        "{short}: {refused:?}"
+                    );
                 }
                 // Behind what has been taken, the end is beyond the last position of all.
                 assert_eq!(channel.receive_into(&mut [0; 10]).unwrap(), 10);
-                assert_eq!(channel.receive_round(&mut data.clone(), u64::MAX).unwrap(), 99_990);
+                assert_eq!(
+                    channel.receive_round(&mut data.clone(), u64::MAX).unwrap(),
+                    99_990
+                );
                 assert!(channel.await_close().unwrap());
             },
             |mut channel| {
                 for short in [0, 1, TAIL] {
                     let refused = channel.send_round(&data[..short], 1, 1, || false);
-                    assert!(matches!(refused, Err(Error::Options(_))), "{short}: {refused:?}");
+                    assert!(
+                        matches!(refused, Err(Error::Options(_))),
+                        "{short}: {refused:?}"
+                    );
                 }
-                assert_eq!(channel.send_round(&data, 100_000, u64::MAX, || false).unwrap(), 100_000);
+                assert_eq!(
+                    channel
+                        .send_round(&data, 100_000, u64::MAX, || false)
+                        .unwrap(),
+                    100_000
+                );
                 channel.close().unwrap();
             },
         );
         let mut memory = [0; 10];
         assert_eq!(Posted::round(&mut memory, 7, u64::MAX).end(), u64::MAX);
         assert_eq!(whole_units(u64::MAX - 1, 10, u64::MAX), u64::MAX);
-        assert_eq!([whole_units(71, 10, 100), whole_units(71, 10, 75), whole_units(71, 0, 75)], [80, 75, 71]);
+        assert_eq!(
+            [
+                whole_units(71, 10, 100),
+                whole_units(71, 10, 75),
+                whole_units(71, 0, 75)
+            ],
+            [80, 75, 71]
+        );
     }
 
     #[test]
     fn waiting_packets_are_handled_before_the_peer_counts_as_silent() {
         let of = |patience| {
             let mut options = Options::default();
-            options.blast = blast::Options { packet: 500, size: 20_000, flight: 8, patience, ..options.blast };
+            options.blast = blast::Options {
+                packet: 500,
+                size: 20_000,
+                flight: 8,
+                patience,
+                ..options.blast
+            };
             options
         };
         let (patient, hasty) = (Duration(10_000_000_000), Duration(400_000_000));
-        let listener = crate::Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &of(hasty)).unwrap();
+        let listener =
+            crate::Listener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), &of(hasty)).unwrap();
         let address = listener.local().unwrap();
         thread::scope(|scope| {
             let server = scope.spawn(move || {
@@ -559,7 +704,9 @@ mod tests {
                     looks > 2
                 };
                 let unit = 70_001;
-                let sent = channel.send_round(&data, unit * 100_000, unit, stop).unwrap();
+                let sent = channel
+                    .send_round(&data, unit * 100_000, unit, stop)
+                    .unwrap();
                 assert_eq!(sent % unit, 0);
                 assert!(sent < unit * 100_000);
                 channel.finish().unwrap();
@@ -572,15 +719,27 @@ mod tests {
     fn packets_refused_as_one_are_sent_singly() {
         let sockets = [0, 1].map(|_| {
             let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).unwrap();
-            socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+            socket
+                .bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())
+                .unwrap();
             // Without checksums the kernel cuts nothing: EINVAL.
             option::set(socket.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
             socket
         });
-        sockets[0].connect(&sockets[1].local_addr().unwrap()).unwrap();
-        sockets[1].connect(&sockets[0].local_addr().unwrap()).unwrap();
-        let udp = crate::udp::Options { packet: 1472, ..crate::udp::Options::new() };
-        let options = Options { udp, ..Options::default() };
+        sockets[0]
+            .connect(&sockets[1].local_addr().unwrap())
+            .unwrap();
+        sockets[1]
+            .connect(&sockets[0].local_addr().unwrap())
+            .unwrap();
+        let udp = crate::udp::Options {
+            packet: 1472,
+            ..crate::udp::Options::new()
+        };
+        let options = Options {
+            udp,
+            ..Options::default()
+        };
         let [left, right] = sockets.map(|socket| Udp::over(socket, udp).unwrap());
         let data: Vec<u8> = (0..2_000_000_u32).map(|i| (i ^ (i >> 8)) as u8).collect();
         thread::scope(|scope| {

@@ -31,8 +31,15 @@ pub(crate) struct Connections {
 
 impl Connections {
     /// Registers a requested connection, with its nonce if packets are sealed. `None` if it is not new.
-    pub(crate) fn begin(&mut self, from: SocketAddr, number: u32, nonce: Option<Nonce>) -> Option<Life> {
-        if self.find(from, number).is_some() || nonce.is_some_and(|nonce| !self.nonces.insert(nonce)) {
+    pub(crate) fn begin(
+        &mut self,
+        from: SocketAddr,
+        number: u32,
+        nonce: Option<Nonce>,
+    ) -> Option<Life> {
+        if self.find(from, number).is_some()
+            || nonce.is_some_and(|nonce| !self.nonces.insert(nonce))
+        {
             return None;
         }
         self.order.extend(nonce);
@@ -44,21 +51,29 @@ impl Connections {
             self.connections.pop_front();
         }
         let life = Life::default();
-        self.connections.push_back(One { from, number, nonce, life: Arc::downgrade(&life) });
+        self.connections.push_back(One {
+            from,
+            number,
+            nonce,
+            life: Arc::downgrade(&life),
+        });
         Some(life)
     }
 
     /// It was not opened: the peer may repeat its request.
     pub(crate) fn forget(&mut self, from: SocketAddr, number: u32) {
         let at = self.connections.iter().position(|one| one.is(from, number));
-        let Some(nonce) = at.and_then(|at| self.connections.remove(at)?.nonce) else { return };
+        let Some(nonce) = at.and_then(|at| self.connections.remove(at)?.nonce) else {
+            return;
+        };
         self.nonces.remove(&nonce);
         self.order.retain(|other| *other != nonce);
     }
 
     /// Whether a connection was here whose channel is no more.
     pub(crate) fn is_over(&self, from: SocketAddr, number: u32) -> bool {
-        self.find(from, number).is_some_and(|one| one.life.strong_count() == 0)
+        self.find(from, number)
+            .is_some_and(|one| one.life.strong_count() == 0)
     }
 
     fn find(&self, from: SocketAddr, number: u32) -> Option<&One> {
@@ -111,8 +126,18 @@ mod tests {
         for n in 0..NONCES + 3 {
             assert!(known.begin(of(1), n as u32, nonce(n)).is_some());
         }
-        assert_eq!((known.connections.len(), known.nonces.len(), known.order.len()), (CONNECTIONS, NONCES, NONCES));
-        assert!(known.begin(of(2), 0, nonce(3)).is_none(), "the oldest that is remembered");
+        assert_eq!(
+            (
+                known.connections.len(),
+                known.nonces.len(),
+                known.order.len()
+            ),
+            (CONNECTIONS, NONCES, NONCES)
+        );
+        assert!(
+            known.begin(of(2), 0, nonce(3)).is_none(),
+            "the oldest that is remembered"
+        );
         assert!(known.begin(of(2), 0, nonce(2)).is_some());
     }
 }

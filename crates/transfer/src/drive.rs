@@ -72,7 +72,13 @@ pub(crate) const BEGIN: Instant = Instant(1);
 
 impl<C: Carrier> Driver<C> {
     /// For a machine that was made at [`BEGIN`].
-    pub(crate) fn new(carrier: C, options: &Options, connection: Connection, side: Side, nonce: Nonce) -> Self {
+    pub(crate) fn new(
+        carrier: C,
+        options: &Options,
+        connection: Connection,
+        side: Side,
+        nonce: Nonce,
+    ) -> Self {
         Self {
             connection,
             link: Link::new(carrier, options),
@@ -118,7 +124,9 @@ impl<C: Carrier> Driver<C> {
             let now = self.now();
             let all = self.send_out(now, operation)?;
             match self.connection.state() {
-                State::Failed(Failure::Silent) => return Err(Error::Silent(self.connection.options().patience)),
+                State::Failed(Failure::Silent) => {
+                    return Err(Error::Silent(self.connection.options().patience));
+                }
                 State::Failed(Failure::Refused(refusal)) => return Err(Error::Refused(refusal)),
                 State::Closed if self.aborted && !done(&self.connection) => {
                     // Both ends may have been interrupted.
@@ -129,7 +137,11 @@ impl<C: Carrier> Driver<C> {
                 _ => {}
             }
             self.check_interrupt(now)?;
-            let wait = if all && !self.refused { self.wait(now) } else { Wait::No };
+            let wait = if all && !self.refused {
+                self.wait(now)
+            } else {
+                Wait::No
+            };
             self.take(operation, wait)?;
         }
     }
@@ -155,7 +167,11 @@ impl<C: Carrier> Driver<C> {
         }
         self.staging = Some(Staging::new(self.connection.options().buffer));
         let (own, peer) = (&self.nonce, self.connection.peer_nonce());
-        let (initiator, answers) = if self.side == Side::Initiator { (own, peer) } else { (peer, own) };
+        let (initiator, answers) = if self.side == Side::Initiator {
+            (own, peer)
+        } else {
+            (peer, own)
+        };
         if let Some(seal) = &mut self.link.seal {
             seal.open_session(self.side, initiator, answers);
         }
@@ -170,7 +186,11 @@ impl<C: Carrier> Driver<C> {
         let packet = self.connection.options().packet;
         let long = self.link.train(packet);
         let idle_before = mem::take(&mut self.idle_before);
-        let most = if idle_before { first(self.connection.sender().waiting(), packet, long) } else { long };
+        let most = if idle_before {
+            first(self.connection.sender().waiting(), packet, long)
+        } else {
+            long
+        };
         let mut train = Train::default();
         let mut departed = 0;
         while departed < RUNS {
@@ -184,7 +204,11 @@ impl<C: Carrier> Driver<C> {
                         departed += self.send_train(operation, &mut train)?;
                     }
                     let checks = run.requests_ack && self.connection.options().checked;
-                    let check = if checks { operation.check(run.blast.start, run.blast.end())? } else { 0 };
+                    let check = if checks {
+                        operation.check(run.blast.start, run.blast.end())?
+                    } else {
+                        0
+                    };
                     self.link.queue(&run, check, train.packets as usize);
                     train.add(&run);
                     if train.packets == most {
@@ -207,11 +231,18 @@ impl<C: Carrier> Driver<C> {
 
     /// Sends what was put together; how many trains that were.
     fn send_train(&mut self, operation: &Operation<'_>, train: &mut Train) -> Result<u32, Error> {
-        let Train { from, to, packets, each } = mem::take(train);
+        let Train {
+            from,
+            to,
+            packets,
+            each,
+        } = mem::take(train);
         if packets == 0 {
             return Ok(0);
         }
-        self.link.send(packets as usize, operation.slice(from, to)?, each as usize).map(|()| 1)
+        self.link
+            .send(packets as usize, operation.slice(from, to)?, each as usize)
+            .map(|()| 1)
     }
 
     /// Probes a peer that has been silent for long: an end that only receives would never find out.
@@ -227,18 +258,31 @@ impl<C: Carrier> Driver<C> {
         let often = Duration(patience.0 / 4);
         if silent > often && now.since(self.last_probe) > often {
             self.last_probe = now;
-            return self.link.control(&Header::new(Kind::Probe, self.connection.id()), &[]);
+            return self
+                .link
+                .control(&Header::new(Kind::Probe, self.connection.id()), &[]);
         }
         Ok(())
     }
 
     /// Notifies a waiting peer that this end is gone.
     pub(crate) fn abort(&mut self) {
-        let waits = matches!(self.connection.state(), State::Opening | State::Open | State::Failed(Failure::Silent));
+        let waits = matches!(
+            self.connection.state(),
+            State::Opening | State::Open | State::Failed(Failure::Silent)
+        );
         if waits {
-            let fin = if self.connection.receiver().ended() { FIN } else { 0 };
+            let fin = if self.connection.receiver().ended() {
+                FIN
+            } else {
+                0
+            };
             let start = self.connection.receiver().delivered();
-            let close = Header { flags: ABORT | fin, start, ..Header::new(Kind::Close, self.connection.id()) };
+            let close = Header {
+                flags: ABORT | fin,
+                start,
+                ..Header::new(Kind::Close, self.connection.id())
+            };
             self.link.tries_once();
             let _ = self.link.control(&close, &[]);
         }
@@ -257,8 +301,11 @@ impl<C: Carrier> Driver<C> {
 
     /// How long to wait.
     fn wait(&mut self, now: Instant) -> Wait {
-        let until =
-            self.connection.deadline(now).map_or(INTERRUPT_INTERVAL, |(at, _)| at.since(now)).min(INTERRUPT_INTERVAL);
+        let until = self
+            .connection
+            .deadline(now)
+            .map_or(INTERRUPT_INTERVAL, |(at, _)| at.since(now))
+            .min(INTERRUPT_INTERVAL);
         let time = time::Duration::from_nanos(until.0);
         match self.waiting {
             _ if time.is_zero() => Wait::No,
@@ -270,10 +317,17 @@ impl<C: Carrier> Driver<C> {
     fn take(&mut self, operation: &mut Operation<'_>, wait: Wait) -> Result<(), Error> {
         let packet = self.connection.options().packet as usize;
         let most = self.link.places(packet);
-        self.placement.expect(&operation.posted, self.connection.receiver().expected_rows(), packet, most);
+        self.placement.expect(
+            &operation.posted,
+            self.connection.receiver().expected_rows(),
+            packet,
+            most,
+        );
         let packets = match self.receive(operation, wait) {
             Ok(packets) => packets,
-            Err(error) if error.kind() == ErrorKind::Interrupted => return self.link.check_interrupt(),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                return self.link.check_interrupt();
+            }
             // The kernel reports this before it delivers packets that came earlier.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused && !self.refused => {
                 self.refused = true;
@@ -282,28 +336,42 @@ impl<C: Carrier> Driver<C> {
             Err(error) => return self.receive_failed(error),
         };
         if packets == 0 {
-            return if self.refused { self.receive_failed(ErrorKind::ConnectionRefused.into()) } else { Ok(()) };
+            return if self.refused {
+                self.receive_failed(ErrorKind::ConnectionRefused.into())
+            } else {
+                Ok(())
+            };
         }
         let now = self.now();
         self.batching.received(packets as u64 * packet as u64);
         let mut index = 0;
         while index < packets {
-            let row = if self.link.seal.is_none() { self.row(now, index, packets, &operation.posted) } else { 0 };
+            let row = if self.link.seal.is_none() {
+                self.row(now, index, packets, &operation.posted)
+            } else {
+                0
+            };
             if row == 0 {
                 self.arrive(now, (index, packets), &mut operation.posted);
             }
             index += row.max(1);
         }
         let delivered = self.connection.receiver().delivered();
-        self.connection.consume(delivered.min(operation.posted.end()));
+        self.connection
+            .consume(delivered.min(operation.posted.end()));
         Ok(())
     }
 
     /// One read. In the middle of a long transfer it sleeps briefly instead of being woken.
     fn receive(&mut self, operation: &mut Operation<'_>, wait: Wait) -> io::Result<usize> {
-        let (carrier, head, places) = (&mut self.link.carrier, self.link.head, &self.placement.places);
+        let (carrier, head, places) = (
+            &mut self.link.carrier,
+            self.link.head,
+            &self.placement.places,
+        );
         let receiver = self.connection.receiver();
-        let long = operation.posted.end().saturating_sub(receiver.delivered()) > receive_batching::LEAST_REMAINING;
+        let long = operation.posted.end().saturating_sub(receiver.delivered())
+            > receive_batching::LEAST_REMAINING;
         if long && matches!(wait, Wait::Block(_)) && carrier.facts().joined_in {
             let packets = carrier::receive(carrier, head, operation.posted.into, places, Wait::No)?;
             if packets > 0 {
@@ -329,12 +397,18 @@ impl<C: Carrier> Driver<C> {
     /// Takes packets from `index` on as a row where they are one, in their places; how many.
     fn row(&mut self, now: Instant, index: usize, packets: usize, posted: &Posted<'_>) -> usize {
         let packet = self.connection.options().packet as usize;
-        let row = self.placement.row(&self.link.carrier, index, packets, packet);
+        let row = self
+            .placement
+            .row(&self.link.carrier, index, packets, packet);
         if row < LEAST_ROW {
             return 0;
         }
-        let Some(header) = Header::read(self.link.carrier.packet(index).head) else { return 0 };
-        let position = header.start.saturating_add(u64::from(header.index) * packet as u64);
+        let Some(header) = Header::read(self.link.carrier.packet(index).head) else {
+            return 0;
+        };
+        let position = header
+            .start
+            .saturating_add(u64::from(header.index) * packet as u64);
         if posted.place(position) != Some(self.placement.places[index].at) {
             return 0;
         }
@@ -351,7 +425,9 @@ impl<C: Carrier> Driver<C> {
     /// Packet `index` of those that came.
     fn arrive(&mut self, now: Instant, (index, packets): (usize, usize), posted: &mut Posted<'_>) {
         let at = match &mut self.link.seal {
-            None => self.placement.find(self.link.carrier.packet(index).payload, index),
+            None => self
+                .placement
+                .find(self.link.carrier.packet(index).payload, index),
             Some(seal) => match self.placement.open(&self.link.carrier, seal, index, posted) {
                 (Verdict::Genuine, at) => at,
                 (Verdict::Forged, _) => return self.dropped.forged += 1,
@@ -359,23 +435,38 @@ impl<C: Carrier> Driver<C> {
             },
         };
         let packet = self.link.carrier.packet(index);
-        let Some(header) = Header::read(packet.head) else { return self.dropped.strange += 1 };
+        let Some(header) = Header::read(packet.head) else {
+            return self.dropped.strange += 1;
+        };
         let body = match header.kind {
             Kind::Data => &[],
             _ => self.placement.payload(packet.payload, at, posted),
         };
         let was_open = self.connection.state() == State::Open;
         self.trace.arrived(&header);
-        let arrival = self.connection.handle(now, &header, body, packet.payload.length());
+        let arrival = self
+            .connection
+            .handle(now, &header, body, packet.payload.length());
         self.aborted |= was_open && header.has(ABORT) && self.connection.closed_by_peer();
         self.last_received = now;
         if header.kind != Kind::Data {
             // The next packet may need the keys that this one brought.
             self.start_session();
         }
-        let Arrival::Place { position, check } = arrival else { return };
-        let Some(staging) = &mut self.staging else { return };
-        self.placement.put(&self.link.carrier, (index, packets), at, position, posted, staging);
+        let Arrival::Place { position, check } = arrival else {
+            return;
+        };
+        let Some(staging) = &mut self.staging else {
+            return;
+        };
+        self.placement.put(
+            &self.link.carrier,
+            (index, packets),
+            at,
+            position,
+            posted,
+            staging,
+        );
         if let Some(check) = check {
             self.verify(check, posted);
         }
@@ -386,9 +477,13 @@ impl<C: Carrier> Driver<C> {
         let Some(staging) = &self.staging else { return };
         let mut sum = 0;
         let blast = check.blast;
-        memory::each(posted, staging, blast.start, blast.length as usize, |part| {
-            sum = crc32c::crc32c_append(sum, part)
-        });
+        memory::each(
+            posted,
+            staging,
+            blast.start,
+            blast.length as usize,
+            |part| sum = crc32c::crc32c_append(sum, part),
+        );
         self.connection.checked(blast.number, sum == check.wanted);
     }
 

@@ -29,7 +29,9 @@ pub use options::{ETHERTYPE, Options};
 pub(crate) use rx_ring::raw;
 pub use unusable::Unusable;
 
-use crate::carrier::{Carrier, Counters, Facts, INTERRUPT_INTERVAL, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
+use crate::carrier::{
+    Carrier, Counters, Facts, INTERRUPT_INTERVAL, LONGEST_HEAD, Packet, Payload, Place, Run, Wait,
+};
 use crate::sys::frames_out::{self, FramesOut};
 use crate::sys::{frames, option};
 use bpf_filter::Filter;
@@ -96,10 +98,18 @@ impl Frames {
     }
 
     /// An end that receives nothing yet, and the index of its interface.
-    fn open(interface: &str, (peer, number): (Option<Mac>, Option<u32>), options: Options) -> io::Result<(Self, i32)> {
+    fn open(
+        interface: &str,
+        (peer, number): (Option<Mac>, Option<u32>),
+        options: Options,
+    ) -> io::Result<(Self, i32)> {
         let known = known(raw()?.as_fd(), interface)?;
         let loopback = known.kind == libc::ARPHRD_LOOPBACK;
-        let own = if loopback { Mac::made_up() } else { Mac(known.address) };
+        let own = if loopback {
+            Mac::made_up()
+        } else {
+            Mac(known.address)
+        };
         let packet = packet_of(known.mtu, options.packet);
         let room = (PREFIX + packet).max(frames_out::LEAST);
         let rx_ring = RxRing::new(room, (options.receive_buffer / room).max(LEAST_SLOTS))?;
@@ -108,9 +118,20 @@ impl Frames {
         let frames = Self {
             rx_ring,
             out: FramesOut::new(),
-            filter: Filter { own, peer, number, opening_only: false },
+            filter: Filter {
+                own,
+                peer,
+                number,
+                opening_only: false,
+            },
             ethertype: options.ethertype,
-            facts: Facts { name: "ethernet", packet, joined_out, joined_in: false, receive_buffer },
+            facts: Facts {
+                name: "ethernet",
+                packet,
+                joined_out,
+                joined_in: false,
+                receive_buffer,
+            },
             counters: Counters::default(),
             head: 0,
             packets: Vec::with_capacity(MOST),
@@ -133,18 +154,28 @@ impl Frames {
 
     /// The destination of a run. The initiator's first packet sets the number, the first answer fixes the peer.
     fn destination(&mut self, run: &Run<'_>) -> io::Result<Mac> {
-        let Some(head) = run.heads.first() else { return Ok(self.filter.own) };
+        let Some(head) = run.heads.first() else {
+            return Ok(self.filter.own);
+        };
         let (kind, number) = format::kind_and_number(&head.0);
         let initiator = !self.filter.opening_only && self.filter.number != Some(number);
         if initiator && (kind == Kind::Open as u8 || self.filter.number.is_none()) {
-            self.settle(Filter { number: Some(number), ..self.filter })?;
+            self.settle(Filter {
+                number: Some(number),
+                ..self.filter
+            })?;
         }
         match (self.filter.peer, self.origin) {
             (Some(peer), _) => Ok(peer),
             (None, Some((from, number))) if kind != Kind::Open as u8 => {
                 if kind != Kind::Refuse as u8 {
                     let number = self.filter.number.or(number);
-                    self.settle(Filter { peer: Some(from), number, opening_only: false, ..self.filter })?;
+                    self.settle(Filter {
+                        peer: Some(from),
+                        number,
+                        opening_only: false,
+                        ..self.filter
+                    })?;
                 }
                 Ok(from)
             }
@@ -161,12 +192,25 @@ impl Frames {
     /// Writes the prefixes and heads of the first frames of a run; returns how many.
     fn write_fronts(&mut self, run: &Run<'_>, to: Mac) -> usize {
         let frames = run.heads.len().min(frames_out::FRAMES);
-        for (index, (front, head)) in self.out.fronts.iter_mut().zip(&run.heads[..frames]).enumerate() {
+        for (index, (front, head)) in self
+            .out
+            .fronts
+            .iter_mut()
+            .zip(&run.heads[..frames])
+            .enumerate()
+        {
             let wakes = index + 1 == run.heads.len() || (index + 1) % WAKE_EVERY == 0;
             let length = run.head + run.payload_of(index).len();
             if let Some((prefix, rest)) = front.0.split_first_chunk_mut() {
                 let flags = if wakes { WAKE } else { 0 };
-                format::write(prefix, to, self.filter.own, self.ethertype, length as u16, flags);
+                format::write(
+                    prefix,
+                    to,
+                    self.filter.own,
+                    self.ethertype,
+                    length as u16,
+                    flags,
+                );
                 rest[..run.head].copy_from_slice(&head.0[..run.head]);
             }
         }
@@ -190,14 +234,18 @@ impl Frames {
         let most = if self.filter.peer.is_some() { MOST } else { 1 };
         let mut losing = false;
         while self.packets.len() < most {
-            let Some(index) = self.rx_ring.take() else { break };
+            let Some(index) = self.rx_ring.take() else {
+                break;
+            };
             let slot = self.rx_ring.frame(index);
             losing |= slot.losing;
             if slot.bytes.len() < slot.length {
                 self.counters.cut += 1;
                 continue;
             }
-            let Some(frame) = Frame::read(slot.bytes, self.ethertype).filter(|frame| self.filter.accepts(frame)) else {
+            let Some(frame) =
+                Frame::read(slot.bytes, self.ethertype).filter(|frame| self.filter.accepts(frame))
+            else {
                 continue;
             };
             self.packets.push((index, frame.packet.len()));
@@ -259,7 +307,10 @@ impl Carrier for Frames {
     }
 
     fn send(&mut self, run: Run<'_>) -> io::Result<usize> {
-        let longest = run.payload_of(0).len().max(run.payload_of(run.heads.len().saturating_sub(1)).len());
+        let longest = run
+            .payload_of(0)
+            .len()
+            .max(run.payload_of(run.heads.len().saturating_sub(1)).len());
         if run.head + longest > self.facts.packet {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
         }
@@ -269,7 +320,10 @@ impl Carrier for Frames {
             let rest = run.after(gone);
             let frames = self.write_fronts(&rest, to);
             let payloads = (0..frames).map(|index| rest.payload_of(index));
-            match self.out.send(self.rx_ring.socket(), PREFIX + run.head, payloads) {
+            match self
+                .out
+                .send(self.rx_ring.socket(), PREFIX + run.head, payloads)
+            {
                 Ok(frames) => {
                     gone += frames;
                     self.counters.sent += frames as u64;
@@ -301,7 +355,10 @@ impl Carrier for Frames {
         let (slot, length) = self.packets[index];
         let packet = &self.rx_ring.frame(slot).bytes[PREFIX..][..length];
         let (head, payload) = packet.split_at(self.head.min(length));
-        Packet { head, payload: Payload::Here(payload) }
+        Packet {
+            head,
+            payload: Payload::Here(payload),
+        }
     }
 }
 
@@ -325,4 +382,6 @@ fn set_send_buffer(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<()> {
 #[cfg(test)]
 mod tests;
 
-const _: () = assert!(PREFIX + LONGEST_HEAD <= frames_out::FRONT && ETHERNET + OURS == PREFIX && MOST <= LEAST_SLOTS);
+const _: () = assert!(
+    PREFIX + LONGEST_HEAD <= frames_out::FRONT && ETHERNET + OURS == PREFIX && MOST <= LEAST_SLOTS
+);

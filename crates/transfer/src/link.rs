@@ -40,7 +40,10 @@ impl<C: Carrier> Link<C> {
 
     /// Packets with so many bytes of data that go as one.
     pub(crate) fn train(&self, packet: u32) -> u32 {
-        joined(packet as usize + self.head, self.carrier.facts().joined_out.min(PACKETS)) as u32
+        joined(
+            packet as usize + self.head,
+            self.carrier.facts().joined_out.min(PACKETS),
+        ) as u32
     }
 
     /// How many packets with so many bytes of data one read can bring, bounded by the useful number of places: as many as
@@ -98,22 +101,50 @@ impl<C: Carrier> Link<C> {
                 }
             }
         }
-        let payload = if self.seal.is_some() { &self.scratch } else { data };
-        let run = Run { head: self.head, heads: &self.heads[..packets], payload, each };
+        let payload = if self.seal.is_some() {
+            &self.scratch
+        } else {
+            data
+        };
+        let run = Run {
+            head: self.head,
+            heads: &self.heads[..packets],
+            payload,
+            each,
+        };
         let gone = put(&mut self.carrier, run)?;
-        if gone == packets { Ok(()) } else { self.push(packets, gone, data, each) }
+        if gone == packets {
+            Ok(())
+        } else {
+            self.push(packets, gone, data, each)
+        }
     }
 
     /// The rest of a run that the carrier did not take at once.
-    fn push(&mut self, packets: usize, mut gone: usize, data: &[u8], each: usize) -> Result<(), Error> {
+    fn push(
+        &mut self,
+        packets: usize,
+        mut gone: usize,
+        data: &[u8],
+        each: usize,
+    ) -> Result<(), Error> {
         let begin = Instant::now();
         while gone < packets {
             self.check_interrupt()?;
             if begin.elapsed() > STUCK {
                 return Err(Error::Io("sending", ErrorKind::TimedOut.into()));
             }
-            let payload = if self.seal.is_some() { &self.scratch } else { data };
-            let run = Run { head: self.head, heads: &self.heads[..packets], payload, each };
+            let payload = if self.seal.is_some() {
+                &self.scratch
+            } else {
+                data
+            };
+            let run = Run {
+                head: self.head,
+                heads: &self.heads[..packets],
+                payload,
+                each,
+            };
             gone += put(&mut self.carrier, run.after(gone))?;
         }
         Ok(())

@@ -35,7 +35,11 @@ pub struct Listener {
 /// A socket at an address that it may share. Of free ports the kernel chooses one that nobody has only while a socket does not share:
 /// else two listeners of many get the same.
 fn bound(address: SocketAddr) -> std::io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
     let any = address.port() == 0;
     socket.set_reuse_port(!any)?;
     socket.bind(&address.into())?;
@@ -63,7 +67,9 @@ impl Listener {
     pub fn bind(address: SocketAddr, options: &Options) -> Result<Self, Error> {
         let socket = bound(address).map_err(|error| Error::Io("listening", error))?;
         // Whoever else accepts here may have taken what this one was woken for.
-        socket.set_nonblocking(true).map_err(|error| Error::Io("listening", error))?;
+        socket
+            .set_nonblocking(true)
+            .map_err(|error| Error::Io("listening", error))?;
         Ok(Self {
             socket: socket.into(),
             options: options.clone(),
@@ -82,7 +88,9 @@ impl Listener {
     /// # Errors
     /// What the kernel says.
     pub fn local(&self) -> Result<SocketAddr, Error> {
-        self.socket.local_addr().map_err(|error| Error::Io("listening", error))
+        self.socket
+            .local_addr()
+            .map_err(|error| Error::Io("listening", error))
     }
 
     /// How often a requested connection could not be opened: the parameters did not agree, or there was no route back
@@ -101,7 +109,12 @@ impl Listener {
     pub fn accept(&self) -> Result<Channel, Error> {
         let mut packet = [0; 2048];
         loop {
-            if self.options.interrupt.as_ref().is_some_and(Interrupt::is_asked) {
+            if self
+                .options
+                .interrupt
+                .as_ref()
+                .is_some_and(Interrupt::is_asked)
+            {
                 return Err(Error::Interrupted);
             }
             match option::ready(self.socket.as_fd(), false, INTERRUPT_INTERVAL) {
@@ -112,7 +125,11 @@ impl Listener {
             }
             let (length, from) = match self.socket.recv_from(&mut packet) {
                 Ok(came) => came,
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+                {
+                    continue;
+                }
                 Err(error) => return Err(Error::Io("listening", error)),
             };
             if let Some(channel) = self.handle_packet(from, &mut packet[..length])? {
@@ -127,9 +144,13 @@ impl Listener {
             self.answer_close(from, number);
             return Ok(None);
         }
-        let Some((header, body, nonce)) = self.read_open(packet) else { return Ok(None) };
+        let Some((header, body, nonce)) = self.read_open(packet) else {
+            return Ok(None);
+        };
         let nonce = self.options.key.as_ref().map(|_| nonce);
-        let Some(life) = self.connections().begin(from, header.connection, nonce) else { return Ok(None) };
+        let Some(life) = self.connections().begin(from, header.connection, nonce) else {
+            return Ok(None);
+        };
         match self.open(from, &header, body) {
             Err(error) => {
                 self.connections().forget(from, header.connection);
@@ -145,19 +166,24 @@ impl Listener {
     }
 
     fn connections(&self) -> MutexGuard<'_, Connections> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Which connection an unsealed packet closes.
     fn read_close(&self, packet: &[u8]) -> Option<u32> {
-        let header = Header::read(packet).filter(|_| self.options.key.is_none() && packet.len() == HEADER)?;
+        let header = Header::read(packet)
+            .filter(|_| self.options.key.is_none() && packet.len() == HEADER)?;
         (header.kind == Kind::Close).then_some(header.connection)
     }
 
     /// Answers the CLOSE of a connection that was accepted here and is over. The peer repeats it if the answer is lost.
     fn answer_close(&self, from: SocketAddr, number: u32) {
         if self.connections().is_over(from, number) {
-            let _ = self.socket.send_to(&Header::new(Kind::Closed, number).write(), from);
+            let _ = self
+                .socket
+                .send_to(&Header::new(Kind::Closed, number).write(), from);
         }
     }
 
@@ -200,7 +226,11 @@ mod tests {
 
     /// A packet that requests a connection.
     fn asking(options: &Options, number: u32, nonce: [u8; 16]) -> Vec<u8> {
-        let machine = blast::Options { packet: 1000, buffer: 1 << 20, ..options.blast };
+        let machine = blast::Options {
+            packet: 1000,
+            buffer: 1 << 20,
+            ..options.blast
+        };
         let mut body = ConnectParameters::new(&machine, options.shown(), nonce).write();
         let mut head = Head::EMPTY;
         head.0[..HEADER].copy_from_slice(&Header::new(Kind::Open, number).write());
@@ -217,13 +247,21 @@ mod tests {
         // Connecting to it is refused by the kernel: EACCES.
         let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 9));
         for tries in 1..3 {
-            assert!(listener.handle_packet(everybody, &mut asking(&options, 7, [1; 16])).unwrap().is_none());
+            assert!(
+                listener
+                    .handle_packet(everybody, &mut asking(&options, 7, [1; 16]))
+                    .unwrap()
+                    .is_none()
+            );
             assert_eq!(listener.unopened(), tries);
         }
         let address = listener.local().unwrap();
         thread::scope(|scope| {
             let server = scope.spawn(|| listener.accept().unwrap().await_close().unwrap());
-            Channel::connect(address, &options).unwrap().close().unwrap();
+            Channel::connect(address, &options)
+                .unwrap()
+                .close()
+                .unwrap();
             assert!(server.join().unwrap());
         });
         assert_eq!(listener.unopened(), 2);
@@ -232,11 +270,21 @@ mod tests {
     #[test]
     fn a_sealed_opening_that_was_recorded_opens_nothing_from_elsewhere() {
         for key in [None, Some(Key::new(b"a secret of both"))] {
-            let options = Options { key, ..Options::default() };
+            let options = Options {
+                key,
+                ..Options::default()
+            };
             let listener = Listener::bind(loopback(), &options).unwrap();
             let sockets = [0, 1].map(|_| UdpSocket::bind(loopback()).unwrap());
-            let [here, there] = sockets.each_ref().map(|socket| socket.local_addr().unwrap());
-            let opens = |from, packet: &[u8]| listener.handle_packet(from, &mut packet.to_vec()).unwrap().is_some();
+            let [here, there] = sockets
+                .each_ref()
+                .map(|socket| socket.local_addr().unwrap());
+            let opens = |from, packet: &[u8]| {
+                listener
+                    .handle_packet(from, &mut packet.to_vec())
+                    .unwrap()
+                    .is_some()
+            };
             let packet = asking(&options, 7, [1; 16]);
             assert!(opens(here, &packet) && !opens(here, &packet));
             assert_eq!(opens(there, &packet), options.key.is_none());
@@ -248,9 +296,13 @@ mod tests {
     #[test]
     fn no_two_listeners_get_one_port() {
         // With chance alone, a pair among so many shares one nearly always.
-        let listeners: Vec<_> = (0..500).map(|_| Listener::bind(loopback(), &Options::default()).unwrap()).collect();
-        let ports: std::collections::BTreeSet<u16> =
-            listeners.iter().map(|listener| listener.local().unwrap().port()).collect();
+        let listeners: Vec<_> = (0..500)
+            .map(|_| Listener::bind(loopback(), &Options::default()).unwrap())
+            .collect();
+        let ports: std::collections::BTreeSet<u16> = listeners
+            .iter()
+            .map(|listener| listener.local().unwrap().port())
+            .collect();
         assert_eq!(ports.len(), listeners.len());
     }
 
@@ -270,9 +322,18 @@ mod tests {
     }
 
     /// Passes a peer machine's next output to the listener.
-    fn says(listener: &Listener, from: SocketAddr, peer: &mut Connection, now: Instant) -> Option<Channel> {
-        let Some(Output::Control(header, body)) = peer.poll(now, 1) else { panic!("nothing is said") };
-        listener.handle_packet(from, &mut [&header.write()[..], &body].concat()).unwrap()
+    fn says(
+        listener: &Listener,
+        from: SocketAddr,
+        peer: &mut Connection,
+        now: Instant,
+    ) -> Option<Channel> {
+        let Some(Output::Control(header, body)) = peer.poll(now, 1) else {
+            panic!("nothing is said")
+        };
+        listener
+            .handle_packet(from, &mut [&header.write()[..], &body].concat())
+            .unwrap()
     }
 
     /// Passes waiting packets to the peer's machine; returns how many.
@@ -294,11 +355,18 @@ mod tests {
         let socket = UdpSocket::bind(loopback()).unwrap();
         socket.set_nonblocking(true).unwrap();
         let from = socket.local_addr().unwrap();
-        let machine = blast::Options { packet: 1000, buffer: 1 << 20, ..options.blast };
+        let machine = blast::Options {
+            packet: 1000,
+            buffer: 1 << 20,
+            ..options.blast
+        };
         let (begin, nothing) = (Instant(1), (0, State::Closing));
         let mut peer = Connection::connect(begin, &machine, options.token, [1; 16], 7);
         let channel = says(&listener, from, &mut peer, begin).unwrap();
-        assert_eq!((hears(&socket, &mut peer, begin), peer.state()), (1, State::Open));
+        assert_eq!(
+            (hears(&socket, &mut peer, begin), peer.state()),
+            (1, State::Open)
+        );
         peer.close(begin);
         // The channel itself may still receive it.
         assert!(says(&listener, from, &mut peer, begin).is_none());
@@ -306,11 +374,23 @@ mod tests {
         // Its last message is lost.
         drop(channel);
         while socket.recv(&mut [0; 100]).is_ok() {}
-        assert!(listener.handle_packet(from, &mut Header::new(Kind::Close, 8).write()).unwrap().is_none());
-        assert_eq!((hears(&socket, &mut peer, begin), peer.state()), nothing, "there was no such connection");
+        assert!(
+            listener
+                .handle_packet(from, &mut Header::new(Kind::Close, 8).write())
+                .unwrap()
+                .is_none()
+        );
+        assert_eq!(
+            (hears(&socket, &mut peer, begin), peer.state()),
+            nothing,
+            "there was no such connection"
+        );
         let (again, _) = peer.deadline(begin).unwrap();
         assert!(again < begin + Duration(CLOSE_TIMEOUT.0 / 10));
         assert!(says(&listener, from, &mut peer, again).is_none());
-        assert_eq!((hears(&socket, &mut peer, again), peer.state()), (1, State::Closed));
+        assert_eq!(
+            (hears(&socket, &mut peer, again), peer.state()),
+            (1, State::Closed)
+        );
     }
 }

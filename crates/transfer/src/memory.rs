@@ -33,14 +33,26 @@ impl<'a> Posted<'a> {
     /// Each byte of it once.
     pub(crate) const fn once(into: &'a mut [u8], base: u64) -> Self {
         let round = into.len();
-        Self { bytes: into.len() as u64, into, base, round, origin: base }
+        Self {
+            bytes: into.len() as u64,
+            into,
+            base,
+            round,
+            origin: base,
+        }
     }
 
     /// Room for `bytes` bytes, round and round: a position is always at the same place. Its last [`TAIL`] bytes take what
     /// begins just before.
     pub(crate) fn round(into: &'a mut [u8], base: u64, bytes: u64) -> Self {
         let round = into.len().saturating_sub(TAIL).max(1);
-        Self { into, base, bytes, round, origin: 0 }
+        Self {
+            into,
+            base,
+            bytes,
+            round,
+            origin: 0,
+        }
     }
 
     /// The position behind its last byte.
@@ -50,20 +62,27 @@ impl<'a> Posted<'a> {
 
     /// Where a position is in it; `None` when it lies elsewhere.
     pub(crate) fn place(&self, position: u64) -> Option<usize> {
-        position.checked_sub(self.base).filter(|from| *from < self.bytes)?;
+        position
+            .checked_sub(self.base)
+            .filter(|from| *from < self.bytes)?;
         usize::try_from((position - self.origin) % self.round as u64).ok()
     }
 
     /// How many bytes from a position on lie behind each other in it.
     pub(crate) fn room(&self, position: u64) -> usize {
         let left = usize::try_from(self.end().saturating_sub(position)).unwrap_or(usize::MAX);
-        self.place(position).map_or(0, |at| (self.into.len() - at).min(left))
+        self.place(position)
+            .map_or(0, |at| (self.into.len() - at).min(left))
     }
 }
 
 impl Staging {
     pub(crate) fn new(capacity: u64) -> Self {
-        Self { ring: Vec::new(), capacity: usize::try_from(capacity).unwrap_or(usize::MAX), high: 0 }
+        Self {
+            ring: Vec::new(),
+            capacity: usize::try_from(capacity).unwrap_or(usize::MAX),
+            high: 0,
+        }
     }
 
     /// The parts of the ring that hold `bytes` bytes from `position` on.
@@ -91,7 +110,10 @@ impl Staging {
         if bytes == 0 || self.ring.is_empty() {
             return;
         }
-        self.parts(position, bytes).into_iter().filter(|part| !part.is_empty()).for_each(|part| see(&self.ring[part]));
+        self.parts(position, bytes)
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .for_each(|part| see(&self.ring[part]));
     }
 
     /// Copies data of a newly posted receive into its memory: whatever has arrived, with the gaps between.
@@ -119,7 +141,13 @@ pub(crate) fn put(posted: &mut Posted<'_>, staging: &mut Staging, position: u64,
 }
 
 /// Shows `bytes` bytes of the stream from `position` on, in order.
-pub(crate) fn each(posted: &Posted<'_>, staging: &Staging, position: u64, bytes: usize, mut see: impl FnMut(&[u8])) {
+pub(crate) fn each(
+    posted: &Posted<'_>,
+    staging: &Staging,
+    position: u64,
+    bytes: usize,
+    mut see: impl FnMut(&[u8]),
+) {
     let inside = posted.room(position).min(bytes);
     if let Some(at) = posted.place(position) {
         see(&posted.into[at..at + inside]);
@@ -141,7 +169,9 @@ mod tests {
         put(&mut posted, &mut staging, 95, &bytes[..7]);
         put(&mut posted, &mut staging, 102, &bytes[7..15]);
         let mut seen = Vec::new();
-        each(&posted, &staging, 97, 13, |part| seen.extend_from_slice(part));
+        each(&posted, &staging, 97, 13, |part| {
+            seen.extend_from_slice(part)
+        });
         assert_eq!(seen, bytes[2..]);
         assert_eq!(memory, bytes[..10]);
         let mut next = vec![0xff; 7];

@@ -16,9 +16,14 @@ pub(crate) struct Operation<'a> {
 impl Operation<'_> {
     /// Stream positions `from..to` of what is sent.
     pub(crate) fn slice(&self, from: u64, to: u64) -> Result<&[u8], Error> {
-        let (begin, length) = (from.checked_sub(self.from), to.saturating_sub(from) as usize);
+        let (begin, length) = (
+            from.checked_sub(self.from),
+            to.saturating_sub(from) as usize,
+        );
         let begin = begin.map(|begin| (begin % self.round.max(1) as u64) as usize);
-        begin.and_then(|begin| self.data.get(begin..begin + length)).ok_or(Error::Broken)
+        begin
+            .and_then(|begin| self.data.get(begin..begin + length))
+            .ok_or(Error::Broken)
     }
 
     /// CRC-32C of stream positions `from..to` of what is sent.

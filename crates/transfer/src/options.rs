@@ -74,7 +74,10 @@ impl Options {
     /// Blasts with this strategy as [`blast::Options::usual`] has them.
     #[must_use]
     pub const fn new(strategy: Strategy) -> Self {
-        Self::of(blast::Options { buffer: 0, ..blast::Options::usual(strategy, 0) })
+        Self::of(blast::Options {
+            buffer: 0,
+            ..blast::Options::usual(strategy, 0)
+        })
     }
 
     /// These options of the machine, and nothing else.
@@ -93,12 +96,18 @@ impl Options {
 
     /// The proof that is sent: the token, or with a key a value that only owners of the key can derive from it.
     pub(crate) fn shown(&self) -> negotiation::Token {
-        self.key.as_ref().map_or(self.token, |key| key.proof(&self.token))
+        self.key
+            .as_ref()
+            .map_or(self.token, |key| key.proof(&self.token))
     }
 
     /// Bytes of a packet's head.
     pub(crate) const fn head(&self) -> usize {
-        if self.key.is_some() { crate::seal::HEAD } else { HEADER }
+        if self.key.is_some() {
+            crate::seal::HEAD
+        } else {
+            HEADER
+        }
     }
 
     /// Bytes of data in packets of which several go and come as one, for blasts of many packets on a path that carries
@@ -106,7 +115,11 @@ impl Options {
     fn cut(&self, facts: Facts) -> u32 {
         let offload = facts.joined_out > 1 && facts.joined_in;
         let many = self.blast.size as usize > facts.packet;
-        if offload && many { (TOGETHER / JOINED - self.head()) as u32 } else { u32::MAX }
+        if offload && many {
+            (TOGETHER / JOINED - self.head()) as u32
+        } else {
+            u32::MAX
+        }
     }
 
     /// The machine's options on a path: as much of everything as the carrier allows, and not more.
@@ -116,14 +129,31 @@ impl Options {
     pub(crate) fn fitted(&self, facts: Facts) -> Result<blast::Options, Error> {
         let most = u32::try_from(facts.packet.saturating_sub(self.head())).unwrap_or(u32::MAX);
         let least = negotiation::PARAMETERS_BYTES as u32;
-        let packet = if self.blast.packet == 0 { most.min(self.cut(facts)) } else { self.blast.packet };
+        let packet = if self.blast.packet == 0 {
+            most.min(self.cut(facts))
+        } else {
+            self.blast.packet
+        };
         if packet > most || most < least {
-            let what = format!("packets with {packet} B of data are not carried on this path: at most {most} B are");
-            return Err(Error::Options(format!("{what}; hint: leave the packet's size out, or raise the MTU")));
+            let what = format!(
+                "packets with {packet} B of data are not carried on this path: at most {most} B are"
+            );
+            return Err(Error::Options(format!(
+                "{what}; hint: leave the packet's size out, or raise the MTU"
+            )));
         }
         // The kernel accounts for more than the bytes of a packet.
         let granted = (facts.receive_buffer / 2) as u64;
-        let buffer = if self.blast.buffer == 0 { granted } else { self.blast.buffer.min(granted) };
-        Ok(blast::Options { packet, buffer, ..self.blast }.fitted())
+        let buffer = if self.blast.buffer == 0 {
+            granted
+        } else {
+            self.blast.buffer.min(granted)
+        };
+        Ok(blast::Options {
+            packet,
+            buffer,
+            ..self.blast
+        }
+        .fitted())
     }
 }

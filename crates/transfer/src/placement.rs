@@ -51,11 +51,18 @@ impl Placement {
         self.aside_from = None;
         for (mut position, mut bytes) in rows {
             while bytes > 0 {
-                let Some(at) = posted.place(position) else { return };
-                let row = posted.room(position).min(usize::try_from(bytes).unwrap_or(usize::MAX));
+                let Some(at) = posted.place(position) else {
+                    return;
+                };
+                let row = posted
+                    .room(position)
+                    .min(usize::try_from(bytes).unwrap_or(usize::MAX));
                 // The last one is short where the blast ends, or the memory.
                 let wanted = row.div_ceil(packet).min(most - self.places.len());
-                let place = |n: usize| Place { at: at + n * packet, length: packet.min(row - n * packet) };
+                let place = |n: usize| Place {
+                    at: at + n * packet,
+                    length: packet.min(row - n * packet),
+                };
                 self.places.extend((0..wanted).map(place));
                 if self.places.len() == most || row % packet > 0 && row as u64 != bytes {
                     return;
@@ -67,18 +74,31 @@ impl Placement {
     }
 
     /// The same for packets by themselves: their stream positions and bytes.
-    pub(crate) fn expect_each(&mut self, posted: &Posted<'_>, packets: impl Iterator<Item = (u64, u32)>) {
+    pub(crate) fn expect_each(
+        &mut self,
+        posted: &Posted<'_>,
+        packets: impl Iterator<Item = (u64, u32)>,
+    ) {
         let rows = packets.map(|(position, bytes)| (position, u64::from(bytes)));
         self.expect(posted, rows, usize::MAX, PLACES);
     }
 
     /// How many of `packets` packets from `index` on are consecutive: full data packets of one blast that requests no
     /// answer, in consecutive places.
-    pub(crate) fn row<C: Carrier>(&self, carrier: &C, index: usize, packets: usize, packet: usize) -> usize {
+    pub(crate) fn row<C: Carrier>(
+        &self,
+        carrier: &C,
+        index: usize,
+        packets: usize,
+        packet: usize,
+    ) -> usize {
         if self.aside_from.is_some() {
             return 0;
         }
-        let Some((&first, places)) = self.places.get(index..).and_then(<[Place]>::split_first) else { return 0 };
+        let Some((&first, places)) = self.places.get(index..).and_then(<[Place]>::split_first)
+        else {
+            return 0;
+        };
         let head = carrier.packet(index);
         if head.payload != Payload::Placed(packet) || !wire::begins_row(head.head) {
             return 0;
@@ -89,7 +109,11 @@ impl Placement {
                 && next.payload == head.payload
                 && wire::follows(head.head, next.head, *n as u16 + 1)
         };
-        1 + places[..places.len().min(packets - index - 1)].iter().enumerate().take_while(follows).count()
+        1 + places[..places.len().min(packets - index - 1)]
+            .iter()
+            .enumerate()
+            .take_while(follows)
+            .count()
     }
 
     /// Where the payload of a packet is now.
@@ -113,8 +137,14 @@ impl Placement {
         let at = self.find(packet.payload, index);
         let length = packet.payload.length();
         match (at, packet.payload) {
-            (At::Posted(from), _) => (seal.open(packet.head, &mut posted.into[from..from + length]), at),
-            (At::Aside(from), _) => (seal.open(packet.head, &mut self.aside[from..from + length]), at),
+            (At::Posted(from), _) => (
+                seal.open(packet.head, &mut posted.into[from..from + length]),
+                at,
+            ),
+            (At::Aside(from), _) => (
+                seal.open(packet.head, &mut self.aside[from..from + length]),
+                at,
+            ),
             (At::Carrier | At::Opened, payload) => {
                 self.opened.clear();
                 if let Payload::Here(bytes) = payload {
@@ -126,7 +156,12 @@ impl Placement {
     }
 
     /// The payload of a packet.
-    pub(crate) fn payload<'a>(&'a self, payload: Payload<'a>, at: At, posted: &'a Posted<'_>) -> &'a [u8] {
+    pub(crate) fn payload<'a>(
+        &'a self,
+        payload: Payload<'a>,
+        at: At,
+        posted: &'a Posted<'_>,
+    ) -> &'a [u8] {
         match (at, payload) {
             (At::Posted(from), payload) => &posted.into[from..from + payload.length()],
             (At::Aside(from), payload) => &self.aside[from..from + payload.length()],
@@ -158,8 +193,17 @@ impl Placement {
         if self.aside_from.is_none() {
             self.copy_aside(carrier, index, packets, posted);
         }
-        match (if matches!(at, At::Posted(_)) { At::Aside(0) } else { at }, payload) {
-            (At::Aside(from), _) => memory::put(posted, staging, position, &self.aside[from..from + length]),
+        match (
+            if matches!(at, At::Posted(_)) {
+                At::Aside(0)
+            } else {
+                at
+            },
+            payload,
+        ) {
+            (At::Aside(from), _) => {
+                memory::put(posted, staging, position, &self.aside[from..from + length])
+            }
             (At::Opened, _) => memory::put(posted, staging, position, &self.opened),
             (_, Payload::Here(bytes)) => memory::put(posted, staging, position, bytes),
             (_, Payload::Placed(_)) => {}
@@ -167,9 +211,20 @@ impl Placement {
     }
 
     /// Copies aside what is in places, from packet `index` on.
-    fn copy_aside<C: Carrier>(&mut self, carrier: &C, index: usize, packets: usize, posted: &Posted<'_>) {
+    fn copy_aside<C: Carrier>(
+        &mut self,
+        carrier: &C,
+        index: usize,
+        packets: usize,
+        posted: &Posted<'_>,
+    ) {
         self.aside_from = Some(index);
-        self.stride = self.places.iter().map(|place| place.length).max().unwrap_or(0);
+        self.stride = self
+            .places
+            .iter()
+            .map(|place| place.length)
+            .max()
+            .unwrap_or(0);
         self.aside.resize((packets - index) * self.stride, 0);
         for later in index..packets {
             if let Payload::Placed(length) = carrier.packet(later).payload {

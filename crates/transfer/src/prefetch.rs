@@ -31,8 +31,13 @@ pub(crate) struct Prefetcher {
 impl Prefetcher {
     /// Brings in places that are not there.
     pub(crate) fn places(&mut self, into: &[u8], places: &[Place]) {
-        let (Some(first), Some(last)) = (places.first(), places.last()) else { return };
-        if let Some(memory) = into.get(first.at..last.at + last.length).filter(|memory| memory.len() <= MOST) {
+        let (Some(first), Some(last)) = (places.first(), places.last()) else {
+            return;
+        };
+        if let Some(memory) = into
+            .get(first.at..last.at + last.length)
+            .filter(|memory| memory.len() <= MOST)
+        {
             self.bring(memory);
         }
     }
@@ -42,10 +47,18 @@ impl Prefetcher {
         let begin = memory.as_ptr().addr();
         let end = begin + memory.len();
         let follows = (self.done.start..=self.done.end).contains(&begin);
-        let from = if follows { self.done.end.min(end) } else { begin };
+        let from = if follows {
+            self.done.end.min(end)
+        } else {
+            begin
+        };
         prefetch(&memory[from - begin..]);
         let all = self.done.start..end.max(self.done.end);
-        self.done = if follows && all.len() <= MOST { all } else { begin..end };
+        self.done = if follows && all.len() <= MOST {
+            all
+        } else {
+            begin..end
+        };
     }
 }
 
@@ -85,7 +98,10 @@ mod tests {
         let memory = vec![0; 1 << 20];
         let begin = memory.as_ptr().addr();
         let mut warm = Prefetcher::default();
-        memory.chunks(1 << 16).take(4).for_each(|part| warm.bring(part));
+        memory
+            .chunks(1 << 16)
+            .take(4)
+            .for_each(|part| warm.bring(part));
         assert_eq!(warm.done, begin..begin + MOST);
         warm.bring(&memory[MOST..][..1000]);
         assert_eq!(warm.done, begin + MOST..begin + MOST + 1000);

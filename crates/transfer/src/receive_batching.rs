@@ -30,7 +30,13 @@ pub(crate) struct ReceiveBatching {
 
 impl ReceiveBatching {
     pub(crate) const fn new() -> Self {
-        Self { time: LONGEST, bytes: 0, slept: false, pause: 0, next_pause: 1 }
+        Self {
+            time: LONGEST,
+            bytes: 0,
+            slept: false,
+            pause: 0,
+            next_pause: 1,
+        }
     }
 
     /// So many bytes came.

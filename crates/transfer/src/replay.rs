@@ -12,7 +12,10 @@ pub(crate) struct ReplayWindow {
 impl ReplayWindow {
     /// Numbers begin with 1.
     pub(crate) fn new() -> Self {
-        Self { highest: 0, seen: vec![0; (SIZE / 64) as usize] }
+        Self {
+            highest: 0,
+            seen: vec![0; (SIZE / 64) as usize],
+        }
     }
 
     fn word(number: u64) -> (usize, u64) {
@@ -56,9 +59,16 @@ mod tests {
     fn numbers_before_the_window_are_not_fresh() {
         let mut window = ReplayWindow::new();
         window.mark(SIZE + 10);
-        assert!(!window.is_fresh(10) && window.is_fresh(11) && !window.is_fresh(0) && window.is_fresh(u64::MAX));
+        assert!(
+            !window.is_fresh(10)
+                && window.is_fresh(11)
+                && !window.is_fresh(0)
+                && window.is_fresh(u64::MAX)
+        );
         window.mark(u64::MAX);
-        assert!(!window.is_fresh(11) && !window.is_fresh(u64::MAX) && window.is_fresh(u64::MAX - 1));
+        assert!(
+            !window.is_fresh(11) && !window.is_fresh(u64::MAX) && window.is_fresh(u64::MAX - 1)
+        );
     }
 
     proptest! {

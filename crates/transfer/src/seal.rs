@@ -110,7 +110,9 @@ impl KeyType for Length {
 fn derive<const N: usize>(secret: &[u8], salt: &[u8], purpose: &[u8]) -> [u8; N] {
     let mut bytes = [0; N];
     let pseudorandom = Salt::new(HKDF_SHA256, salt).extract(secret);
-    let filled = pseudorandom.expand(&[purpose], Length(N)).and_then(|okm| okm.fill(&mut bytes));
+    let filled = pseudorandom
+        .expand(&[purpose], Length(N))
+        .and_then(|okm| okm.fill(&mut bytes));
     debug_assert!(filled.is_ok());
     bytes
 }
@@ -123,13 +125,19 @@ impl Direction {
     fn key(&self, epoch: u64) -> Option<LessSafeKey> {
         let purpose = [self.from, &epoch.to_le_bytes()].concat();
         let bytes: [u8; 16] = derive(&self.secret, &self.salt, &purpose);
-        UnboundKey::new(&AES_128_GCM, &bytes).ok().map(LessSafeKey::new)
+        UnboundKey::new(&AES_128_GCM, &bytes)
+            .ok()
+            .map(LessSafeKey::new)
     }
 }
 
 impl SendBuffers {
     fn new(direction: Direction) -> Option<Self> {
-        direction.key(0).map(|key| Self { direction, epoch: 0, key })
+        direction.key(0).map(|key| Self {
+            direction,
+            epoch: 0,
+            key,
+        })
     }
 
     fn key(&mut self, epoch: u64) -> Option<&LessSafeKey> {
@@ -144,12 +152,17 @@ impl SendBuffers {
 impl ReceiveBuffers {
     fn new(direction: Direction) -> Self {
         let keys = [direction.key(0), direction.key(1), None];
-        Self { direction, epoch: 0, keys }
+        Self {
+            direction,
+            epoch: 0,
+            keys,
+        }
     }
 
     fn key(&self, epoch: u64) -> Option<&LessSafeKey> {
         let near = epoch.abs_diff(self.epoch) <= 1;
-        near.then(|| self.keys[(epoch % 3) as usize].as_ref()).flatten()
+        near.then(|| self.keys[(epoch % 3) as usize].as_ref())
+            .flatten()
     }
 
     /// A packet of that epoch was genuine.
@@ -169,19 +182,36 @@ fn nonce(number: u64) -> Nonce {
 
 /// Whether a packet opens a connection, by its first byte.
 fn opens(head: &[u8]) -> bool {
-    head.first().is_some_and(|kind| [Kind::Open, Kind::Accept, Kind::Refuse].iter().any(|opens| *opens as u8 == *kind))
+    head.first().is_some_and(|kind| {
+        [Kind::Open, Kind::Accept, Kind::Refuse]
+            .iter()
+            .any(|opens| *opens as u8 == *kind)
+    })
 }
 
 impl Seal {
     pub(crate) fn new(key: &Key) -> Self {
         let bytes: [u8; 32] = derive(&key.0, &[], b"stackline blast opening");
-        Self { key: key.clone(), opening: hmac::Key::new(hmac::HMAC_SHA256, &bytes), session: None }
+        Self {
+            key: key.clone(),
+            opening: hmac::Key::new(hmac::HMAC_SHA256, &bytes),
+            session: None,
+        }
     }
 
     /// Makes the session's keys from what both ends drew.
-    pub(crate) fn open_session(&mut self, side: Side, initiator: &negotiation::Nonce, answers: &negotiation::Nonce) {
+    pub(crate) fn open_session(
+        &mut self,
+        side: Side,
+        initiator: &negotiation::Nonce,
+        answers: &negotiation::Nonce,
+    ) {
         let salt = [*initiator, *answers].concat();
-        let from = |from| Direction { secret: self.key.0.clone(), salt: salt.clone(), from };
+        let from = |from| Direction {
+            secret: self.key.0.clone(),
+            salt: salt.clone(),
+            from,
+        };
         let dialling = from(b"stackline blast from the dialling end");
         let answering = from(b"stackline blast from the answering end");
         let (out, back) = match side {
@@ -189,7 +219,12 @@ impl Seal {
             Side::Responder => (answering, dialling),
         };
         let (out, back) = (SendBuffers::new(out), ReceiveBuffers::new(back));
-        self.session = out.map(|out| Session { out, back, number: 0, window: ReplayWindow::new() });
+        self.session = out.map(|out| Session {
+            out,
+            back,
+            number: 0,
+            window: ReplayWindow::new(),
+        });
     }
 
     /// Seals a packet whose head has its header; the payload is encrypted in place. False when there are no keys to do it
@@ -201,13 +236,22 @@ impl Seal {
             head.0[CLEAR..HEAD].copy_from_slice(&tag.as_ref()[..TAG]);
             return true;
         }
-        let Some(session) = &mut self.session else { return false };
-        let Some(number) = session.number.checked_add(1) else { return false };
+        let Some(session) = &mut self.session else {
+            return false;
+        };
+        let Some(number) = session.number.checked_add(1) else {
+            return false;
+        };
         session.number = number;
         head.0[HEADER..CLEAR].copy_from_slice(&number.to_le_bytes());
         let (clear, rest) = head.0.split_at_mut(CLEAR);
-        let Some(key) = session.out.key(epoch(number)) else { return false };
-        let Ok(tag) = key.seal_in_place_separate_tag(nonce(number), Aad::from(clear), payload) else { return false };
+        let Some(key) = session.out.key(epoch(number)) else {
+            return false;
+        };
+        let Ok(tag) = key.seal_in_place_separate_tag(nonce(number), Aad::from(clear), payload)
+        else {
+            return false;
+        };
         rest[..TAG].copy_from_slice(tag.as_ref());
         true
     }
@@ -221,21 +265,43 @@ impl Seal {
 
     /// Opens a packet in place. Where it is not genuine the payload is undefined afterwards.
     pub(crate) fn open(&mut self, head: &[u8], payload: &mut [u8]) -> Verdict {
-        let Some((clear, tag)) = head.get(..HEAD).map(|head| head.split_at(CLEAR)) else { return Verdict::Forged };
+        let Some((clear, tag)) = head.get(..HEAD).map(|head| head.split_at(CLEAR)) else {
+            return Verdict::Forged;
+        };
         if opens(clear) {
             let right = self.mac(clear, payload);
             // Compares every byte, for constant time.
-            let same = right.as_ref().iter().zip(tag).fold(0, |unlike, (one, other)| unlike | (one ^ other)) == 0;
-            return if same { Verdict::Genuine } else { Verdict::Forged };
+            let same = right
+                .as_ref()
+                .iter()
+                .zip(tag)
+                .fold(0, |unlike, (one, other)| unlike | (one ^ other))
+                == 0;
+            return if same {
+                Verdict::Genuine
+            } else {
+                Verdict::Forged
+            };
         }
-        let Some(session) = &mut self.session else { return Verdict::Forged };
-        let Ok(number) = clear[HEADER..].try_into().map(u64::from_le_bytes) else { return Verdict::Forged };
+        let Some(session) = &mut self.session else {
+            return Verdict::Forged;
+        };
+        let Ok(number) = clear[HEADER..].try_into().map(u64::from_le_bytes) else {
+            return Verdict::Forged;
+        };
         if !session.window.is_fresh(number) {
             return Verdict::Replayed;
         }
-        let Ok(tag) = Tag::try_from(tag) else { return Verdict::Forged };
-        let Some(key) = session.back.key(epoch(number)) else { return Verdict::Forged };
-        if key.open_in_place_separate_tag(nonce(number), Aad::from(clear), tag, payload, 0..).is_err() {
+        let Ok(tag) = Tag::try_from(tag) else {
+            return Verdict::Forged;
+        };
+        let Some(key) = session.back.key(epoch(number)) else {
+            return Verdict::Forged;
+        };
+        if key
+            .open_in_place_separate_tag(nonce(number), Aad::from(clear), tag, payload, 0..)
+            .is_err()
+        {
             return Verdict::Forged;
         }
         session.back.came(epoch(number));
@@ -287,7 +353,10 @@ mod tests {
 
     fn opened(right: &mut Seal, (head, payload): &(Head, [u8; 8])) -> (Verdict, u64) {
         let mut payload = *payload;
-        (right.open(&head.0[..HEAD], &mut payload), u64::from_le_bytes(payload))
+        (
+            right.open(&head.0[..HEAD], &mut payload),
+            u64::from_le_bytes(payload),
+        )
     }
 
     #[test]
@@ -296,10 +365,16 @@ mod tests {
         let direction = &left.session.as_ref().unwrap().out.direction;
         let tags = [0, 1, 2, 1 << 32].map(|epoch| {
             let key = direction.key(epoch).unwrap();
-            key.seal_in_place_separate_tag(nonce(7), Aad::empty(), &mut []).unwrap().as_ref().to_vec()
+            key.seal_in_place_separate_tag(nonce(7), Aad::empty(), &mut [])
+                .unwrap()
+                .as_ref()
+                .to_vec()
         });
         for (n, tag) in tags.iter().enumerate() {
-            assert!(!tags[..n].contains(tag), "the same number is sealed alike in two epochs");
+            assert!(
+                !tags[..n].contains(tag),
+                "the same number is sealed alike in two epochs"
+            );
         }
     }
 
@@ -345,7 +420,11 @@ mod tests {
                     byte if byte < HEAD => head.0[byte] ^= 1 << (bit % 8),
                     byte => payload[byte - HEAD] ^= 1 << (bit % 8),
                 }
-                assert_ne!(right.open(&head.0[..HEAD], &mut payload), Verdict::Genuine, "bit {bit}");
+                assert_ne!(
+                    right.open(&head.0[..HEAD], &mut payload),
+                    Verdict::Genuine,
+                    "bit {bit}"
+                );
             }
             assert_eq!(right.open(&head.0[..HEAD], &mut payload), Verdict::Genuine);
         }
@@ -358,10 +437,16 @@ mod tests {
         assert!(left.seal(&mut head, &mut payload));
         let mut other = Seal::new(&Key::new(b"sixteen bytes oR"));
         other.open_session(Side::Responder, &[1; 16], &[2; 16]);
-        assert_eq!(other.open(&head.0[..HEAD], &mut payload.clone()), Verdict::Forged);
+        assert_eq!(
+            other.open(&head.0[..HEAD], &mut payload.clone()),
+            Verdict::Forged
+        );
         let mut later = pair().1;
         later.open_session(Side::Responder, &[1; 16], &[3; 16]);
-        assert_eq!(later.open(&head.0[..HEAD], &mut payload.clone()), Verdict::Forged);
+        assert_eq!(
+            later.open(&head.0[..HEAD], &mut payload.clone()),
+            Verdict::Forged
+        );
         // Its own packets are not accepted as the other end's.
         assert_eq!(left.open(&head.0[..HEAD], &mut payload), Verdict::Forged);
     }
@@ -371,7 +456,10 @@ mod tests {
         let mut seal = Seal::new(&Key::new(b"sixteen bytes or"));
         assert!(!seal.seal(&mut head(Kind::Data), &mut []));
         assert!(seal.seal(&mut head(Kind::Open), &mut []));
-        assert_eq!(seal.open(&head(Kind::Data).0[..HEAD], &mut []), Verdict::Forged);
+        assert_eq!(
+            seal.open(&head(Kind::Data).0[..HEAD], &mut []),
+            Verdict::Forged
+        );
         assert_eq!(seal.open(&[Kind::Open as u8; 10], &mut []), Verdict::Forged);
     }
 }

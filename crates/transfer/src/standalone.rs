@@ -62,9 +62,16 @@ pub fn elapsed(setup: &Setup<'_>) -> Result<Elapsed, Halt> {
     let programs = iter::repeat_n(Program::ALL, turns).flatten();
     let mut times = Program::ALL.map(|_| Vec::with_capacity(turns));
     let stations = station::pair(setup)?;
-    both(setup, stations, programs, |program, time| times[program as usize].push(time.as_secs_f64()))?;
-    let [stop_and_wait, sliding_window, blast] = times.map(|times| Sample::of(times[WARM_UP as usize..].to_vec()));
-    Ok(Elapsed { stop_and_wait, sliding_window, blast })
+    both(setup, stations, programs, |program, time| {
+        times[program as usize].push(time.as_secs_f64())
+    })?;
+    let [stop_and_wait, sliding_window, blast] =
+        times.map(|times| Sample::of(times[WARM_UP as usize..].to_vec()));
+    Ok(Elapsed {
+        stop_and_wait,
+        sliding_window,
+        blast,
+    })
 }
 
 /// What the two sides know of each other.
@@ -121,7 +128,10 @@ fn both(
             let _alarm = Alarm(&shared);
             here.settle();
             let sent = (1..).zip(programs).try_for_each(|(number, program)| {
-                here.until(|| shared.ready.load(Ordering::Acquire) >= number, || shared.is_over());
+                here.until(
+                    || shared.ready.load(Ordering::Acquire) >= number,
+                    || shared.is_over(),
+                );
                 let begin = Instant::now();
                 transfer((&mut near, here), program, setup, &shared)?;
                 took(program, begin.elapsed());
@@ -158,9 +168,20 @@ fn transfer(
             heard += 1;
         }
         while heard < wanted {
-            if !wait.until(|| station.take_acknowledgement(), || shared.is_over() || Instant::now() >= end) {
+            if !wait.until(
+                || station.take_acknowledgement(),
+                || shared.is_over() || Instant::now() >= end,
+            ) {
                 let came = shared.came.load(Ordering::Relaxed) - before;
-                return Err(Halt::Late(Progress { program, packets: setup.packets, came, heard }, setup.patience));
+                return Err(Halt::Late(
+                    Progress {
+                        program,
+                        packets: setup.packets,
+                        came,
+                        heard,
+                    },
+                    setup.patience,
+                ));
             }
             heard += 1;
         }

@@ -18,7 +18,11 @@ pub(crate) struct ConnectionTrace(Option<Tracer>);
 
 impl fmt::Debug for ConnectionTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "traced" } else { "not traced" })
+        f.write_str(if self.0.is_some() {
+            "traced"
+        } else {
+            "not traced"
+        })
     }
 }
 
@@ -50,6 +54,12 @@ fn emit(event: stackline_proto::blast::trace::Event) {
     };
     let (own, peer) = scope::streams();
     let stream = if event.kind.is_own() { own } else { peer };
-    let values = [Value::Absent, stream.into(), event.offset.into(), event.bytes.into(), Value::Text(event.cause)];
+    let values = [
+        Value::Absent,
+        stream.into(),
+        event.offset.into(),
+        event.bytes.into(),
+        Value::Text(event.cause),
+    ];
     recorder::emit(keyword, &values);
 }

@@ -57,8 +57,22 @@ mod tests {
 
     #[test]
     fn as_many_go_as_one_as_the_longest_payload_holds() {
-        assert_eq!([joined(1472, PACKETS), joined(100, PACKETS), joined(1472, 10)], [44, 128, 10]);
-        assert_eq!([joined(LONGEST, PACKETS), joined(LONGEST + 1, PACKETS), joined(0, 0)], [1; 3]);
+        assert_eq!(
+            [
+                joined(1472, PACKETS),
+                joined(100, PACKETS),
+                joined(1472, 10)
+            ],
+            [44, 128, 10]
+        );
+        assert_eq!(
+            [
+                joined(LONGEST, PACKETS),
+                joined(LONGEST + 1, PACKETS),
+                joined(0, 0)
+            ],
+            [1; 3]
+        );
     }
 
     #[test]

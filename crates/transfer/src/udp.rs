@@ -10,7 +10,9 @@ mod tests;
 
 pub use setup::Options;
 
-use crate::carrier::{Carrier, Counters, Facts, INTERRUPT_INTERVAL, LONGEST_HEAD, Packet, Payload, Place, Run, Wait};
+use crate::carrier::{
+    Carrier, Counters, Facts, INTERRUPT_INTERVAL, LONGEST_HEAD, Packet, Payload, Place, Run, Wait,
+};
 use crate::prefetch::Prefetcher;
 use crate::sys::option;
 use crate::sys::receive::{self, Message, ReceiveBuffers};
@@ -67,7 +69,11 @@ pub struct Udp {
 #[derive(Clone, Copy, Debug)]
 enum Layout {
     /// The first `placed` in heads and places, the others behind each other in the spare room.
-    Joined { head: usize, message: Message, placed: usize },
+    Joined {
+        head: usize,
+        message: Message,
+        placed: usize,
+    },
     /// In slots.
     Slots { head: usize },
 }
@@ -113,11 +119,20 @@ impl Udp {
         let v6 = socket.local_addr()?.is_ipv6();
         widen(&socket, options)?;
         discover(socket.as_fd(), v6, libc::IP_PMTUDISC_DO)?;
-        let joined_in = options.offload && option::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
-        let route = if connected { packet_of(socket.as_fd(), v6)? } else { LONGEST };
+        let joined_in =
+            options.offload && option::set(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
+        let route = if connected {
+            packet_of(socket.as_fd(), v6)?
+        } else {
+            LONGEST
+        };
         let facts = Facts {
             name: "udp",
-            packet: if options.packet == 0 { route } else { options.packet.min(LONGEST) },
+            packet: if options.packet == 0 {
+                route
+            } else {
+                options.packet.min(LONGEST)
+            },
             joined_out: if options.offload { JOINED } else { 1 },
             joined_in,
             receive_buffer: socket.recv_buffer_size()?,
@@ -125,7 +140,11 @@ impl Udp {
         Ok(Self {
             socket,
             outgoing: SendBuffers::new(),
-            incoming: if connected { ReceiveBuffers::new() } else { ReceiveBuffers::named() },
+            incoming: if connected {
+                ReceiveBuffers::new()
+            } else {
+                ReceiveBuffers::named()
+            },
             facts,
             counters: Counters::default(),
             layout: Layout::Slots { head: 0 },
@@ -185,14 +204,20 @@ impl Udp {
                 Ok(false)
             }
             Some(libc::EAGAIN) => option::ready(self.socket.as_fd(), true, INTERRUPT_INTERVAL),
-            _ => Err(io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO))),
+            _ => Err(io::Error::from_raw_os_error(
+                error.raw_os_error().unwrap_or(libc::EIO),
+            )),
         }
     }
 
     /// The route's MTU fell: packets in flight are fragmented, later ones are made shorter.
     fn shrink(&mut self) -> io::Result<bool> {
         // With many peers the MTU of each route is unknown.
-        let packet = if self.connected { packet_of(self.socket.as_fd(), self.v6)? } else { self.facts.packet };
+        let packet = if self.connected {
+            packet_of(self.socket.as_fd(), self.v6)?
+        } else {
+            self.facts.packet
+        };
         if self.facts.joined_out == 1 && packet >= self.facts.packet {
             return Err(io::Error::from_raw_os_error(libc::EMSGSIZE));
         }
@@ -204,7 +229,13 @@ impl Udp {
     }
 
     /// One read; 0 when nothing is there (or came in the time the socket waits).
-    fn take(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
+    fn take(
+        &mut self,
+        head: usize,
+        into: &mut [u8],
+        places: &[Place],
+        flags: i32,
+    ) -> io::Result<usize> {
         let packets = if self.few && places.is_empty() {
             self.take_single(head, flags)
         } else if self.single_reads < SINGLE_READS || self.few || !self.connected {
@@ -225,22 +256,42 @@ impl Udp {
 
     fn take_single(&mut self, head: usize, flags: i32) -> io::Result<usize> {
         let message = self.incoming.single(self.socket.as_fd(), flags)?;
-        self.layout = Layout::Joined { head, message, placed: 0 };
+        self.layout = Layout::Joined {
+            head,
+            message,
+            placed: 0,
+        };
         Ok(1)
     }
 
-    fn take_joined(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
+    fn take_joined(
+        &mut self,
+        head: usize,
+        into: &mut [u8],
+        places: &[Place],
+        flags: i32,
+    ) -> io::Result<usize> {
         let places = &places[..places.len().min(receive::PLACES)];
-        let message = self.incoming.joined(self.socket.as_fd(), head, into, places, flags)?;
+        let message = self
+            .incoming
+            .joined(self.socket.as_fd(), head, into, places, flags)?;
         if message.cut {
             self.counters.cut += 1;
             return Ok(0);
         }
         let packets = message.bytes.div_ceil(message.segment).max(1);
-        self.single_reads = if packets == 1 && message.bytes > LONGEST_HEAD { self.single_reads + 1 } else { 0 };
+        self.single_reads = if packets == 1 && message.bytes > LONGEST_HEAD {
+            self.single_reads + 1
+        } else {
+            0
+        };
         let placed = packets.min(places.len());
         if fits(head, places, message, placed) {
-            self.layout = Layout::Joined { head, message, placed };
+            self.layout = Layout::Joined {
+                head,
+                message,
+                placed,
+            };
             return Ok(packets);
         }
         self.gather(head, into, places, 0, message);
@@ -248,18 +299,34 @@ impl Udp {
         Ok(packets)
     }
 
-    fn take_many(&mut self, head: usize, into: &mut [u8], places: &[Place], flags: i32) -> io::Result<usize> {
+    fn take_many(
+        &mut self,
+        head: usize,
+        into: &mut [u8],
+        places: &[Place],
+        flags: i32,
+    ) -> io::Result<usize> {
         let flags = flags | libc::MSG_WAITFORONE;
-        let messages = self.incoming.many(self.socket.as_fd(), head, into, places, flags)?;
+        let messages = self
+            .incoming
+            .many(self.socket.as_fd(), head, into, places, flags)?;
         for index in 0..messages {
             let message = self.incoming.message(index);
             let place = places.get(index);
             if message.cut {
                 self.counters.cut += 1;
-            } else if place.is_some_and(|place| message.bytes <= head + place.length) && self.slots.len() == index {
+            } else if place.is_some_and(|place| message.bytes <= head + place.length)
+                && self.slots.len() == index
+            {
                 self.slots.push(Slot::Placed(message.bytes));
             } else {
-                self.gather(head, into, place.map_or(&[], std::slice::from_ref), index, message);
+                self.gather(
+                    head,
+                    into,
+                    place.map_or(&[], std::slice::from_ref),
+                    index,
+                    message,
+                );
             }
             if message.segment < message.bytes {
                 self.single_reads = 0;
@@ -270,28 +337,43 @@ impl Udp {
     }
 
     /// Copies a message out of the heads from `index` on, the places and the spare room, and cuts it into packets.
-    fn gather(&mut self, head: usize, into: &[u8], places: &[Place], index: usize, message: Message) {
+    fn gather(
+        &mut self,
+        head: usize,
+        into: &[u8],
+        places: &[Place],
+        index: usize,
+        message: Message,
+    ) {
         let from = self.line.len();
         let mut left = message.bytes;
         for (i, place) in places.iter().enumerate() {
-            for part in [&self.incoming.head(index + i)[..head], &into[place.at..][..place.length]] {
+            for part in [
+                &self.incoming.head(index + i)[..head],
+                &into[place.at..][..place.length],
+            ] {
                 let n = part.len().min(left);
                 self.line.extend_from_slice(&part[..n]);
                 left -= n;
             }
         }
-        self.line.extend_from_slice(&self.incoming.spare(index)[..left]);
+        self.line
+            .extend_from_slice(&self.incoming.spare(index)[..left]);
         let to = self.line.len();
         for packet in 0..message.bytes.div_ceil(message.segment).max(1) {
             let start = from + packet * message.segment;
-            self.slots.push(Slot::Line(start..to.min(start + message.segment)));
+            self.slots
+                .push(Slot::Line(start..to.min(start + message.segment)));
         }
     }
 
     /// Waits in the receive call itself.
     fn wait_for(&mut self, time: Duration) -> io::Result<()> {
         // Few distinct values, so that the option is rarely set; the caller repeats a wait that was too short.
-        let time = [INTERRUPT_INTERVAL, TICKS].into_iter().find(|wait| time >= *wait).unwrap_or(TICK);
+        let time = [INTERRUPT_INTERVAL, TICKS]
+            .into_iter()
+            .find(|wait| time >= *wait)
+            .unwrap_or(TICK);
         if self.timeout != Some(time) {
             self.socket.set_read_timeout(Some(time))?;
             self.timeout = Some(time);
@@ -345,7 +427,13 @@ impl Carrier for Udp {
         Ok(gone)
     }
 
-    fn receive(&mut self, head: usize, into: &mut [u8], places: &[Place], wait: Wait) -> io::Result<usize> {
+    fn receive(
+        &mut self,
+        head: usize,
+        into: &mut [u8],
+        places: &[Place],
+        wait: Wait,
+    ) -> io::Result<usize> {
         self.line.clear();
         self.slots.clear();
         if places.len() > 1 && places[0].length < SHORT {
@@ -378,7 +466,12 @@ impl Carrier for Udp {
 
     fn expect_many(&mut self, many: bool) -> io::Result<()> {
         if self.few == many && self.facts.joined_in {
-            option::set(self.socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, i32::from(many))?;
+            option::set(
+                self.socket.as_fd(),
+                libc::SOL_UDP,
+                libc::UDP_GRO,
+                i32::from(many),
+            )?;
         }
         self.few = !many;
         Ok(())
@@ -386,11 +479,19 @@ impl Carrier for Udp {
 
     fn packet(&self, index: usize) -> Packet<'_> {
         match self.layout {
-            Layout::Joined { head, message, placed } if index < placed => {
+            Layout::Joined {
+                head,
+                message,
+                placed,
+            } if index < placed => {
                 let bytes = (message.bytes - index * message.segment).min(message.segment);
                 placed_packet(self.incoming.head(index), head, bytes)
             }
-            Layout::Joined { head, message, placed } => {
+            Layout::Joined {
+                head,
+                message,
+                placed,
+            } => {
                 let from = (index - placed) * message.segment;
                 let bytes = (message.bytes - index * message.segment).min(message.segment);
                 here(&self.incoming.spare(0)[from..][..bytes], head)
@@ -404,12 +505,18 @@ impl Carrier for Udp {
 }
 
 fn placed_packet(bytes: &[u8; LONGEST_HEAD], head: usize, length: usize) -> Packet<'_> {
-    Packet { head: &bytes[..head.min(length)], payload: Payload::Placed(length.saturating_sub(head)) }
+    Packet {
+        head: &bytes[..head.min(length)],
+        payload: Payload::Placed(length.saturating_sub(head)),
+    }
 }
 
 fn here(bytes: &[u8], head: usize) -> Packet<'_> {
     let (head, payload) = bytes.split_at(head.min(bytes.len()));
-    Packet { head, payload: Payload::Here(payload) }
+    Packet {
+        head,
+        payload: Payload::Here(payload),
+    }
 }
 
 /// Whether the packets of a message begin where heads do: all but the last as long as their places.
@@ -418,7 +525,11 @@ fn fits(head: usize, places: &[Place], message: Message, placed: usize) -> bool 
     let last = message.bytes - (packets - 1) * message.segment;
     places[..placed].iter().enumerate().all(|(index, place)| {
         let room = head + place.length;
-        if index + 1 == packets { last <= room } else { message.segment == room }
+        if index + 1 == packets {
+            last <= room
+        } else {
+            message.segment == room
+        }
     })
 }
 

@@ -1,5 +1,8 @@
 //! Message passing through real sockets: what arrives is compared byte by byte, what is counted is one packet each way.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod support;
 
@@ -22,7 +25,10 @@ struct Serving {
 }
 
 impl Serving {
-    fn start(options: &Options, mut serve: impl FnMut(Request<'_>) -> Result<(), Error> + Send + 'static) -> Self {
+    fn start(
+        options: &Options,
+        mut serve: impl FnMut(Request<'_>) -> Result<(), Error> + Send + 'static,
+    ) -> Self {
         let mut server = Server::bind(loopback(), options).unwrap();
         let address = server.local().unwrap();
         let thread = thread::spawn(move || {
@@ -56,29 +62,59 @@ fn mirror(mut request: Request<'_>) -> Result<(), Error> {
 }
 
 fn protocols() -> Vec<Protocol> {
-    let strategies = [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective];
-    let mut all: Vec<_> = strategies.map(|strategy| Protocol { strategy, ..Protocol::once() }).into();
-    all.push(Protocol { flight: 4, size: 16 << 10, strategy: Strategy::Selective, ..Protocol::v() });
-    all.push(Protocol { packet: 1440, ..Protocol::v() });
+    let strategies = [
+        Strategy::Full,
+        Strategy::FullNak,
+        Strategy::Partial,
+        Strategy::Selective,
+    ];
+    let mut all: Vec<_> = strategies
+        .map(|strategy| Protocol {
+            strategy,
+            ..Protocol::once()
+        })
+        .into();
+    all.push(Protocol {
+        flight: 4,
+        size: 16 << 10,
+        strategy: Strategy::Selective,
+        ..Protocol::v()
+    });
+    all.push(Protocol {
+        packet: 1440,
+        ..Protocol::v()
+    });
     all
 }
 
 fn exchange<C: Carrier>(client: &mut Client<C>, sent: &[u8]) {
     let (mut back, mut reply) = (vec![0; sent.len()], [0; 8]);
-    let segments = Segments { readable: sent, writable: &mut back };
+    let segments = Segments {
+        readable: sent,
+        writable: &mut back,
+    };
     let length = client.send(b"turn it round", segments, &mut reply).unwrap();
     assert_eq!((length, u64::from_le_bytes(reply)), (8, sent.len() as u64));
-    assert!(back.iter().rev().eq(sent), "{} B came back wrong", sent.len());
+    assert!(
+        back.iter().rev().eq(sent),
+        "{} B came back wrong",
+        sent.len()
+    );
 }
 
 #[test]
 fn segments_of_all_sizes_are_moved_both_ways_by_every_strategy() {
     let all = protocols();
-    let server = Options::new(Protocol { packet: 1440, ..Protocol::v() });
+    let server = Options::new(Protocol {
+        packet: 1440,
+        ..Protocol::v()
+    });
     let serving = Serving::start(&server, mirror);
     for protocol in all {
         let mut client = Client::connect(serving.address, &Options::new(protocol)).unwrap();
-        SIZES.iter().for_each(|size| exchange(&mut client, &bytes(*size)));
+        SIZES
+            .iter()
+            .for_each(|size| exchange(&mut client, &bytes(*size)));
     }
     serving.end();
 }
@@ -86,14 +122,32 @@ fn segments_of_all_sizes_are_moved_both_ways_by_every_strategy() {
 #[test]
 fn a_path_that_loses_doubles_and_reorders_brings_everything() {
     let serving = Serving::start(&Options::v(), mirror);
-    for (seed, strategy) in [Strategy::Full, Strategy::Partial, Strategy::Selective].into_iter().enumerate() {
+    for (seed, strategy) in [Strategy::Full, Strategy::Partial, Strategy::Selective]
+        .into_iter()
+        .enumerate()
+    {
         for once in [true, false] {
-            let protocol = Protocol { strategy, once, size: 16 << 10, ..Protocol::v() };
-            let manners = Manners { loses: 30, repeats: 20, replays: 25, ..Manners::default() };
-            let carrier =
-                Rough::new(Udp::connect(serving.address, udp::Options::new()).unwrap(), manners, 77 + seed as u64);
+            let protocol = Protocol {
+                strategy,
+                once,
+                size: 16 << 10,
+                ..Protocol::v()
+            };
+            let manners = Manners {
+                loses: 30,
+                repeats: 20,
+                replays: 25,
+                ..Manners::default()
+            };
+            let carrier = Rough::new(
+                Udp::connect(serving.address, udp::Options::new()).unwrap(),
+                manners,
+                77 + seed as u64,
+            );
             let mut client = Client::over(carrier, &Options::new(protocol)).unwrap();
-            SIZES.iter().for_each(|size| exchange(&mut client, &bytes(*size)));
+            SIZES
+                .iter()
+                .for_each(|size| exchange(&mut client, &bytes(*size)));
             // The server's replies are not lost: nothing is delivered twice.
             assert!(client.counters().violations == 0 && client.carrier().lost > 0);
         }
@@ -110,12 +164,18 @@ fn a_small_call_is_one_packet_and_one_system_call_each_way() {
     let mut client = Client::connect(serving.address, &Options::v()).unwrap();
     let mut reply = [0; 32];
     for n in 0..100 {
-        assert_eq!(client.send(&[n; 32], Segments::none(), &mut reply).unwrap(), 32);
+        assert_eq!(
+            client.send(&[n; 32], Segments::none(), &mut reply).unwrap(),
+            32
+        );
         assert_eq!(reply, [n; 32]);
     }
     let repeated = client.counters().repeated;
     let counters = client.carrier().counters();
-    assert_eq!((counters.sent - repeated, counters.send_calls - repeated), (100, 100));
+    assert_eq!(
+        (counters.sent - repeated, counters.send_calls - repeated),
+        (100, 100)
+    );
     serving.end();
 }
 
@@ -128,7 +188,10 @@ fn data_comes_and_goes_with_the_messages_where_it_fits() {
     });
     let mut client = Client::connect(serving.address, &Options::v()).unwrap();
     let (mut back, mut reply) = (vec![0; 800], [0; 32]);
-    let segments = Segments { readable: &bytes(700), writable: &mut back };
+    let segments = Segments {
+        readable: &bytes(700),
+        writable: &mut back,
+    };
     assert_eq!(client.send(b"turn it", segments, &mut reply).unwrap(), 6);
     assert!(&reply[..6] == b"turned" && back[100..].iter().rev().eq(&bytes(700)));
     serving.end();
@@ -145,7 +208,9 @@ fn many_clients_have_one_server() {
             })
         })
         .collect();
-    clients.into_iter().for_each(|client| client.join().unwrap());
+    clients
+        .into_iter()
+        .for_each(|client| client.join().unwrap());
     assert_eq!(serving.end().clients() - 1, 12);
 }
 
@@ -174,31 +239,52 @@ fn replies_may_come_in_another_order() {
 #[test]
 fn nothing_goes_beyond_the_grants() {
     let serving = Serving::start(&Options::default(), |mut request| {
-        assert!(matches!(request.move_to(1, &[0; 100]), Err(Error::Outside { granted: 100 })));
-        assert!(matches!(request.move_to(usize::MAX, &[0; 100]), Err(Error::Outside { granted: 100 })));
-        assert!(matches!(request.move_from(0, &mut [0; 51]), Err(Error::Outside { granted: 50 })));
+        assert!(matches!(
+            request.move_to(1, &[0; 100]),
+            Err(Error::Outside { granted: 100 })
+        ));
+        assert!(matches!(
+            request.move_to(usize::MAX, &[0; 100]),
+            Err(Error::Outside { granted: 100 })
+        ));
+        assert!(matches!(
+            request.move_from(0, &mut [0; 51]),
+            Err(Error::Outside { granted: 50 })
+        ));
         // What was wrong does no harm to what follows.
         request.move_to(50, &[5; 50])?;
         request.reply(&[1; 40])
     });
     let mut client = Client::connect(serving.address, &Options::default()).unwrap();
     let mut back = [0; 100];
-    let segments = Segments { readable: &[9; 50], writable: &mut back };
+    let segments = Segments {
+        readable: &[9; 50],
+        writable: &mut back,
+    };
     let replied = client.send(b"", segments, &mut [0; 32]);
     assert!(matches!(replied, Err(Error::Reply { bytes: 40 })));
     assert_eq!(back[50..], [5; 50]);
-    assert!(matches!(client.send(&[0; 1057], Segments::none(), &mut []), Err(Error::Long { room: 1056 })));
+    assert!(matches!(
+        client.send(&[0; 1057], Segments::none(), &mut []),
+        Err(Error::Long { room: 1056 })
+    ));
     serving.end();
 }
 
 #[test]
 fn a_reply_too_long_for_its_packet_is_reported() {
     let serving = Serving::start(&Options::default(), |request| {
-        assert!(matches!(request.reply_with(&[0; 1000], 0, &[0; 100]), Err(Error::Long { room: 1056 })));
+        assert!(matches!(
+            request.reply_with(&[0; 1000], 0, &[0; 100]),
+            Err(Error::Long { room: 1056 })
+        ));
         Ok(())
     });
     let patience = Duration(50_000_000);
-    let options = Options::new(Protocol { patience, ..Protocol::once() });
+    let options = Options::new(Protocol {
+        patience,
+        ..Protocol::once()
+    });
     let mut client = Client::connect(serving.address, &options).unwrap();
     // The request is dropped without a reply, so the client gives up.
     let replied = client.send(b"", Segments::writable(&mut [0; 2000]), &mut []);
@@ -210,21 +296,39 @@ fn a_reply_too_long_for_its_packet_is_reported() {
 fn missing_and_silent_servers_are_reported() {
     let closed = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
     let mut client = Client::connect(closed, &Options::default()).unwrap();
-    assert!(matches!(client.send(b"hello", Segments::none(), &mut []), Err(Error::Nobody)));
+    assert!(matches!(
+        client.send(b"hello", Segments::none(), &mut []),
+        Err(Error::Nobody)
+    ));
     let silent = UdpSocket::bind(loopback()).unwrap();
-    let options = Options::new(Protocol { patience: Duration(50_000_000), ..Protocol::v() });
+    let options = Options::new(Protocol {
+        patience: Duration(50_000_000),
+        ..Protocol::v()
+    });
     let mut client = Client::connect(silent.local_addr().unwrap(), &options).unwrap();
-    assert!(matches!(client.send(b"hello", Segments::none(), &mut []), Err(Error::Silent(_))));
+    assert!(matches!(
+        client.send(b"hello", Segments::none(), &mut []),
+        Err(Error::Silent(_))
+    ));
     assert!(client.counters().repeated > 0);
 }
 
 #[test]
 fn a_client_that_is_gone_ends_the_move_to_it() {
-    let options = Options::new(Protocol { patience: Duration(50_000_000), ..Protocol::once() });
+    let options = Options::new(Protocol {
+        patience: Duration(50_000_000),
+        ..Protocol::once()
+    });
     let serving = Serving::start(&options, |mut request| {
-        assert!(matches!(request.move_to(0, &[1; 5000]), Err(Error::Silent(_))));
+        assert!(matches!(
+            request.move_to(0, &[1; 5000]),
+            Err(Error::Silent(_))
+        ));
         assert!(matches!(request.move_to(0, &[1; 5000]), Err(Error::Failed)));
-        assert!(matches!(request.move_from(0, &mut [0; 5000]), Err(Error::Failed)));
+        assert!(matches!(
+            request.move_from(0, &mut [0; 5000]),
+            Err(Error::Failed)
+        ));
         Ok(())
     });
     // It sends one message and nothing more.
@@ -240,7 +344,10 @@ fn a_client_that_is_gone_ends_the_move_to_it() {
 fn sent(options: &Options) -> Header {
     let mut machine = stackline_proto::ikp::Client::new(&options.protocol, 1, 0);
     let now = stackline_core::time::Instant(1);
-    let grants = stackline_proto::ikp::Grants { readable: 5000, writable: 5000 };
+    let grants = stackline_proto::ikp::Grants {
+        readable: 5000,
+        writable: 5000,
+    };
     machine.send(now, 0, grants).unwrap();
     match machine.poll(now, 1) {
         Some(stackline_proto::ikp::Output::Message(header)) => header,
@@ -251,26 +358,43 @@ fn sent(options: &Options) -> Header {
 #[test]
 fn a_full_server_refuses_newcomers_unless_an_entry_may_be_replaced() {
     for once in [true, false] {
-        let options = Options { clients: 1, ..Options::new(Protocol { once, ..Protocol::v() }) };
+        let options = Options {
+            clients: 1,
+            ..Options::new(Protocol {
+                once,
+                ..Protocol::v()
+            })
+        };
         let mut server = Server::bind(loopback(), &options).unwrap();
         let address = server.local().unwrap();
         let clients = thread::spawn(move || {
             let mut clients = [0, 1].map(|_| Client::connect(address, &options).unwrap());
-            clients
-                .each_mut()
-                .map(|client| client.send(b"", Segments::none(), &mut []).map_err(|error| error.to_string()))
+            clients.each_mut().map(|client| {
+                client
+                    .send(b"", Segments::none(), &mut [])
+                    .map_err(|error| error.to_string())
+            })
         });
         server.receive().unwrap().reply(b"").unwrap();
         if once {
             while server.refused().full == 0 {
-                assert!(server.receive_within(time::Duration::from_millis(10)).unwrap().is_none());
+                assert!(
+                    server
+                        .receive_within(time::Duration::from_millis(10))
+                        .unwrap()
+                        .is_none()
+                );
             }
         } else {
             server.receive().unwrap().reply(b"").unwrap();
         }
         let [first, second] = clients.join().unwrap();
         assert_eq!(first, Ok(0));
-        assert!(if once { second.is_err_and(|error| error.contains("no room")) } else { second == Ok(0) });
+        assert!(if once {
+            second.is_err_and(|error| error.contains("no room"))
+        } else {
+            second == Ok(0)
+        });
         assert_eq!((server.clients(), server.refused().full > 0), (1, once));
     }
 }
@@ -288,7 +412,10 @@ fn strangers_do_no_harm() {
             packet[0] = [1, 2, 3, 17, 18, 19, 6, 99][n % 8];
             stranger.send_to(&packet, serving.address).unwrap();
         }
-        let bad = Header { start: 7, ..Header::new(Kind::Send, 1) };
+        let bad = Header {
+            start: 7,
+            ..Header::new(Kind::Send, 1)
+        };
         stranger.send_to(&bad.write(), serving.address).unwrap();
         exchange(&mut client, &bytes(3000));
     }
@@ -306,29 +433,49 @@ fn a_move_that_was_interrupted_is_over_and_its_request_is_not() {
         let ended = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&ended);
         let interrupt = Interrupt::new(move || asked.load(Ordering::Relaxed));
-        let mut server =
-            Server::bind(loopback(), &Options { interrupt: Some(interrupt), ..Options::default() }).unwrap();
+        let mut server = Server::bind(
+            loopback(),
+            &Options {
+                interrupt: Some(interrupt),
+                ..Options::default()
+            },
+        )
+        .unwrap();
         let address = server.local().unwrap();
         let client = thread::spawn(move || {
             let mut client = Client::connect(address, &Options::default()).unwrap();
             let (mut into, from) = (vec![0; 1 << 24], vec![7; 1 << 24]);
-            let segments = Segments { readable: &from, writable: &mut into };
+            let segments = Segments {
+                readable: &from,
+                writable: &mut into,
+            };
             client.send(b"both", segments, &mut [0; 32]).unwrap()
         });
         let mut request = server.receive().unwrap();
         ended.store(true, Ordering::Relaxed);
         let mut memory = vec![1; 1 << 24];
-        let moved = if to { request.move_to(0, &memory) } else { request.move_from(0, &mut memory) };
+        let moved = if to {
+            request.move_to(0, &memory)
+        } else {
+            request.move_from(0, &mut memory)
+        };
         assert!(matches!(moved, Err(Error::Interrupted)), "{moved:?}");
         let ticket = request.later();
         ended.store(false, Ordering::Relaxed);
         // The rest of the move is abandoned: the server continues, and only the reply is missing.
         for _ in 0..20 {
-            assert!(server.receive_within(time::Duration::from_millis(2)).unwrap().is_none());
+            assert!(
+                server
+                    .receive_within(time::Duration::from_millis(2))
+                    .unwrap()
+                    .is_none()
+            );
         }
         server.again(ticket).unwrap().reply(b"no").unwrap();
         while !client.is_finished() {
-            server.receive_within(time::Duration::from_millis(2)).unwrap();
+            server
+                .receive_within(time::Duration::from_millis(2))
+                .unwrap();
         }
         assert_eq!(client.join().unwrap(), 2);
     }

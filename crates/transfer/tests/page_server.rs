@@ -1,5 +1,8 @@
 //! The page server of the examples at work.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod support;
 
@@ -19,7 +22,17 @@ fn files_of_all_sizes_are_read_page_by_page() {
     let files = directory.join("served");
     fs::create_dir_all(&files).unwrap();
     fs::write(directory.join("secret"), b"not served").unwrap();
-    let sizes = [0, 1, 1000, 1048, 1049, PAGE - 1, PAGE, PAGE + 1, 3 * PAGE + 5];
+    let sizes = [
+        0,
+        1,
+        1000,
+        1048,
+        1049,
+        PAGE - 1,
+        PAGE,
+        PAGE + 1,
+        3 * PAGE + 5,
+    ];
     for size in sizes {
         fs::write(files.join(size.to_string()), bytes(size)).unwrap();
     }

@@ -1,5 +1,8 @@
 //! Transfers between two ends over real sockets on loopback, every byte compared.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod support;
 
@@ -12,7 +15,10 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use support::{Manners, Rough, Tapped, bytes, carriers, ethernet, loopback, over, strategies, through_a_listener};
+use support::{
+    Manners, Rough, Tapped, bytes, carriers, ethernet, loopback, over, strategies,
+    through_a_listener,
+};
 
 const MANY: usize = 10_000_000;
 
@@ -51,7 +57,13 @@ fn data_of_every_size_arrives_with_every_strategy() {
 #[test]
 fn packets_of_the_path_and_spinning_work_as_well() {
     all_sizes(&Options::default(), &[0, 1, 65_475, 65_476, MANY]);
-    all_sizes(&ethernet(Options { waiting: Waiting::Spin, ..Options::default() }), &[0, 1, 200_000]);
+    all_sizes(
+        &ethernet(Options {
+            waiting: Waiting::Spin,
+            ..Options::default()
+        }),
+        &[0, 1, 200_000],
+    );
 }
 
 #[test]
@@ -59,20 +71,38 @@ fn checked_and_sealed_transfers_arrive() {
     let key = Some(Key::new(b"a secret of both"));
     for (name, options) in strategies() {
         eprintln!("{name}");
-        let blast = blast::Options { checked: name != "saw", packet: 0, ..options.blast };
-        all_sizes(&Options { key: key.clone(), blast, ..options }, &[0, 1, 1344, 1345, 100_000, 1_000_000]);
+        let blast = blast::Options {
+            checked: name != "saw",
+            packet: 0,
+            ..options.blast
+        };
+        all_sizes(
+            &Options {
+                key: key.clone(),
+                blast,
+                ..options
+            },
+            &[0, 1, 1344, 1345, 100_000, 1_000_000],
+        );
     }
 }
 
 #[test]
 fn without_offload_everything_arrives() {
     let options = ethernet(Options::default());
-    let udp = udp::Options { offload: false, ..options.udp };
+    let udp = udp::Options {
+        offload: false,
+        ..options.udp
+    };
     all_sizes(&Options { udp, ..options }, &[1, 100_000, MANY]);
 }
 
 /// One direction over a bad path, and an answer back.
-fn over_a_bad_path(options: &Options, manners: Manners, length: usize) -> (stackline_transfer::Facts, u64) {
+fn over_a_bad_path(
+    options: &Options,
+    manners: Manners,
+    length: usize,
+) -> (stackline_transfer::Facts, u64) {
     let [left, right] = carriers(options);
     let (left, right) = (Rough::new(left, manners, 1), Rough::new(right, manners, 2));
     let data = bytes(length);
@@ -100,12 +130,19 @@ fn over_a_bad_path(options: &Options, manners: Manners, length: usize) -> (stack
 
 #[test]
 fn nothing_is_lost_where_packets_are() {
-    let manners = Manners { loses: 50, repeats: 30, ..Manners::default() };
+    let manners = Manners {
+        loses: 50,
+        repeats: 30,
+        ..Manners::default()
+    };
     for (name, options) in strategies() {
         eprintln!("{name}");
         let length = if name == "saw" { 100_000 } else { 1_000_000 };
         let size = options.blast.size.min(16 << 10);
-        let blast = blast::Options { size, ..options.blast };
+        let blast = blast::Options {
+            size,
+            ..options.blast
+        };
         let (facts, _) = over_a_bad_path(&Options { blast, ..options }, manners, length);
         assert!(facts.connection.received.duplicates > 0);
     }
@@ -114,26 +151,56 @@ fn nothing_is_lost_where_packets_are() {
 #[test]
 fn large_blasts_survive_losses_too() {
     let options = ethernet(Options::default());
-    let (facts, _) = over_a_bad_path(&options, Manners { loses: 100, ..Manners::default() }, 8_000_000);
+    let (facts, _) = over_a_bad_path(
+        &options,
+        Manners {
+            loses: 100,
+            ..Manners::default()
+        },
+        8_000_000,
+    );
     assert!(facts.moved > 0, "what came in the wrong place was moved");
 }
 
 #[test]
 fn changed_bits_are_found_where_blasts_are_checked() {
     let options = ethernet(Options::default());
-    let blast = blast::Options { checked: true, size: 20_000, ..options.blast };
-    let manners = Manners { flips: 200, ..Manners::default() };
+    let blast = blast::Options {
+        checked: true,
+        size: 20_000,
+        ..options.blast
+    };
+    let manners = Manners {
+        flips: 200,
+        ..Manners::default()
+    };
     let (facts, _) = over_a_bad_path(&Options { blast, ..options }, manners, 1_000_000);
     assert!(facts.connection.received.failed_checks > 0);
 }
 
 #[test]
 fn sealed_packets_are_refused_when_forged_or_replayed() {
-    let options = ethernet(Options { key: Some(Key::new(b"a secret of both")), ..Options::default() });
-    let manners = Manners { loses: 200, repeats: 100, flips: 100, replays: 50, forges: 50 };
+    let options = ethernet(Options {
+        key: Some(Key::new(b"a secret of both")),
+        ..Options::default()
+    });
+    let manners = Manners {
+        loses: 200,
+        repeats: 100,
+        flips: 100,
+        replays: 50,
+        forges: 50,
+    };
     let (facts, _) = over_a_bad_path(&options, manners, 3_000_000);
-    assert!(facts.dropped.forged > 0 && facts.dropped.replayed > 0, "{:?}", facts.dropped);
-    assert_eq!(facts.connection.received.violations, 0, "the machine never saw them");
+    assert!(
+        facts.dropped.forged > 0 && facts.dropped.replayed > 0,
+        "{:?}",
+        facts.dropped
+    );
+    assert_eq!(
+        facts.connection.received.violations, 0,
+        "the machine never saw them"
+    );
 }
 
 #[test]
@@ -141,7 +208,11 @@ fn a_secret_that_is_token_and_key_never_travels_where_it_is_sealed() {
     let secret = *b"what both know..";
     let data = [secret, secret].concat();
     let travelled = |key: Option<Key>| {
-        let options = ethernet(Options { token: secret, key, ..Options::default() });
+        let options = ethernet(Options {
+            token: secret,
+            key,
+            ..Options::default()
+        });
         let [left, right] = carriers(&options).map(Tapped::new);
         let heard = [left.heard.clone(), right.heard.clone()];
         let serve = |mut channel: Channel<Tapped>| {
@@ -157,9 +228,19 @@ fn a_secret_that_is_token_and_key_never_travels_where_it_is_sealed() {
             channel.close()
         };
         over(left, right, &options, serve, ask);
-        heard.map(|heard| heard.lock().unwrap().windows(secret.len()).any(|window| window == secret))
+        heard.map(|heard| {
+            heard
+                .lock()
+                .unwrap()
+                .windows(secret.len())
+                .any(|window| window == secret)
+        })
     };
-    assert_eq!(travelled(None), [true, true], "what is looked for is found where it is");
+    assert_eq!(
+        travelled(None),
+        [true, true],
+        "what is looked for is found where it is"
+    );
     assert_eq!(travelled(Some(Key::new(&secret))), [false, false]);
 }
 
@@ -168,13 +249,18 @@ fn both_ends_send_at_once() {
     let options = ethernet(Options::default());
     let both = |mut channel: Channel, first: usize| {
         // As much as is granted needs no receive call.
-        let room = usize::try_from(channel.options().buffer).unwrap().min(1 << 20);
+        let room = usize::try_from(channel.options().buffer)
+            .unwrap()
+            .min(1 << 20);
         let data = bytes(room);
         channel.send(&data)?;
         let mut into = vec![0; room];
         // In two parts, neither of them whole packets.
         let (one, two) = into.split_at_mut(first);
-        assert_eq!(channel.receive_into(one)? + channel.receive_into(two)?, room);
+        assert_eq!(
+            channel.receive_into(one)? + channel.receive_into(two)?,
+            room
+        );
         assert!(into == data);
         // More than that goes in one exchange.
         let data = bytes(3 * MANY);
@@ -183,7 +269,10 @@ fn both_ends_send_at_once() {
         assert!(into == data);
         Ok(channel)
     };
-    let serve = |channel| both(channel, 5000).map(|mut channel| assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0));
+    let serve = |channel| {
+        both(channel, 5000)
+            .map(|mut channel| assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0))
+    };
     let ask = |channel| both(channel, 200_001).and_then(Channel::close);
     through_a_listener(&options, serve, ask);
 }
@@ -208,7 +297,10 @@ fn a_stream_that_is_finished_ends_short_and_the_other_goes_on() {
 
 #[test]
 fn a_listener_gives_each_peer_a_channel_and_strangers_nothing() {
-    let options = ethernet(Options { token: [9; 16], ..Options::default() });
+    let options = ethernet(Options {
+        token: [9; 16],
+        ..Options::default()
+    });
     let listener = Listener::bind(loopback(), &options).unwrap();
     let address = listener.local().unwrap();
     let stranger = UdpSocket::bind(loopback()).unwrap();
@@ -240,7 +332,10 @@ fn a_listener_gives_each_peer_a_channel_and_strangers_nothing() {
                 let mut into = vec![0; 2 * data.len()];
                 assert_eq!(channel.receive_into(&mut into).unwrap(), into.len());
                 assert!(into[..data.len()] == data[..] && into[data.len()..] == data[..]);
-                assert_eq!(channel.facts().dropped, stackline_transfer::Dropped::default());
+                assert_eq!(
+                    channel.facts().dropped,
+                    stackline_transfer::Dropped::default()
+                );
                 assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0);
             });
         }
@@ -258,33 +353,63 @@ fn different_parameters_are_refused() {
     thread::scope(|scope| {
         scope.spawn(|| listener.accept().map(drop).unwrap());
         let other = Options::new(blast::Strategy::Full);
-        assert!(matches!(Channel::connect(address, &other), Err(Error::Refused(_))));
+        assert!(matches!(
+            Channel::connect(address, &other),
+            Err(Error::Refused(_))
+        ));
         drop(Channel::connect(address, &options).unwrap());
     });
 }
 
 fn impatient(options: Options) -> Options {
-    Options { blast: blast::Options { patience: Duration(100_000_000), ..options.blast }, ..options }
+    Options {
+        blast: blast::Options {
+            patience: Duration(100_000_000),
+            ..options.blast
+        },
+        ..options
+    }
 }
 
 /// Patient enough to be connected on a busy host.
 fn rather_impatient(options: Options) -> Options {
-    Options { blast: blast::Options { patience: Duration(2_000_000_000), ..options.blast }, ..options }
+    Options {
+        blast: blast::Options {
+            patience: Duration(2_000_000_000),
+            ..options.blast
+        },
+        ..options
+    }
 }
 
 #[test]
 fn another_token_and_another_key_are_not_answered() {
-    let options = Options { key: Some(Key::new(b"a secret of both")), ..Options::default() };
+    let options = Options {
+        key: Some(Key::new(b"a secret of both")),
+        ..Options::default()
+    };
     let listener = Listener::bind(loopback(), &options).unwrap();
     let address = listener.local().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| listener.accept().map(drop).unwrap());
         for other in [
-            Options { token: [1; 16], ..options.clone() },
-            Options { key: Some(Key::new(b"another")), ..options.clone() },
-            Options { key: None, ..options.clone() },
+            Options {
+                token: [1; 16],
+                ..options.clone()
+            },
+            Options {
+                key: Some(Key::new(b"another")),
+                ..options.clone()
+            },
+            Options {
+                key: None,
+                ..options.clone()
+            },
         ] {
-            assert!(matches!(Channel::connect(address, &impatient(other)), Err(Error::Silent(_))));
+            assert!(matches!(
+                Channel::connect(address, &impatient(other)),
+                Err(Error::Silent(_))
+            ));
         }
         drop(Channel::connect(address, &options).unwrap());
     });
@@ -293,7 +418,10 @@ fn another_token_and_another_key_are_not_answered() {
 #[test]
 fn a_missing_listener_is_reported_at_once() {
     let gone = UdpSocket::bind(loopback()).unwrap().local_addr().unwrap();
-    assert!(matches!(Channel::connect(gone, &Options::default()), Err(Error::Gone)));
+    assert!(matches!(
+        Channel::connect(gone, &Options::default()),
+        Err(Error::Gone)
+    ));
 }
 
 /// Two ends that are open.
@@ -314,7 +442,11 @@ fn a_dead_peer_is_noticed_in_every_operation() {
         // Its socket disappears without a message.
         nix::unistd::close(std::os::fd::AsFd::as_fd(server.carrier()).as_raw_fd()).unwrap();
         std::mem::forget(server);
-        let result = if sends { client.send(&[1; 1000]) } else { client.receive_into(&mut [0]).map(drop) };
+        let result = if sends {
+            client.send(&[1; 1000])
+        } else {
+            client.receive_into(&mut [0]).map(drop)
+        };
         assert!(matches!(result, Err(Error::Gone)), "{result:?}");
         assert!(matches!(client.send(&[1]), Err(Error::Broken)));
     }
@@ -335,15 +467,28 @@ fn data_before_the_peers_end_is_received() {
     // Its last message waits in this end's socket when its host reports a closed port.
     drop(server);
     let socket = std::os::fd::AsFd::as_fd(client.carrier());
-    nix::sys::socket::send(socket.as_raw_fd(), b"anybody there?", nix::sys::socket::MsgFlags::empty()).unwrap();
-    assert_eq!(client.receive_into(&mut [0]).unwrap(), 0, "the end of the stream, not an error");
+    nix::sys::socket::send(
+        socket.as_raw_fd(),
+        b"anybody there?",
+        nix::sys::socket::MsgFlags::empty(),
+    )
+    .unwrap();
+    assert_eq!(
+        client.receive_into(&mut [0]).unwrap(),
+        0,
+        "the end of the stream, not an error"
+    );
 }
 
 #[test]
 fn a_silent_peer_is_given_up_in_every_operation() {
     for sends in [true, false] {
         let [server, mut client] = open(&rather_impatient(Options::default()));
-        let result = if sends { client.send(&[1; 1000]) } else { client.receive_into(&mut [0]).map(drop) };
+        let result = if sends {
+            client.send(&[1; 1000])
+        } else {
+            client.receive_into(&mut [0]).map(drop)
+        };
         assert!(matches!(result, Err(Error::Silent(_))), "{result:?}");
         drop(server);
     }
@@ -363,7 +508,10 @@ fn a_broken_channel_notifies_its_peer_when_dropped() {
     for key in [None, Some(Key::new(b"a secret of both"))] {
         let (data, mut into) = (vec![7; (1 << 20) + TAIL], [0; 10]);
         for does in 0..4 {
-            let options = Options { key: key.clone(), ..Options::default() };
+            let options = Options {
+                key: key.clone(),
+                ..Options::default()
+            };
             let mut listener = Listener::bind(loopback(), &options).unwrap();
             let ended = Arc::new(AtomicBool::new(false));
             let asked = Arc::clone(&ended);
@@ -373,7 +521,10 @@ fn a_broken_channel_notifies_its_peer_when_dropped() {
                 let server = scope.spawn(|| {
                     let mut server = listener.accept().unwrap();
                     ended.store(true, Ordering::Relaxed);
-                    assert!(matches!(server.receive_round(&mut vec![0; 1 << 20], u64::MAX), Err(Error::Interrupted)));
+                    assert!(matches!(
+                        server.receive_round(&mut vec![0; 1 << 20], u64::MAX),
+                        Err(Error::Interrupted)
+                    ));
                 });
                 let mut client = Channel::connect(address, &options).unwrap();
                 // It has come before the server waits, or while it does.
@@ -397,11 +548,16 @@ fn interrupts_end_every_operation() {
     use stackline_transfer::Interrupt;
     let flag = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&flag);
-    let options =
-        Options { interrupt: Some(Interrupt::new(move || asked.load(Ordering::Relaxed))), ..Options::default() };
+    let options = Options {
+        interrupt: Some(Interrupt::new(move || asked.load(Ordering::Relaxed))),
+        ..Options::default()
+    };
     let [mut server, client] = open(&options);
     flag.store(true, Ordering::Relaxed);
-    assert!(matches!(server.receive_into(&mut [0]), Err(Error::Interrupted)));
+    assert!(matches!(
+        server.receive_into(&mut [0]),
+        Err(Error::Interrupted)
+    ));
     let listener = Listener::bind(loopback(), &options).unwrap();
     assert!(matches!(listener.accept(), Err(Error::Interrupted)));
     drop(client);
@@ -416,14 +572,26 @@ fn a_transfer_without_an_end_is_ended_on_both_sides() {
     let looks = Arc::new(AtomicU32::new(0));
     let asked = Arc::clone(&looks);
     let interrupt = Interrupt::new(move || asked.fetch_add(1, Ordering::Relaxed) > 10);
-    let [mut server, mut client] = open(&ethernet(Options { interrupt: Some(interrupt), ..Options::default() }));
+    let [mut server, mut client] = open(&ethernet(Options {
+        interrupt: Some(interrupt),
+        ..Options::default()
+    }));
     thread::scope(|scope| {
-        let receiver = scope.spawn(move || server.receive_round(&mut vec![0; 1 << 20], u64::MAX / 2));
+        let receiver =
+            scope.spawn(move || server.receive_round(&mut vec![0; 1 << 20], u64::MAX / 2));
         let sent = client.send_round(&vec![7; (1 << 20) + TAIL], u64::MAX / 2, 1, || false);
         drop(client);
         // The end interrupted second may find the other one gone.
         let ends = [sent, receiver.join().unwrap()];
-        assert!(ends.iter().all(|end| matches!(end, Err(Error::Interrupted | Error::Gone))), "{ends:?}");
-        assert!(ends.iter().any(|end| matches!(end, Err(Error::Interrupted))), "{ends:?}");
+        assert!(
+            ends.iter()
+                .all(|end| matches!(end, Err(Error::Interrupted | Error::Gone))),
+            "{ends:?}"
+        );
+        assert!(
+            ends.iter()
+                .any(|end| matches!(end, Err(Error::Interrupted))),
+            "{ends:?}"
+        );
     });
 }

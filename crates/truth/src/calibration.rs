@@ -27,15 +27,25 @@ pub struct Reliability {
 
 impl Default for Reliability {
     fn default() -> Self {
-        let bin = |from, to| Bin { from, to, right: 0, wrong: 0, open: 0 };
-        Self { bins: vec![bin(0.9, 1.0), bin(0.8, 0.9), bin(0.6, 0.8), bin(0.0, 0.6)] }
+        let bin = |from, to| Bin {
+            from,
+            to,
+            right: 0,
+            wrong: 0,
+            open: 0,
+        };
+        Self {
+            bins: vec![bin(0.9, 1.0), bin(0.8, 0.9), bin(0.6, 0.8), bin(0.0, 0.6)],
+        }
     }
 }
 
 impl Reliability {
     /// One more finding.
     pub fn add(&mut self, confidence: f64, verdict: Verdict) {
-        let Some(bin) = self.bins.iter_mut().find(|bin| confidence >= bin.from) else { return };
+        let Some(bin) = self.bins.iter_mut().find(|bin| confidence >= bin.from) else {
+            return;
+        };
         *match verdict {
             Verdict::Right => &mut bin.right,
             Verdict::Wrong => &mut bin.wrong,
@@ -65,11 +75,20 @@ mod tests {
 
     #[test]
     fn wilson_holds_the_share() {
-        let bin = Bin { from: 0.9, to: 1.0, right: 95, wrong: 5, open: 0 };
+        let bin = Bin {
+            from: 0.9,
+            to: 1.0,
+            right: 95,
+            wrong: 5,
+            open: 0,
+        };
         let (share, [low, high]) = bin.share().expect("there are some");
         assert!((share - 0.95).abs() < 1e-12);
         // Newcombe 1998, table I: 0.8883 to 0.9785 is near this for n = 100.
-        assert!((low - 0.888).abs() < 0.001 && (high - 0.978).abs() < 0.001, "{low} {high}");
+        assert!(
+            (low - 0.888).abs() < 0.001 && (high - 0.978).abs() < 0.001,
+            "{low} {high}"
+        );
     }
 
     #[test]
@@ -78,6 +97,9 @@ mod tests {
         for confidence in [1.0, 0.9, 0.85, 0.6, 0.3] {
             diagram.add(confidence, Verdict::Right);
         }
-        assert_eq!(diagram.bins.iter().map(|bin| bin.right).collect::<Vec<_>>(), [2, 1, 1, 1]);
+        assert_eq!(
+            diagram.bins.iter().map(|bin| bin.right).collect::<Vec<_>>(),
+            [2, 1, 1, 1]
+        );
     }
 }

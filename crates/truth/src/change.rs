@@ -102,12 +102,19 @@ impl Change {
 
     fn without_work(self, work: &mut Work) {
         match work {
-            Work::Transfer { sender_s, reader_s, .. } => match self {
+            Work::Transfer {
+                sender_s, reader_s, ..
+            } => match self {
                 Self::Sender => *sender_s = 0.0,
                 Self::Reader => *reader_s = 0.0,
                 _ => {}
             },
-            Work::Calls { service_s, think_s, connects, .. } => match self {
+            Work::Calls {
+                service_s,
+                think_s,
+                connects,
+                ..
+            } => match self {
                 Self::Service => *service_s = 0.0,
                 Self::Think => *think_s = 0.0,
                 Self::Connects => *connects = false,
@@ -125,15 +132,27 @@ impl Change {
         let middle = ["l>r", "r>l"].iter().any(|port| sentence.contains(port));
         match self {
             Self::Rate => kind == "network_limited" && middle,
-            Self::Delay => matches!(kind, "serial_round_trips" | "slow_start" | "window_below_bdp" | "socket_buffer"),
+            Self::Delay => matches!(
+                kind,
+                "serial_round_trips" | "slow_start" | "window_below_bdp" | "socket_buffer"
+            ),
             Self::ReceiveBuffer => kind == "window_below_bdp",
             Self::SendBuffer => kind == "socket_buffer",
             Self::Loss => matches!(kind, "link_loss" | "retransmission_stall"),
             Self::Queue => {
-                matches!(kind, "queue_drop" | "undersized_buffer" | "synchronised_loss" | "retransmission_stall")
+                matches!(
+                    kind,
+                    "queue_drop"
+                        | "undersized_buffer"
+                        | "synchronised_loss"
+                        | "retransmission_stall"
+                )
             }
             Self::Load => {
-                matches!(kind, "network_limited" | "queue_drop" | "undersized_buffer" | "synchronised_loss") && middle
+                matches!(
+                    kind,
+                    "network_limited" | "queue_drop" | "undersized_buffer" | "synchronised_loss"
+                ) && middle
             }
             Self::Service => kind == "application_limited" && on("b"),
             Self::Think => kind == "application_limited" && on("a"),
@@ -141,7 +160,10 @@ impl Change {
             Self::Reader => kind == "receiver_limited",
             Self::Pieces => kind == "nagle_delayed_ack",
             Self::Connects => kind == "serial_round_trips" || kind == "connection_a_call",
-            Self::Copy => matches!(kind, "cpu_limit" | "receiver_limited" | "sender_limited" | "host_copy"),
+            Self::Copy => matches!(
+                kind,
+                "cpu_limit" | "receiver_limited" | "sender_limited" | "host_copy"
+            ),
         }
     }
 }

@@ -46,15 +46,22 @@ impl Truth {
     /// From the time it took, and the times without each cause.
     #[must_use]
     pub fn of(took_s: f64, without: &BTreeMap<Change, f64>) -> Self {
-        let saves = without.iter().map(|(change, other_s)| (*change, 1.0 - other_s / took_s)).collect();
+        let saves = without
+            .iter()
+            .map(|(change, other_s)| (*change, 1.0 - other_s / took_s))
+            .collect();
         Self { saves }
     }
 
     /// What it certainly costs time, the most expensive first.
     #[must_use]
     pub fn causes(&self) -> Vec<Change> {
-        let mut causes: Vec<(f64, Change)> =
-            self.saves.iter().filter(|(_, saves)| **saves >= CAUSE).map(|(change, saves)| (*saves, *change)).collect();
+        let mut causes: Vec<(f64, Change)> = self
+            .saves
+            .iter()
+            .filter(|(_, saves)| **saves >= CAUSE)
+            .map(|(change, saves)| (*saves, *change))
+            .collect();
         causes.sort_by(|a, b| b.0.total_cmp(&a.0));
         causes.into_iter().map(|(_, change)| change).collect()
     }
@@ -64,17 +71,29 @@ impl Truth {
     pub fn verdict(&self, said: &Said, scenario: &Scenario) -> Verdict {
         if said.kind == "healthy" {
             // Distance and rate are the network's own: no fault.
-            let faults = self.saves.iter().filter(|(change, _)| !matches!(change, Change::Rate | Change::Delay));
+            let faults = self
+                .saves
+                .iter()
+                .filter(|(change, _)| !matches!(change, Change::Rate | Change::Delay));
             let most = faults.map(|(_, saves)| *saves).fold(0.0, f64::max);
             return grade(1.0 - most, 1.0 - NONE, 1.0 - CAUSE);
         }
         // No change takes a window's beginning away: only a shorter distance can show that it is right.
-        let wrong = if said.kind == "slow_start" { f64::NEG_INFINITY } else { NONE };
+        let wrong = if said.kind == "slow_start" {
+            f64::NEG_INFINITY
+        } else {
+            NONE
+        };
         if said.kind == "unexplained" {
             return Verdict::Open;
         }
         let named = |change: &Change| change.is_named_by(&said.kind, &said.sentence, scenario);
-        let saves = self.saves.iter().filter(|(change, _)| named(change)).map(|(_, saves)| *saves).fold(0.0, f64::max);
+        let saves = self
+            .saves
+            .iter()
+            .filter(|(change, _)| named(change))
+            .map(|(_, saves)| *saves)
+            .fold(0.0, f64::max);
         grade(saves, CAUSE, wrong)
     }
 
@@ -83,8 +102,13 @@ impl Truth {
     #[must_use]
     pub fn worth(&self, said: &Said, scenario: &Scenario) -> Option<f64> {
         let named = |change: &Change| change.is_named_by(&said.kind, &said.sentence, scenario);
-        let halved = |change: &Change| matches!(change, Change::Rate | Change::Delay | Change::Copy);
-        let named = self.saves.iter().filter(|(change, _)| named(change)).collect::<Vec<_>>();
+        let halved =
+            |change: &Change| matches!(change, Change::Rate | Change::Delay | Change::Copy);
+        let named = self
+            .saves
+            .iter()
+            .filter(|(change, _)| named(change))
+            .collect::<Vec<_>>();
         match named[..] {
             [(change, saves)] if !halved(change) && *saves < 1.0 => Some(1.0 / (1.0 - saves)),
             _ => None,
@@ -96,14 +120,21 @@ impl Truth {
     #[must_use]
     pub fn is_exact(&self, sure: &[Said], scenario: &Scenario) -> bool {
         let own = |cause: &Change| matches!(cause, Change::Rate | Change::Delay);
-        let missed = self.causes().iter().any(|cause| !own(cause) && !self.is_named(*cause, sure, scenario));
-        !missed && sure.iter().all(|said| self.verdict(said, scenario) != Verdict::Wrong)
+        let missed = self
+            .causes()
+            .iter()
+            .any(|cause| !own(cause) && !self.is_named(*cause, sure, scenario));
+        !missed
+            && sure
+                .iter()
+                .all(|said| self.verdict(said, scenario) != Verdict::Wrong)
     }
 
     /// Whether somebody named that cause.
     #[must_use]
     pub fn is_named(&self, cause: Change, all: &[Said], scenario: &Scenario) -> bool {
-        all.iter().any(|said| cause.is_named_by(&said.kind, &said.sentence, scenario))
+        all.iter()
+            .any(|said| cause.is_named_by(&said.kind, &said.sentence, scenario))
     }
 }
 

@@ -111,7 +111,10 @@ impl Scenario {
             _ => 2,
         };
         for _ in 0..planted {
-            let fits: Vec<Change> = Change::ALL.into_iter().filter(|change| change.fits(&scenario)).collect();
+            let fits: Vec<Change> = Change::ALL
+                .into_iter()
+                .filter(|change| change.fits(&scenario))
+                .collect();
             if let Some(change) = dice.one(&fits) {
                 scenario.plant(change, &mut dice);
             }
@@ -123,14 +126,29 @@ impl Scenario {
     fn healthy(seed: u64, dice: &mut Dice) -> Self {
         let rate = dice.log(2e6, 500e6);
         let trip_s = dice.log(0.5e-3, 150e-3);
-        let wide = |dice: &mut Dice| Link { rate_bit_s: rate * dice.log(4.0, 20.0), delay_s: trip_s * 0.05 };
+        let wide = |dice: &mut Dice| Link {
+            rate_bit_s: rate * dice.log(4.0, 20.0),
+            delay_s: trip_s * 0.05,
+        };
         let (near, far) = (wide(dice), wide(dice));
-        let middle = Link { rate_bit_s: rate, delay_s: trip_s * 0.4 };
+        let middle = Link {
+            rate_bit_s: rate,
+            delay_s: trip_s * 0.4,
+        };
         let pipe = rate * trip_s / 8.0;
         let queue_bytes = (pipe * dice.between(1.0, 2.0)).max(64e3) as u64;
         let calls = dice.chance(0.5);
-        let work = if calls { Self::calls(dice, rate, trip_s) } else { Self::transfer(dice, rate, trip_s) };
-        let tcp = Tcp { receive_buffer: None, send_buffer: None, nodelay: true, reno: dice.chance(0.3) };
+        let work = if calls {
+            Self::calls(dice, rate, trip_s)
+        } else {
+            Self::transfer(dice, rate, trip_s)
+        };
+        let tcp = Tcp {
+            receive_buffer: None,
+            send_buffer: None,
+            nodelay: true,
+            reno: dice.chance(0.3),
+        };
         Self {
             seed,
             work,
@@ -152,7 +170,13 @@ impl Scenario {
         let bytes = (rate * lasts_s / 8.0).clamp(100e3, 40e6);
         let unit = dice.one(&[4096_u64, 16384, 65536]).unwrap_or(16384);
         let count = (bytes as u64 / unit).max(4);
-        Work::Transfer { get: dice.chance(0.5), unit, count, sender_s: 0.0, reader_s: 0.0 }
+        Work::Transfer {
+            get: dice.chance(0.5),
+            unit,
+            count,
+            sender_s: 0.0,
+            reader_s: 0.0,
+        }
     }
 
     fn calls(dice: &mut Dice, rate: f64, trip_s: f64) -> Work {
@@ -163,7 +187,15 @@ impl Scenario {
         let response = if small { dice.log(16.0, 1400.0) } else { large } as u64;
         let each_s = trip_s + 8.0 * (request + response) as f64 / rate;
         let count = (dice.log(1.0, 5.0) / each_s).clamp(10.0, 400.0) as u64;
-        Work::Calls { request, response, count, service_s: 0.0, think_s: 0.0, pieces: false, connects: false }
+        Work::Calls {
+            request,
+            response,
+            count,
+            service_s: 0.0,
+            think_s: 0.0,
+            pieces: false,
+            connects: false,
+        }
     }
 
     /// One round trip of a small packet without any wait, s.
@@ -182,7 +214,12 @@ impl Scenario {
     fn link_s(&self) -> f64 {
         let (unit, count) = match self.work {
             Work::Transfer { unit, count, .. } => (unit, count),
-            Work::Calls { request, response, count, .. } => (request + response, count),
+            Work::Calls {
+                request,
+                response,
+                count,
+                ..
+            } => (request + response, count),
         };
         8.0 * (unit * count) as f64 / self.middle.rate_bit_s
     }
@@ -193,10 +230,19 @@ impl Scenario {
             Change::ReceiveBuffer => {
                 self.tcp.receive_buffer = Some((pipe * dice.log(0.05, 0.8)).max(8e3) as u64);
             }
-            Change::SendBuffer => self.tcp.send_buffer = Some((pipe * dice.log(0.05, 0.8)).max(16e3) as u64),
+            Change::SendBuffer => {
+                self.tcp.send_buffer = Some((pipe * dice.log(0.05, 0.8)).max(16e3) as u64)
+            }
             Change::Loss => self.loss = dice.log(0.001, 0.03),
-            Change::Queue => self.queue_bytes = (pipe * dice.log(0.01, 0.2)).clamp(4e3, 60e3) as u64,
-            Change::Load => self.load = Some(Load { pairs: 1 + (dice.unit() * 3.0) as u32, shares: dice.chance(0.75) }),
+            Change::Queue => {
+                self.queue_bytes = (pipe * dice.log(0.01, 0.2)).clamp(4e3, 60e3) as u64
+            }
+            Change::Load => {
+                self.load = Some(Load {
+                    pairs: 1 + (dice.unit() * 3.0) as u32,
+                    shares: dice.chance(0.75),
+                })
+            }
             Change::Service | Change::Think | Change::Sender | Change::Reader => {
                 self.plant_work(cause, dice, link_s, trip_s)
             }
@@ -211,7 +257,9 @@ impl Scenario {
                     *connects = true;
                 }
             }
-            Change::Copy => self.copy_ns_per_byte = 8e9 / self.middle.rate_bit_s * dice.log(0.3, 5.0),
+            Change::Copy => {
+                self.copy_ns_per_byte = 8e9 / self.middle.rate_bit_s * dice.log(0.3, 5.0)
+            }
             // The network's own.
             Change::Rate | Change::Delay => return,
         }
@@ -220,13 +268,31 @@ impl Scenario {
 
     fn plant_work(&mut self, cause: Change, dice: &mut Dice, link_s: f64, trip_s: f64) {
         match &mut self.work {
-            Work::Transfer { count, sender_s, reader_s, .. } => {
+            Work::Transfer {
+                count,
+                sender_s,
+                reader_s,
+                ..
+            } => {
                 let each = link_s / *count as f64 * dice.log(0.5, 4.0);
-                *(if cause == Change::Sender { sender_s } else { reader_s }) = each;
+                *(if cause == Change::Sender {
+                    sender_s
+                } else {
+                    reader_s
+                }) = each;
             }
-            Work::Calls { count, service_s, think_s, .. } => {
+            Work::Calls {
+                count,
+                service_s,
+                think_s,
+                ..
+            } => {
                 let each = (trip_s + link_s / *count as f64) * dice.log(0.2, 4.0);
-                *(if cause == Change::Service { service_s } else { think_s }) = each;
+                *(if cause == Change::Service {
+                    service_s
+                } else {
+                    think_s
+                }) = each;
             }
         }
     }
@@ -244,7 +310,9 @@ mod tests {
 
     #[test]
     fn everything_is_drawn_some_time() {
-        let planted: Vec<Change> = (0..2000).flat_map(|seed| Scenario::draw(seed).planted).collect();
+        let planted: Vec<Change> = (0..2000)
+            .flat_map(|seed| Scenario::draw(seed).planted)
+            .collect();
         for change in Change::ALL {
             let own = matches!(change, Change::Rate | Change::Delay);
             assert_eq!(planted.contains(&change), !own, "{change:?}");

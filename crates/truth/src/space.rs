@@ -35,8 +35,15 @@ impl Way {
     }
 
     fn link(&self, ends: &str) -> String {
-        let queue = self.queue_bytes.map_or_else(String::new, |bytes| format!(" queue {bytes:.0} bytes"));
-        format!("  link {ends} {:.0} bit/s {:.0} us{}{queue};\n", self.rate_bit_s, self.delay_s * 1e6, self.loss)
+        let queue = self
+            .queue_bytes
+            .map_or_else(String::new, |bytes| format!(" queue {bytes:.0} bytes"));
+        format!(
+            "  link {ends} {:.0} bit/s {:.0} us{}{queue};\n",
+            self.rate_bit_s,
+            self.delay_s * 1e6,
+            self.loss
+        )
     }
 }
 
@@ -45,19 +52,38 @@ impl Question {
     #[must_use]
     pub fn draw(seed: u64) -> Self {
         let mut dice = Dice::of(seed, "space");
-        let mut question = Self { seed, text: String::new(), traits: Vec::new() };
+        let mut question = Self {
+            seed,
+            text: String::new(),
+            traits: Vec::new(),
+        };
         let way = question.way(&mut dice);
         let network = question.network(&mut dice, &way);
-        let pairs = if dice.chance(0.2) { dice.log(2.0, 12.0) as u32 } else { 1 };
+        let pairs = if dice.chance(0.2) {
+            dice.log(2.0, 12.0) as u32
+        } else {
+            1
+        };
         let stack = question.stack(&mut dice, &way);
         let work = question.work(&mut dice, &way, f64::from(pairs));
-        let several = if pairs > 1 { format!("{pairs} ") } else { String::new() };
+        let several = if pairs > 1 {
+            format!("{pairs} ")
+        } else {
+            String::new()
+        };
         question.note(pairs > 1, "several pairs");
         let measured = format!("{several}from a to b {work} over {stack}");
         let runs = 9;
-        let load = if dice.chance(0.12) { question.load(&mut dice, &way) } else { String::new() };
+        let load = if dice.chance(0.12) {
+            question.load(&mut dice, &way)
+        } else {
+            String::new()
+        };
         let _ = match load.as_str() {
-            "" => write!(question.text, "seed {seed};\n\n{network}\n{runs} {measured} across n in simulated;\n"),
+            "" => write!(
+                question.text,
+                "seed {seed};\n\n{network}\n{runs} {measured} across n in simulated;\n"
+            ),
             load => write!(
                 question.text,
                 "seed {seed};\n\n{network}\n{runs} background across n in simulated: {measured} | {load};\n"
@@ -76,7 +102,9 @@ impl Question {
     fn way(&mut self, dice: &mut Dice) -> Way {
         let (rate_bit_s, delay_s) = (dice.log(0.2e6, 1e9), dice.log(0.1e-3, 150e-3));
         let pipe = rate_bit_s * 2.0 * delay_s / 8.0;
-        let queue_bytes = dice.chance(0.75).then(|| (pipe * dice.log(0.05, 5.0)).max(4.0 * 1500.0));
+        let queue_bytes = dice
+            .chance(0.75)
+            .then(|| (pipe * dice.log(0.05, 5.0)).max(4.0 * 1500.0));
         let loss = match dice.unit() {
             u if u < 0.68 => String::new(),
             u if u < 0.9 => format!(" loss {:.4}%", 100.0 * dice.log(1e-4, 3e-2)),
@@ -86,18 +114,33 @@ impl Question {
                 100.0 * dice.log(0.1, 0.6)
             ),
         };
-        self.note(queue_bytes.is_some_and(|bytes| bytes < 0.5 * pipe), "small queue");
-        self.note(queue_bytes.is_some_and(|bytes| bytes >= 0.5 * pipe), "queue");
+        self.note(
+            queue_bytes.is_some_and(|bytes| bytes < 0.5 * pipe),
+            "small queue",
+        );
+        self.note(
+            queue_bytes.is_some_and(|bytes| bytes >= 0.5 * pipe),
+            "queue",
+        );
         self.note(loss.contains("gilbert"), "bursts of loss");
         self.note(!loss.is_empty() && !loss.contains("gilbert"), "loss");
-        Way { rate_bit_s, delay_s, queue_bytes, loss }
+        Way {
+            rate_bit_s,
+            delay_s,
+            queue_bytes,
+            loss,
+        }
     }
 
     fn network(&mut self, dice: &mut Dice, way: &Way) -> String {
         let copies = dice.chance(0.08);
         self.note(copies, "hosts copy");
         let host = if copies {
-            format!(" {{ copy {:.2} us per packet, {:.5} us per byte; }}", dice.log(1.0, 200.0), dice.log(1e-4, 0.05))
+            format!(
+                " {{ copy {:.2} us per packet, {:.5} us per byte; }}",
+                dice.log(1.0, 200.0),
+                dice.log(1e-4, 0.05)
+            )
         } else {
             ";".to_owned()
         };
@@ -108,13 +151,23 @@ impl Question {
                 queue_bytes: None,
                 loss: String::new(),
             };
-            (format!("network n {{\n  host a, b{host}\n  router r;\n{}", wide.link("a - r")), "r")
+            (
+                format!(
+                    "network n {{\n  host a, b{host}\n  router r;\n{}",
+                    wide.link("a - r")
+                ),
+                "r",
+            )
         } else {
             (format!("network n {{\n  host a, b{host}\n"), "a")
         };
         if dice.chance(0.12) {
             self.note(true, "narrow way back");
-            let back = Way { rate_bit_s: way.rate_bit_s * dice.log(0.002, 0.5), loss: String::new(), ..*way };
+            let back = Way {
+                rate_bit_s: way.rate_bit_s * dice.log(0.002, 0.5),
+                loss: String::new(),
+                ..*way
+            };
             text += &way.link(&format!("{last} -> b"));
             text += &back.link(&format!("b -> {last}"));
         } else {
@@ -150,7 +203,11 @@ impl Question {
             self.note(true, "send buffer");
             options.push(format!("send_buffer = {} B", buffer(dice)));
         }
-        if options.is_empty() { "tcp".to_owned() } else { format!("tcp({})", options.join(", ")) }
+        if options.is_empty() {
+            "tcp".to_owned()
+        } else {
+            format!("tcp({})", options.join(", "))
+        }
     }
 
     fn named(&mut self, stack: &'static str) -> String {
@@ -166,9 +223,15 @@ impl Question {
             u if u < 0.6 => {
                 self.note(true, "bulk");
                 let most = (rate * MOST_S / 8.0).min(MOST_BYTES / pairs);
-                let unit = dice.log(256.0, if datagrams { 1472.0 } else { 256e3 }).min(most) as u64;
+                let unit = dice
+                    .log(256.0, if datagrams { 1472.0 } else { 256e3 })
+                    .min(most) as u64;
                 let count = (dice.log(1e3_f64.min(most), most) / unit as f64).ceil() as u64;
-                let name = if dice.chance(0.5) { "bulk_put" } else { "bulk_get" };
+                let name = if dice.chance(0.5) {
+                    "bulk_put"
+                } else {
+                    "bulk_get"
+                };
                 format!("{name} {unit} B*{}", count.max(1))
             }
             u if u < 0.9 => {
@@ -179,7 +242,10 @@ impl Question {
                 let count = (dice.log(0.3, 20.0) / each_s).clamp(5.0, 2000.0 / pairs) as u64;
                 let pace = if dice.chance(0.25) {
                     self.note(true, "paced");
-                    format!(" exponential({:.1} us)", 1e6 * each_s * pairs * dice.log(1.2, 10.0))
+                    format!(
+                        " exponential({:.1} us)",
+                        1e6 * each_s * pairs * dice.log(1.2, 10.0)
+                    )
                 } else {
                     String::new()
                 };

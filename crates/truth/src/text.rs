@@ -10,7 +10,12 @@ impl Display for Scenario {
         self.network(f)?;
         let (name, data) = match self.work {
             Work::Transfer { unit, count, .. } => ("work", format!("{unit} B*{count}")),
-            Work::Calls { request, response, count, .. } => ("work", format!("{request} B, {response} B*{count}")),
+            Work::Calls {
+                request,
+                response,
+                count,
+                ..
+            } => ("work", format!("{request} B, {response} B*{count}")),
         };
         let measured = format!("from a to b {name} {data} over {}", self.stack());
         match self.load {
@@ -28,24 +33,50 @@ impl Scenario {
     fn network(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("network n {\n  host a;\n")?;
         if self.copy_ns_per_byte > 0.0 {
-            writeln!(f, "  host b {{ copy {} ns per byte; }}", figure(self.copy_ns_per_byte))?;
+            writeln!(
+                f,
+                "  host b {{ copy {} ns per byte; }}",
+                figure(self.copy_ns_per_byte)
+            )?;
         } else {
             f.write_str("  host b;\n")?;
         }
         f.write_str("  router l, r;\n")?;
-        let loss = if self.loss > 0.0 { format!(" loss {}%", figure(100.0 * self.loss)) } else { String::new() };
+        let loss = if self.loss > 0.0 {
+            format!(" loss {}%", figure(100.0 * self.loss))
+        } else {
+            String::new()
+        };
         writeln!(f, "  link a - l {};", link(&self.near))?;
-        writeln!(f, "  link l - r {}{loss} queue {} bytes;", link(&self.middle), self.queue_bytes)?;
+        writeln!(
+            f,
+            "  link l - r {}{loss} queue {} bytes;",
+            link(&self.middle),
+            self.queue_bytes
+        )?;
         writeln!(f, "  link r - b {};", link(&self.far))?;
         if let Some(load) = self.load {
             f.write_str("  host c, d;\n")?;
-            let beside = Link { rate_bit_s: self.middle.rate_bit_s, delay_s: self.middle.delay_s };
+            let beside = Link {
+                rate_bit_s: self.middle.rate_bit_s,
+                delay_s: self.middle.delay_s,
+            };
             if load.shares {
-                writeln!(f, "  link c - l {};\n  link r - d {};", link(&self.near), link(&self.far))?;
+                writeln!(
+                    f,
+                    "  link c - l {};\n  link r - d {};",
+                    link(&self.near),
+                    link(&self.far)
+                )?;
             } else {
                 f.write_str("  router m;\n")?;
                 writeln!(f, "  link c - m {};", link(&self.near))?;
-                writeln!(f, "  link m - d {} queue {} bytes;", link(&beside), self.queue_bytes)?;
+                writeln!(
+                    f,
+                    "  link m - d {} queue {} bytes;",
+                    link(&beside),
+                    self.queue_bytes
+                )?;
                 // Everybody reaches everybody.
                 writeln!(f, "  link m - l {};", link(&self.near))?;
             }
@@ -54,12 +85,23 @@ impl Scenario {
     }
 
     fn stack(&self) -> String {
-        let mut options = vec![format!("congestion = {}", if self.tcp.reno { "reno" } else { "cubic" })];
+        let mut options = vec![format!(
+            "congestion = {}",
+            if self.tcp.reno { "reno" } else { "cubic" }
+        )];
         if self.tcp.nodelay {
             options.push("nodelay".into());
         }
-        options.extend(self.tcp.receive_buffer.map(|bytes| format!("receive_buffer = {bytes} B")));
-        options.extend(self.tcp.send_buffer.map(|bytes| format!("send_buffer = {bytes} B")));
+        options.extend(
+            self.tcp
+                .receive_buffer
+                .map(|bytes| format!("receive_buffer = {bytes} B")),
+        );
+        options.extend(
+            self.tcp
+                .send_buffer
+                .map(|bytes| format!("send_buffer = {bytes} B")),
+        );
         format!("tcp({})", options.join(", "))
     }
 }
@@ -68,20 +110,45 @@ impl Scenario {
 fn procedure(work: &Work) -> String {
     let mut text = String::from("procedure work {\n");
     let _ = match *work {
-        Work::Transfer { get, sender_s, reader_s, .. } => {
+        Work::Transfer {
+            get,
+            sender_s,
+            reader_s,
+            ..
+        } => {
             let send = format!("repeat count {{ {}DataRequest(unit); }}", delay(sender_s));
-            let take = format!("repeat count {{ AwaitDataIndication(unit); {}}}", delay(reader_s));
-            let (way, own, other) = if get { ("Get", &take, &send) } else { ("Put", &send, &take) };
+            let take = format!(
+                "repeat count {{ AwaitDataIndication(unit); {}}}",
+                delay(reader_s)
+            );
+            let (way, own, other) = if get {
+                ("Get", &take, &send)
+            } else {
+                ("Put", &send, &take)
+            };
             writeln!(
                 text,
                 "  initiator {{ ConnectRequest; StartMeasurement; StartBulk{way}; {own} StopBulk{way}; StopMeasurement; DisconnectRequest; }}\n  \
                  responder {{ AwaitConnectIndication; AwaitStartBulk{way}; {other} AwaitStopBulk{way}; AwaitDisconnectIndication; }}"
             )
         }
-        Work::Calls { service_s, think_s, pieces, connects, .. } => {
-            let (ahead, taken) = if pieces { ("DataRequest(24 B); ", "AwaitDataIndication(24 B); ") } else { ("", "") };
+        Work::Calls {
+            service_s,
+            think_s,
+            pieces,
+            connects,
+            ..
+        } => {
+            let (ahead, taken) = if pieces {
+                ("DataRequest(24 B); ", "AwaitDataIndication(24 B); ")
+            } else {
+                ("", "")
+            };
             let call = format!("{ahead}RPCCall(unit, reply); {}", delay(think_s));
-            let serve = format!("{taken}RPCAwaitCallInd(unit); {}RPCReturn(reply);", delay(service_s));
+            let serve = format!(
+                "{taken}RPCAwaitCallInd(unit); {}RPCReturn(reply);",
+                delay(service_s)
+            );
             if connects {
                 writeln!(
                     text,
@@ -101,11 +168,19 @@ fn procedure(work: &Work) -> String {
 }
 
 fn delay(seconds: f64) -> String {
-    if seconds > 0.0 { format!("Delay(constant({})); ", time(seconds)) } else { String::new() }
+    if seconds > 0.0 {
+        format!("Delay(constant({})); ", time(seconds))
+    } else {
+        String::new()
+    }
 }
 
 fn link(link: &Link) -> String {
-    format!("{} kbit/s {}", figure(link.rate_bit_s / 1e3), time(link.delay_s))
+    format!(
+        "{} kbit/s {}",
+        figure(link.rate_bit_s / 1e3),
+        time(link.delay_s)
+    )
 }
 
 fn time(seconds: f64) -> String {

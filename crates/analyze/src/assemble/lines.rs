@@ -36,17 +36,29 @@ impl Assembler<'_> {
     pub fn finish(mut self) -> Lifelines {
         let bytes = self.join();
         let known = std::mem::take(&mut self.points).into_known();
-        let (names, own) = (std::mem::take(&mut self.ids).into_names(), std::mem::take(&mut self.own));
+        let (names, own) = (
+            std::mem::take(&mut self.ids).into_names(),
+            std::mem::take(&mut self.own),
+        );
         let met = std::mem::take(&mut self.met);
         let ties = points::ties(&known);
-        let flows: Vec<Option<u32>> = names.iter().enumerate().map(|(at, name)| flow(name, own.get(at))).collect();
+        let flows: Vec<Option<u32>> = names
+            .iter()
+            .enumerate()
+            .map(|(at, name)| flow(name, own.get(at)))
+            .collect();
         let leave_out = |id: u32| self.is_warmup(flows[id as usize]);
         let mut drawn = Draw::new(&met, &known, &ties, &own).all(names.len(), leave_out);
         let ranks = self.votes(&drawn, &met, &known).ranks(&ties);
         sort_by_way(&mut drawn, &met, &ranks, &names);
-        let mut lifelines =
-            Labels { index: self.index, by: self.options.by, names: &names, flows: &flows, bytes: &bytes }
-                .lifelines(&drawn, &met, &known, &ranks);
+        let mut lifelines = Labels {
+            index: self.index,
+            by: self.options.by,
+            names: &names,
+            flows: &flows,
+            bytes: &bytes,
+        }
+        .lifelines(&drawn, &met, &known, &ranks);
         outcomes::classify(&mut lifelines, self.index, self.until_ns);
         lifelines
     }
@@ -55,16 +67,28 @@ impl Assembler<'_> {
     fn join(&mut self) -> Vec<[u64; 2]> {
         let mut bytes = vec![[0_u64; 2]; self.ids.len()];
         let mut known_bytes = vec![[false; 2]; self.ids.len()];
-        let owners = std::mem::take(&mut self.sent).into_iter().chain(std::mem::take(&mut self.received));
+        let owners = std::mem::take(&mut self.sent)
+            .into_iter()
+            .chain(std::mem::take(&mut self.received));
         // The receiver's range counts only where the sender recorded none.
         let units = owners.filter(|(range, id)| {
             let way = (range.stream & 1) as usize;
             let first = !std::mem::replace(&mut known_bytes[*id as usize][way], true);
-            bytes[*id as usize][way] += if first { (range.end - range.start) as u64 } else { 0 };
+            bytes[*id as usize][way] += if first {
+                (range.end - range.start) as u64
+            } else {
+                0
+            };
             first && !self.carriers.is_empty()
         });
         let ranges = Ranges::new(units, std::mem::take(&mut self.connects));
-        for Carrier { range, point, row, id } in std::mem::take(&mut self.carriers) {
+        for Carrier {
+            range,
+            point,
+            row,
+            id,
+        } in std::mem::take(&mut self.carriers)
+        {
             let (mut found, row) = (false, self.rows.then_some(row));
             let beside = !self.points.is_way(point);
             ranges.carried(&range, |of, whole| {
@@ -96,11 +120,19 @@ impl Assembler<'_> {
         for raw in &drawn.raw {
             let rows = &drawn.kept[raw.first as usize..(raw.first + raw.count) as usize];
             line.clear();
-            line.extend(rows.iter().map(|row| (met.point[*row as usize], met.at_ns[*row as usize])));
-            if !error.ns.is_empty() && line.iter().all(|(point, _)| known[*point as usize].role.stage > 0) {
+            line.extend(
+                rows.iter()
+                    .map(|row| (met.point[*row as usize], met.at_ns[*row as usize])),
+            );
+            if !error.ns.is_empty()
+                && line
+                    .iter()
+                    .all(|(point, _)| known[*point as usize].role.stage > 0)
+            {
                 line = in_way_order(line, known, &error);
             }
-            line.windows(2).for_each(|pair| votes.cast(pair[0].0, pair[1].0));
+            line.windows(2)
+                .for_each(|pair| votes.cast(pair[0].0, pair[1].0));
         }
         votes
     }
@@ -116,9 +148,15 @@ fn in_way_order(mut left: Vec<(u32, u64)>, known: &[Known], error: &Errors) -> V
             let error_ns = error.of(earlier.0, later.0);
             error_ns == 0 || later.1 - earlier.1 > error_ns
         };
-        let is_next = |at: &usize| !left[..*at].iter().any(|earlier| is_before(earlier, &left[*at]));
+        let is_next = |at: &usize| {
+            !left[..*at]
+                .iter()
+                .any(|earlier| is_before(earlier, &left[*at]))
+        };
         let key = |at: &usize| {
-            let elsewhere = sorted.last().is_some_and(|last| error.of(last.0, left[*at].0) > 0);
+            let elsewhere = sorted
+                .last()
+                .is_some_and(|last| error.of(last.0, left[*at].0) > 0);
             (points::stage(&known[left[*at].0 as usize]), elsewhere)
         };
         let next = (0..left.len()).filter(is_next).min_by_key(key).unwrap_or(0);
@@ -137,7 +175,10 @@ struct Errors {
 impl Errors {
     /// Where clocks are all one nothing has to be looked up.
     fn new(index: Option<&Index>, known: &[Known]) -> Self {
-        let names: BTreeSet<&str> = known.iter().map(|known| known.point.host.as_str()).collect();
+        let names: BTreeSet<&str> = known
+            .iter()
+            .map(|known| known.point.host.as_str())
+            .collect();
         let names: Vec<&str> = names.into_iter().collect();
         let place = |host: &str| names.binary_search(&host).unwrap_or(0) as u32;
         let error = |a: &str, b: &str| clock_error(index, a, b).unwrap_or(0);
@@ -148,7 +189,11 @@ impl Errors {
         if ns.iter().all(|ns| *ns == 0) {
             ns.clear();
         }
-        Self { host: known.iter().map(|known| place(&known.point.host)).collect(), hosts: names.len(), ns }
+        Self {
+            host: known.iter().map(|known| place(&known.point.host)).collect(),
+            hosts: names.len(),
+            ns,
+        }
     }
 
     #[inline]
@@ -176,13 +221,26 @@ struct Draw<'a> {
 impl<'a> Draw<'a> {
     fn new(met: &'a Met, known: &'a [Known], ties: &'a [u32], own: &'a [bool]) -> Self {
         let (starts, met_by) = (vec![false; known.len()], vec![u32::MAX; known.len()]);
-        Self { met, known, ties, own, starts, met_by, drawn: Drawn::default() }
+        Self {
+            met,
+            known,
+            ties,
+            own,
+            starts,
+            met_by,
+            drawn: Drawn::default(),
+        }
     }
 
     fn all(mut self, ids: usize, leave_out: impl Fn(u32) -> bool) -> Drawn {
         let (starts, mut rows) = gathered(&self.met.id, ids);
         let of = |id: usize| starts[id] as usize..starts[id + 1] as usize;
-        let key = |row: &u32| (self.met.at_ns[*row as usize], self.ties[self.met.point[*row as usize] as usize]);
+        let key = |row: &u32| {
+            (
+                self.met.at_ns[*row as usize],
+                self.ties[self.met.point[*row as usize] as usize],
+            )
+        };
         for id in 0..ids {
             let rows = &mut rows[of(id)];
             if !rows.is_sorted_by_key(key) {
@@ -203,8 +261,13 @@ impl<'a> Draw<'a> {
         let mut counts = vec![(0_u64, 0_u64); self.known.len()];
         let mut met_by = vec![u32::MAX; self.known.len()];
         for (id, rows) in ids.enumerate() {
-            let way = rows.iter().map(|row| self.met.point[*row as usize] as usize);
-            for (index, point) in way.filter(|point| points::is_way(&self.known[*point])).enumerate() {
+            let way = rows
+                .iter()
+                .map(|row| self.met.point[*row as usize] as usize);
+            for (index, point) in way
+                .filter(|point| points::is_way(&self.known[*point]))
+                .enumerate()
+            {
                 if met_by[point] != id as u32 {
                     met_by[point] = id as u32;
                     counts[point].0 += 1;
@@ -212,7 +275,10 @@ impl<'a> Draw<'a> {
                 }
             }
         }
-        counts.iter().map(|(met, first)| *first > 0 && first * 2 >= *met).collect()
+        counts
+            .iter()
+            .map(|(met, first)| *first > 0 && first * 2 >= *met)
+            .collect()
     }
 
     /// The lines of one id.
@@ -226,8 +292,8 @@ impl<'a> Draw<'a> {
             if !points::is_way(&self.known[point as usize]) {
                 continue;
             }
-            let again =
-                begun == Some(point) || self.starts[point as usize] && !met_start && self.is_over(&rows[from..at]);
+            let again = begun == Some(point)
+                || self.starts[point as usize] && !met_start && self.is_over(&rows[from..at]);
             if begun.is_some() && again && !own {
                 self.line(id, &rows[from..at]);
                 (from, begun, met_start) = (at, None, false);
@@ -240,7 +306,10 @@ impl<'a> Draw<'a> {
 
     /// Whether a line whose beginning is missing had gone on: then what begins is another one.
     fn is_over(&self, rows: &[u32]) -> bool {
-        rows.iter().filter(|row| points::is_way(&self.known[self.met.point[**row as usize] as usize])).count() > 1
+        rows.iter()
+            .filter(|row| points::is_way(&self.known[self.met.point[**row as usize] as usize]))
+            .count()
+            > 1
     }
 
     fn line(&mut self, id: u32, rows: &[u32]) {
@@ -259,7 +328,9 @@ impl<'a> Draw<'a> {
             let point = self.met.point[*row as usize] as usize;
             let known = &self.known[point];
             // A call that returns when its unit is further already is not on the unit's way any more.
-            let beyond_ns = known.direction.map_or(any_ns, |_| beyond_ns[direction(known)]);
+            let beyond_ns = known
+                .direction
+                .map_or(any_ns, |_| beyond_ns[direction(known)]);
             let late = known.role.returns() && self.met.at_ns[*row as usize] > beyond_ns;
             if !points::is_way(known) || late {
                 self.drawn.marks.push(*row);
@@ -274,12 +345,20 @@ impl<'a> Draw<'a> {
             return;
         }
         let mark_count = (self.drawn.marks.len() - first_mark) as u32;
-        self.drawn.raw.push(Raw { id, first: first as u32, count, first_mark: first_mark as u32, mark_count });
+        self.drawn.raw.push(Raw {
+            id,
+            first: first as u32,
+            count,
+            first_mark: first_mark as u32,
+            mark_count,
+        });
     }
 }
 
 fn direction(known: &Known) -> usize {
-    known.direction.map_or(0, |direction| 1 + direction as usize)
+    known
+        .direction
+        .map_or(0, |direction| 1 + direction as usize)
 }
 
 /// Each line's passages in the order of the points, and the lines in that of their first passage.
@@ -292,7 +371,11 @@ fn sort_by_way(drawn: &mut Drawn, met: &Met, ranks: &[u32], names: &[Id]) {
         }
     }
     let begun_ns = |line: &Raw| met.at_ns[drawn.kept[line.first as usize] as usize];
-    let mut sorted: Vec<(u64, Raw)> = drawn.raw.iter().map(|line| (begun_ns(line), *line)).collect();
+    let mut sorted: Vec<(u64, Raw)> = drawn
+        .raw
+        .iter()
+        .map(|line| (begun_ns(line), *line))
+        .collect();
     let name = |line: &Raw| &names[line.id as usize];
     sorted.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| name(&a.1).cmp(name(&b.1))));
     drawn.raw = sorted.into_iter().map(|(_, line)| line).collect();
@@ -310,9 +393,17 @@ struct Labels<'a> {
 impl Labels<'_> {
     fn lifelines(&self, drawn: &Drawn, met: &Met, known: &[Known], ranks: &[u32]) -> Lifelines {
         let mut lifelines = Lifelines::default();
-        let way = numbered(known, ranks, |point| points::is_way(&known[point]), &mut lifelines.points);
+        let way = numbered(
+            known,
+            ranks,
+            |point| points::is_way(&known[point]),
+            &mut lifelines.points,
+        );
         let mut marked = vec![false; known.len()];
-        drawn.marks.iter().for_each(|row| marked[met.point[*row as usize] as usize] = true);
+        drawn
+            .marks
+            .iter()
+            .for_each(|row| marked[met.point[*row as usize] as usize] = true);
         let beside = numbered(known, ranks, |point| marked[point], &mut lifelines.marked);
         lifelines.passages.reserve_exact(drawn.kept.len());
         lifelines.marks.reserve_exact(drawn.marks.len());
@@ -322,16 +413,27 @@ impl Labels<'_> {
             point: numbers[met.point[*row as usize] as usize],
             row: met.row.get(*row as usize).copied().unwrap_or(u32::MAX),
         };
-        let is_response = |known: &Known| matches!(known.point.keyword.as_str(), "APP_REPLY" | "APP_RESPONSE");
+        let is_response =
+            |known: &Known| matches!(known.point.keyword.as_str(), "APP_REPLY" | "APP_RESPONSE");
         let response: Vec<bool> = known.iter().map(is_response).collect();
         for raw in &drawn.raw {
-            let (first, first_mark) = (lifelines.passages.len() as u32, lifelines.marks.len() as u32);
+            let (first, first_mark) = (
+                lifelines.passages.len() as u32,
+                lifelines.marks.len() as u32,
+            );
             let kept = &drawn.kept[raw.first as usize..(raw.first + raw.count) as usize];
-            lifelines.passages.extend(kept.iter().map(|row| passage(row, &way)));
-            let marks = &drawn.marks[raw.first_mark as usize..(raw.first_mark + raw.mark_count) as usize];
-            lifelines.marks.extend(marks.iter().map(|row| passage(row, &beside)));
+            lifelines
+                .passages
+                .extend(kept.iter().map(|row| passage(row, &way)));
+            let marks =
+                &drawn.marks[raw.first_mark as usize..(raw.first_mark + raw.mark_count) as usize];
+            lifelines
+                .marks
+                .extend(marks.iter().map(|row| passage(row, &beside)));
             let [there, back] = self.bytes[raw.id as usize];
-            let is_call = kept.iter().any(|row| response[met.point[*row as usize] as usize]);
+            let is_call = kept
+                .iter()
+                .any(|row| response[met.point[*row as usize] as usize]);
             lifelines.lines.push(Line {
                 unit: self.names[raw.id as usize].clone(),
                 flow: self.flows[raw.id as usize],
@@ -360,22 +462,42 @@ impl Labels<'_> {
             let answers = servers.of_line(lifelines, passages);
             let flow = line.flow.filter(|_| found(self.index, line.flow).is_some());
             // The label of a flow holds for all of its lines.
-            let key = if flow.is_some() && self.by != By::Host { (flow, 0, 0) } else { (None, begins, answers) };
+            let key = if flow.is_some() && self.by != By::Host {
+                (flow, 0, 0)
+            } else {
+                (None, begins, answers)
+            };
             let next = names.len() as u32;
             let number = *known.entry(key).or_insert_with(|| {
                 let flow = found(self.index, flow);
-                *names.entry(self.name(lifelines, flow, &servers, begins, answers)).or_insert(next)
+                *names
+                    .entry(self.name(lifelines, flow, &servers, begins, answers))
+                    .or_insert(next)
             });
             groups.push(number);
         }
         let order: Vec<u32> = names.values().copied().collect();
         let mut place = vec![0_u32; order.len()];
-        order.iter().enumerate().for_each(|(at, number)| place[*number as usize] = at as u32);
-        lifelines.lines.iter_mut().zip(groups).for_each(|(line, group)| line.group = place[group as usize]);
+        order
+            .iter()
+            .enumerate()
+            .for_each(|(at, number)| place[*number as usize] = at as u32);
+        lifelines
+            .lines
+            .iter_mut()
+            .zip(groups)
+            .for_each(|(line, group)| line.group = place[group as usize]);
         lifelines.groups = names.into_keys().collect();
     }
 
-    fn name(&self, lifelines: &Lifelines, flow: Option<&Flow>, servers: &Servers, begins: u32, answers: u32) -> String {
+    fn name(
+        &self,
+        lifelines: &Lifelines,
+        flow: Option<&Flow>,
+        servers: &Servers,
+        begins: u32,
+        answers: u32,
+    ) -> String {
         let host = |point: u32| lifelines.points[point as usize].host.clone();
         match (self.by, flow) {
             (By::Server, Some(flow)) if servers.begin => flow.hosts.0.clone(),
@@ -400,44 +522,79 @@ struct Servers {
 
 impl Servers {
     fn of(index: Option<&Index>, lifelines: &Lifelines) -> Self {
-        let flows: BTreeSet<u32> = lifelines.lines.iter().filter_map(|line| line.flow).collect();
-        let hosts: Vec<&(String, String)> =
-            flows.iter().filter_map(|flow| Some(&found(index, Some(*flow))?.hosts)).collect();
-        let count =
-            |end: fn(&(String, String)) -> &String| hosts.iter().map(|hosts| end(hosts)).collect::<BTreeSet<_>>().len();
+        let flows: BTreeSet<u32> = lifelines
+            .lines
+            .iter()
+            .filter_map(|line| line.flow)
+            .collect();
+        let hosts: Vec<&(String, String)> = flows
+            .iter()
+            .filter_map(|flow| Some(&found(index, Some(*flow))?.hosts))
+            .collect();
+        let count = |end: fn(&(String, String)) -> &String| {
+            hosts
+                .iter()
+                .map(|hosts| end(hosts))
+                .collect::<BTreeSet<_>>()
+                .len()
+        };
         let begin = count(|hosts| &hosts.0) > 1 && count(|hosts| &hosts.1) == 1;
         let mut lines = 0_u64;
         let mut met: BTreeMap<&str, u64> = BTreeMap::new();
         for line in lifelines.lines.iter().filter(|line| line.flow.is_none()) {
             let passages = lifelines.passages_of(line);
-            let others: BTreeSet<&str> = others(lifelines, passages).map(|(_, host)| host).collect();
+            let others: BTreeSet<&str> =
+                others(lifelines, passages).map(|(_, host)| host).collect();
             lines += u64::from(!others.is_empty());
-            others.into_iter().for_each(|host| *met.entry(host).or_default() += 1);
+            others
+                .into_iter()
+                .for_each(|host| *met.entry(host).or_default() += 1);
         }
         let common = |host: &str| met.get(host).is_some_and(|count| *count == lines);
-        Self { begin, common: lifelines.points.iter().map(|point| common(&point.host)).collect() }
+        Self {
+            begin,
+            common: lifelines
+                .points
+                .iter()
+                .map(|point| common(&point.host))
+                .collect(),
+        }
     }
 
     /// The first point on another host than the one where a line begins: the first that is not on all lines, where there is one.
     fn of_line(&self, lifelines: &Lifelines, passages: &[Passage]) -> u32 {
         let begins = passages.first().map_or(0, |passage| passage.point);
         let all = || others(lifelines, passages).map(|(point, _)| point);
-        all().find(|point| !self.common[*point as usize]).or_else(|| all().next()).unwrap_or(begins)
+        all()
+            .find(|point| !self.common[*point as usize])
+            .or_else(|| all().next())
+            .unwrap_or(begins)
     }
 }
 
 /// The points of a line on other hosts than the one where it begins.
-fn others<'l>(lifelines: &'l Lifelines, passages: &'l [Passage]) -> impl Iterator<Item = (u32, &'l str)> {
+fn others<'l>(
+    lifelines: &'l Lifelines,
+    passages: &'l [Passage],
+) -> impl Iterator<Item = (u32, &'l str)> {
     let host = |point: u32| lifelines.points[point as usize].host.as_str();
     let begins = passages.first().map_or("", |passage| host(passage.point));
-    passages.iter().map(move |passage| (passage.point, host(passage.point))).filter(move |(_, host)| *host != begins)
+    passages
+        .iter()
+        .map(move |passage| (passage.point, host(passage.point)))
+        .filter(move |(_, host)| *host != begins)
 }
 
 /// The group of lines of which it is not known.
 const UNKNOWN: &str = "unknown";
 
 /// Lists the points that are wanted, in order. Returns the new number of each.
-fn numbered(known: &[Known], ranks: &[u32], wanted: impl Fn(usize) -> bool, list: &mut Vec<Point>) -> Vec<u32> {
+fn numbered(
+    known: &[Known],
+    ranks: &[u32],
+    wanted: impl Fn(usize) -> bool,
+    list: &mut Vec<Point>,
+) -> Vec<u32> {
     let mut order: Vec<usize> = (0..known.len()).filter(|point| wanted(*point)).collect();
     order.sort_by_key(|point| ranks[*point]);
     let mut numbers = vec![0; known.len()];
@@ -450,16 +607,29 @@ fn numbered(known: &[Known], ranks: &[u32], wanted: impl Fn(usize) -> bool, list
 
 /// The largest error of the clocks of two hosts that neighbouring passages of a line lie on.
 fn neighbours_error(lifelines: &Lifelines, index: Option<&Index>) -> u64 {
-    let Some(index) = index.filter(|index| index.hosts.values().any(|host| host.clock.error_ns.unwrap_or(0) > 0))
-    else {
+    let Some(index) = index.filter(|index| {
+        index
+            .hosts
+            .values()
+            .any(|host| host.clock.error_ns.unwrap_or(0) > 0)
+    }) else {
         return 0;
     };
     let mut pairs: BTreeSet<(u32, u32)> = BTreeSet::new();
     for line in &lifelines.lines {
-        pairs.extend(lifelines.passages_of(line).windows(2).map(|pair| (pair[0].point, pair[1].point)));
+        pairs.extend(
+            lifelines
+                .passages_of(line)
+                .windows(2)
+                .map(|pair| (pair[0].point, pair[1].point)),
+        );
     }
     let host = |point: u32| lifelines.points[point as usize].host.as_str();
-    pairs.iter().filter_map(|(a, b)| clock_error(Some(index), host(*a), host(*b))).max().unwrap_or(0)
+    pairs
+        .iter()
+        .filter_map(|(a, b)| clock_error(Some(index), host(*a), host(*b)))
+        .max()
+        .unwrap_or(0)
 }
 
 /// The flow in an id of stackline's own.

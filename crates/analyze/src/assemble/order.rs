@@ -44,14 +44,25 @@ impl Votes {
         let lead = |(key, count): (&u64, &u64)| {
             let (before, after) = ((*key >> 32) as u32, *key as u32);
             let against = self.counts.get(&pair(after, before)).copied().unwrap_or(0);
-            count.checked_sub(against).filter(|lead| *lead > 0).map(|lead| (lead, before, after))
+            count
+                .checked_sub(against)
+                .filter(|lead| *lead > 0)
+                .map(|lead| (lead, before, after))
         };
         let mut leads: Vec<(u64, u32, u32)> = self.counts.iter().filter_map(lead).collect();
-        let key =
-            |(lead, before, after): &(u64, u32, u32)| (Reverse(*lead), ties[*before as usize], ties[*after as usize]);
+        let key = |(lead, before, after): &(u64, u32, u32)| {
+            (
+                Reverse(*lead),
+                ties[*before as usize],
+                ties[*after as usize],
+            )
+        };
         leads.sort_unstable_by_key(key);
         leads.truncate(MOST);
-        leads.into_iter().map(|(_, before, after)| (before, after)).collect()
+        leads
+            .into_iter()
+            .map(|(_, before, after)| (before, after))
+            .collect()
     }
 }
 
@@ -78,8 +89,13 @@ fn reaches(graph: &[Vec<u32>], from: u32, to: u32) -> bool {
 /// so that the same point of several hosts does.
 fn sorted(graph: &[Vec<u32>], ties: &[u32]) -> Vec<u32> {
     let mut before = vec![0_u32; graph.len()];
-    graph.iter().flatten().for_each(|after| before[*after as usize] += 1);
-    let mut ready: Vec<u32> = (0..graph.len() as u32).filter(|point| before[*point as usize] == 0).collect();
+    graph
+        .iter()
+        .flatten()
+        .for_each(|after| before[*after as usize] += 1);
+    let mut ready: Vec<u32> = (0..graph.len() as u32)
+        .filter(|point| before[*point as usize] == 0)
+        .collect();
     let mut level = vec![0_u32; graph.len()];
     while let Some(point) = ready.pop() {
         for after in &graph[point as usize] {
@@ -93,7 +109,10 @@ fn sorted(graph: &[Vec<u32>], ties: &[u32]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..graph.len()).collect();
     order.sort_unstable_by_key(|point| (level[*point], ties[*point]));
     let mut ranks = vec![0; graph.len()];
-    order.iter().enumerate().for_each(|(rank, point)| ranks[*point] = rank as u32);
+    order
+        .iter()
+        .enumerate()
+        .for_each(|(rank, point)| ranks[*point] = rank as u32);
     ranks
 }
 
@@ -103,13 +122,19 @@ mod tests {
 
     fn ranks(lines: &[&[u32]], ties: &[u32]) -> Vec<u32> {
         let mut votes = Votes::default();
-        lines.iter().for_each(|line| line.windows(2).for_each(|pair| votes.cast(pair[0], pair[1])));
+        lines.iter().for_each(|line| {
+            line.windows(2)
+                .for_each(|pair| votes.cast(pair[0], pair[1]))
+        });
         votes.ranks(ties)
     }
 
     #[test]
     fn the_majority_decides() {
-        assert_eq!(ranks(&[&[2, 1, 0], &[2, 1, 0], &[0, 1, 2]], &[0, 1, 2]), [2, 1, 0]);
+        assert_eq!(
+            ranks(&[&[2, 1, 0], &[2, 1, 0], &[0, 1, 2]], &[0, 1, 2]),
+            [2, 1, 0]
+        );
     }
 
     #[test]
@@ -121,7 +146,10 @@ mod tests {
     #[test]
     fn without_votes_the_catalogue_orders() {
         // 0 -> 1 -> 3 and 0 -> 2 -> 3; 4 stands alone.
-        assert_eq!(ranks(&[&[0, 1, 3], &[0, 2, 3]], &[0, 2, 1, 3, 4]), [0, 3, 2, 4, 1]);
+        assert_eq!(
+            ranks(&[&[0, 1, 3], &[0, 2, 3]], &[0, 2, 1, 3, 4]),
+            [0, 3, 2, 4, 1]
+        );
         assert_eq!(ranks(&[], &[1, 0]), [1, 0]);
     }
 }

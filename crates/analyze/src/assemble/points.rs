@@ -43,7 +43,9 @@ impl Points {
     /// The number of the point of a row.
     #[inline]
     pub(crate) fn number(&mut self, table: &Table, row: usize, role: Role, place: Where) -> u32 {
-        let key = u64::from(table.keyword[row]) << 40 ^ u64::from(table.host[row]) << 20 ^ u64::from(place);
+        let key = u64::from(table.keyword[row]) << 40
+            ^ u64::from(table.host[row]) << 20
+            ^ u64::from(place);
         if let Some(number) = self.here.get(&key) {
             return *number;
         }
@@ -63,11 +65,22 @@ impl Points {
             port => (table.names.text(port - PORTS), None),
         };
         let (keyword, host) = (table.keyword(row).to_owned(), table.host(row).to_owned());
-        let point = Point { keyword, host, place: port.to_owned() };
+        let point = Point {
+            keyword,
+            host,
+            place: port.to_owned(),
+        };
         let next = self.known.len() as u32;
-        let number = *self.by_name.entry((point.clone(), code(direction))).or_insert(next);
+        let number = *self
+            .by_name
+            .entry((point.clone(), code(direction)))
+            .or_insert(next);
         if number == next {
-            self.known.push(Known { point, direction, role });
+            self.known.push(Known {
+                point,
+                direction,
+                role,
+            });
             self.leans.push([0; 2]);
         }
         number
@@ -92,7 +105,9 @@ impl Points {
     /// All of them, by their numbers; a direction is named where one keyword of a host has more than one.
     pub(crate) fn into_known(mut self) -> Vec<Known> {
         let mut directions: BTreeMap<Point, u32> = BTreeMap::new();
-        self.known.iter().for_each(|known| *directions.entry(known.point.clone()).or_default() += 1);
+        self.known
+            .iter()
+            .for_each(|known| *directions.entry(known.point.clone()).or_default() += 1);
         for known in &mut self.known {
             if directions[&known.point] > 1 {
                 known.point.place = match known.direction {
@@ -104,7 +119,11 @@ impl Points {
         }
         for (known, [there, back]) in self.known.iter_mut().zip(self.leans) {
             if there + back > 0 {
-                known.direction = Some(if there >= back { Direction::There } else { Direction::Back });
+                known.direction = Some(if there >= back {
+                    Direction::There
+                } else {
+                    Direction::Back
+                });
             }
         }
         self.known
@@ -131,16 +150,24 @@ pub(crate) const fn at_port(name: u32) -> Where {
 pub(crate) fn ties(known: &[Known]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..known.len()).collect();
     let key = |known: &Known| (stage(known), known.role.row);
-    order.sort_by(|a, b| (key(&known[*a]), &known[*a].point).cmp(&(key(&known[*b]), &known[*b].point)));
+    order.sort_by(|a, b| {
+        (key(&known[*a]), &known[*a].point).cmp(&(key(&known[*b]), &known[*b].point))
+    });
     let mut ties = vec![0; known.len()];
-    order.iter().enumerate().for_each(|(rank, point)| ties[*point] = rank as u32);
+    order
+        .iter()
+        .enumerate()
+        .for_each(|(rank, point)| ties[*point] = rank as u32);
     ties
 }
 
 /// Where on a unit's way there and back a point lies. What has no direction lies among what goes there: ahead of all of it,
 /// a queue would come before the call that fills it.
 pub(crate) fn stage(known: &Known) -> (u8, u8) {
-    (code(Some(known.direction.unwrap_or(Direction::There))), known.role.stage)
+    (
+        code(Some(known.direction.unwrap_or(Direction::There))),
+        known.role.stage,
+    )
 }
 
 /// Whether units pass there, rather than that something happens to them.

@@ -33,11 +33,21 @@ pub(crate) struct Ranges {
 
 impl Ranges {
     /// `connects`: when each flow requested a connection.
-    pub(crate) fn new(units: impl IntoIterator<Item = (Range, u32)>, mut connects: Vec<(u32, u64)>) -> Self {
+    pub(crate) fn new(
+        units: impl IntoIterator<Item = (Range, u32)>,
+        mut connects: Vec<(u32, u64)>,
+    ) -> Self {
         connects.sort_unstable();
         let owned = units.into_iter().map(|(range, id)| {
             let connection = connection(&connects, &range);
-            Owned { stream: range.stream, connection, start: range.start, end: range.end, id, reach: range.end }
+            Owned {
+                stream: range.stream,
+                connection,
+                start: range.start,
+                end: range.end,
+                id,
+                reach: range.end,
+            }
         });
         let mut owned: Vec<Owned> = owned.collect();
         owned.sort_unstable();
@@ -54,11 +64,17 @@ impl Ranges {
     /// Calls back for every unit that the range carries bytes of, and whether its last byte is among them.
     pub(crate) fn carried(&self, range: &Range, mut each: impl FnMut(u32, bool)) {
         let key = (range.stream, connection(&self.connects, range));
-        let before = |owned: &Owned| ((owned.stream, owned.connection), owned.reach) <= (key, range.start);
+        let before =
+            |owned: &Owned| ((owned.stream, owned.connection), owned.reach) <= (key, range.start);
         let first = self.owned.partition_point(before);
-        let of_key = self.owned[first..].iter().take_while(|owned| (owned.stream, owned.connection) == key);
+        let of_key = self.owned[first..]
+            .iter()
+            .take_while(|owned| (owned.stream, owned.connection) == key);
         let overlaps = |owned: &&Owned| owned.end > range.start;
-        for owned in of_key.take_while(|owned| owned.start < range.end).filter(overlaps) {
+        for owned in of_key
+            .take_while(|owned| owned.start < range.end)
+            .filter(overlaps)
+        {
             each(owned.id, owned.end <= range.end);
         }
     }
@@ -76,7 +92,12 @@ mod tests {
     use super::*;
 
     fn range(stream: i64, start: i64, end: i64, at_ns: u64) -> Range {
-        Range { stream, start, end, at_ns }
+        Range {
+            stream,
+            start,
+            end,
+            at_ns,
+        }
     }
 
     fn carried(ranges: &Ranges, of: Range) -> Vec<(u32, bool)> {
@@ -87,22 +108,48 @@ mod tests {
 
     #[test]
     fn a_segment_carries_parts_of_several_units() {
-        let units = (0..4).map(|id| (range(2, 16 + 10 * i64::from(id), 26 + 10 * i64::from(id), 5), id));
+        let units = (0..4).map(|id| {
+            (
+                range(2, 16 + 10 * i64::from(id), 26 + 10 * i64::from(id), 5),
+                id,
+            )
+        });
         let ranges = Ranges::new(units, Vec::new());
-        assert_eq!(carried(&ranges, range(2, 30, 46, 6)), [(1, true), (2, true)]);
-        assert_eq!(carried(&ranges, range(2, 30, 40, 6)), [(1, true), (2, false)]);
-        assert_eq!(carried(&ranges, range(2, 0, 16, 6)), [], "the introduction is no unit's");
-        assert_eq!(carried(&ranges, range(3, 30, 46, 6)), [], "the other direction has offsets of its own");
+        assert_eq!(
+            carried(&ranges, range(2, 30, 46, 6)),
+            [(1, true), (2, true)]
+        );
+        assert_eq!(
+            carried(&ranges, range(2, 30, 40, 6)),
+            [(1, true), (2, false)]
+        );
+        assert_eq!(
+            carried(&ranges, range(2, 0, 16, 6)),
+            [],
+            "the introduction is no unit's"
+        );
+        assert_eq!(
+            carried(&ranges, range(3, 30, 46, 6)),
+            [],
+            "the other direction has offsets of its own"
+        );
         assert_eq!(carried(&ranges, range(2, 56, 99, 6)), []);
     }
 
     #[test]
     fn ranges_of_units_may_overlap() {
-        let units =
-            [(range(2, 0, 100, 5), 0), (range(2, 10, 20, 5), 1), (range(2, 30, 40, 5), 2), (range(4, 0, 9, 5), 3)];
+        let units = [
+            (range(2, 0, 100, 5), 0),
+            (range(2, 10, 20, 5), 1),
+            (range(2, 30, 40, 5), 2),
+            (range(4, 0, 9, 5), 3),
+        ];
         let ranges = Ranges::new(units, Vec::new());
         assert_eq!(carried(&ranges, range(2, 50, 60, 6)), [(0, false)]);
-        assert_eq!(carried(&ranges, range(2, 35, 100, 6)), [(0, true), (2, true)]);
+        assert_eq!(
+            carried(&ranges, range(2, 35, 100, 6)),
+            [(0, true), (2, true)]
+        );
         assert_eq!(carried(&ranges, range(2, 100, 200, 6)), []);
         assert_eq!(carried(&ranges, range(4, 0, 9, 6)), [(3, true)]);
     }

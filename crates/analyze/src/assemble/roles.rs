@@ -31,11 +31,24 @@ const RETURNS: u8 = 3;
 impl Role {
     /// The role of a keyword.
     pub(crate) fn of(keyword: &str) -> Self {
-        let row = catalogue::ENTRIES.iter().position(|entry| entry.keyword == keyword);
-        let Some(row) = row else { return Self::foreign(keyword) };
+        let row = catalogue::ENTRIES
+            .iter()
+            .position(|entry| entry.keyword == keyword);
+        let Some(row) = row else {
+            return Self::foreign(keyword);
+        };
         let entry = &catalogue::ENTRIES[row];
-        let (class, stage) = if entry.data.first() == Some(&"unit") { own(entry) } else { (Class::Elsewhere, 0) };
-        Self { class, stage, row, layer: Some(entry.layer) }
+        let (class, stage) = if entry.data.first() == Some(&"unit") {
+            own(entry)
+        } else {
+            (Class::Elsewhere, 0)
+        };
+        Self {
+            class,
+            stage,
+            row,
+            layer: Some(entry.layer),
+        }
     }
 
     /// Of a keyword that is not in the catalogue.
@@ -45,7 +58,12 @@ impl Role {
             None => Class::Way,
             fate => Class::Beside(fate),
         };
-        Self { class, stage: 0, row: usize::MAX, layer: None }
+        Self {
+            class,
+            stage: 0,
+            row: usize::MAX,
+            layer: None,
+        }
     }
 
     /// Whether it is one of stackline's own.
@@ -65,7 +83,10 @@ impl Role {
 
     /// Whether its events carry bytes of a stream that may be parts of several units.
     pub(crate) const fn carries_bytes(&self) -> bool {
-        matches!(self.layer, Some(Layer::Socket | Layer::Protocol | Layer::Network))
+        matches!(
+            self.layer,
+            Some(Layer::Socket | Layer::Protocol | Layer::Network)
+        )
     }
 }
 
@@ -76,7 +97,8 @@ fn own(entry: &Entry) -> (Class, u8) {
         "SOCK_SENT" | "APP_SENT" | "APP_REPLIED" => RETURNS,
         "TCP_SEGMENT" | "BLAST_SEND" | "QUIC_SENT" => 4,
         // Agents and arrivals alternate from host to host.
-        "NET_ENQUEUE" | "NET_DEQUEUE" | "NET_SEEN" | "DISPLAY_ARRIVE" | "DISPLAY_INTERNET" | "DISPLAY_AGENT" => 5,
+        "NET_ENQUEUE" | "NET_DEQUEUE" | "NET_SEEN" | "DISPLAY_ARRIVE" | "DISPLAY_INTERNET"
+        | "DISPLAY_AGENT" => 5,
         "NET_DELIVER" | "DISPLAY_PARSE" => 6,
         "QUIC_RECEIVED" | "DISPLAY_STORE" => 7,
         "SOCK_RECEIVED" | "DISPLAY_RENDER" => 8,
@@ -105,19 +127,47 @@ mod tests {
 
     #[test]
     fn keywords_of_our_own() {
-        for keyword in
-            ["APP_CALL", "SOCK_SEND", "TCP_SEGMENT", "NET_ENQUEUE", "NET_DELIVER", "SOCK_RECEIVED", "APP_RESPONSE"]
-        {
+        for keyword in [
+            "APP_CALL",
+            "SOCK_SEND",
+            "TCP_SEGMENT",
+            "NET_ENQUEUE",
+            "NET_DELIVER",
+            "SOCK_RECEIVED",
+            "APP_RESPONSE",
+        ] {
             assert_eq!(Role::of(keyword).class, Class::Way, "{keyword}");
         }
-        for keyword in ["DISPLAY_CALL", "DISPLAY_AGENT", "DISPLAY_PARSE", "DISPLAY_DONE"] {
+        for keyword in [
+            "DISPLAY_CALL",
+            "DISPLAY_AGENT",
+            "DISPLAY_PARSE",
+            "DISPLAY_DONE",
+        ] {
             assert_eq!(Role::of(keyword).class, Class::Way, "{keyword}");
         }
-        for keyword in ["APP_START", "APP_AWAIT", "SOCK_RECEIVE", "TCP_INFO", "QUIC_INFO", "CPU_USE", "RUN_START"] {
+        for keyword in [
+            "APP_START",
+            "APP_AWAIT",
+            "SOCK_RECEIVE",
+            "TCP_INFO",
+            "QUIC_INFO",
+            "CPU_USE",
+            "RUN_START",
+        ] {
             assert_eq!(Role::of(keyword).class, Class::Elsewhere, "{keyword}");
         }
-        for keyword in ["TCP_RETRANSMIT", "BLAST_RETRANSMIT", "IKP_RETRANSMIT", "QUIC_LOST"] {
-            assert_eq!(Role::of(keyword).class, Class::Beside(Some(Fate::SentAgain)), "{keyword}");
+        for keyword in [
+            "TCP_RETRANSMIT",
+            "BLAST_RETRANSMIT",
+            "IKP_RETRANSMIT",
+            "QUIC_LOST",
+        ] {
+            assert_eq!(
+                Role::of(keyword).class,
+                Class::Beside(Some(Fate::SentAgain)),
+                "{keyword}"
+            );
         }
         assert_eq!(Role::of("NET_MARK").class, Class::Beside(None));
     }
@@ -127,6 +177,9 @@ mod tests {
         assert_eq!(Role::of("DPSS_START_READ").class, Class::Way);
         assert_eq!(Role::of("VMSTAT_SYS_CALLS").class, Class::Elsewhere);
         assert_eq!(Role::of("NETSTAT_RETRANSSEGS").class, Class::Elsewhere);
-        assert_eq!(Role::of("RTP_RETRANSMIT").class, Class::Beside(Some(Fate::SentAgain)));
+        assert_eq!(
+            Role::of("RTP_RETRANSMIT").class,
+            Class::Beside(Some(Fate::SentAgain))
+        );
     }
 }

@@ -21,15 +21,29 @@ fn drawn(made: &Lifelines) -> String {
     for line in &made.lines {
         let point = |point: u32| {
             let point = &made.points[point as usize];
-            let place = if point.place.is_empty() { String::new() } else { format!("/{}", point.place) };
+            let place = if point.place.is_empty() {
+                String::new()
+            } else {
+                format!("/{}", point.place)
+            };
             format!("{}@{}{place}", point.keyword, point.host)
         };
         let _ = write!(text, "{} [{}]", line.unit, made.groups[line.group as usize]);
         for passage in made.passages_of(line) {
-            let _ = write!(text, " {}:{}", point(passage.point), passage.at_ns as f64 / 1e6);
+            let _ = write!(
+                text,
+                " {}:{}",
+                point(passage.point),
+                passage.at_ns as f64 / 1e6
+            );
         }
         for mark in made.marks_of(line) {
-            let _ = write!(text, " ({}:{})", made.marked[mark.point as usize].keyword, mark.at_ns as f64 / 1e6);
+            let _ = write!(
+                text,
+                " ({}:{})",
+                made.marked[mark.point as usize].keyword,
+                mark.at_ns as f64 / 1e6
+            );
         }
         let outcome = match line.outcome {
             Outcome::Complete => "complete".into(),
@@ -100,7 +114,11 @@ server_in; s1; 10; 478000000; 7
 #[test]
 fn the_blocks_of_two_servers() {
     let made = lifelines(&table(MAGIC), None, &Options::default());
-    let points: Vec<String> = made.points.iter().map(|point| format!("{}@{}", point.keyword, point.host)).collect();
+    let points: Vec<String> = made
+        .points
+        .iter()
+        .map(|point| format!("{}@{}", point.keyword, point.host))
+        .collect();
     let ways = "app_send@app server_in@s1 server_in@s2 start_read@s1 start_read@s2 end_read@s1 end_read@s2 start_write@s1 start_write@s2 app_receive@app";
     assert_eq!(points.join(" "), ways);
     assert_eq!(
@@ -124,16 +142,27 @@ fn a_read_that_takes_no_time_is_a_cache_hit() {
     let mut log = String::new();
     for (block, read_ms) in [(1, 22), (2, 20), (3, 0), (4, 23)] {
         let at = |ms: u32| format!("{}; {}", block, ms * 1_000_000);
-        for (point, host, ms) in
-            [("app_send", "app", 0), ("server_in", "s", 8), ("start_read", "s", 13), ("end_read", "s", 13 + read_ms)]
-        {
+        for (point, host, ms) in [
+            ("app_send", "app", 0),
+            ("server_in", "s", 8),
+            ("start_read", "s", 13),
+            ("end_read", "s", 13 + read_ms),
+        ] {
             let _ = writeln!(log, "{point}; {host}; {}; {block}", at(ms));
         }
         let _ = writeln!(log, "app_receive; app; {}; {block}", at(60));
     }
     let made = lifelines(&table(&log), None, &Options::default());
     let outcomes: Vec<Outcome> = made.lines.iter().map(|line| line.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Complete, Outcome::Complete, Outcome::CacheHit, Outcome::Complete]);
+    assert_eq!(
+        outcomes,
+        [
+            Outcome::Complete,
+            Outcome::Complete,
+            Outcome::CacheHit,
+            Outcome::Complete
+        ]
+    );
 }
 
 #[test]
@@ -165,16 +194,26 @@ app_receive; app; 5; 0; 7
 #[test]
 fn any_field_can_hold_the_unit() {
     let log = "READ; s; 1; 0; set 7; tile a\nWRITE; s; 2; 0; set 7; tile a\nREAD; s; 3; 0; set 7; tile b\nWRITE; s; 4; 0; set 7; tile b\n";
-    let made = lifelines(&table(log), None, &Options { unit_field: 1, ..Options::default() });
-    let expected =
-        "tile a [unknown] READ@s:1000 WRITE@s:2000 = complete\ntile b [unknown] READ@s:3000 WRITE@s:4000 = complete\n";
+    let made = lifelines(
+        &table(log),
+        None,
+        &Options {
+            unit_field: 1,
+            ..Options::default()
+        },
+    );
+    let expected = "tile a [unknown] READ@s:1000 WRITE@s:2000 = complete\ntile b [unknown] READ@s:3000 WRITE@s:4000 = complete\n";
     assert_eq!(drawn(&made), expected);
 }
 
 /// One call on flow 0, request 100 bytes and response 200, two segments each way; then a unit on flow 1 that needs two
 /// segments, of which the second is dropped and sent again, and carries the beginning of the next unit.
 fn network() -> Table {
-    let (call, there, back) = (unit(0, 0), stream(0, Direction::There), stream(0, Direction::Back));
+    let (call, there, back) = (
+        unit(0, 0),
+        stream(0, Direction::There),
+        stream(0, Direction::Back),
+    );
     let (one, two, bulk) = (unit(1, 0), unit(1, 1), stream(1, Direction::There));
     let log = format!(
         "\
@@ -241,8 +280,10 @@ APP_RECEIVED; b; 0; 4000000; 0; {there}; 16; 10
         drawn(&made)
     );
     let segments = crate::segments::segments(&made, None, false);
-    let found: Vec<(bool, f64, f64)> =
-        segments.iter().map(|segment| (segment.connections, segment.ns.median_ns, segment.share)).collect();
+    let found: Vec<(bool, f64, f64)> = segments
+        .iter()
+        .map(|segment| (segment.connections, segment.ns.median_ns, segment.share))
+        .collect();
     assert_eq!(found, [(false, 1e6, 1.0), (true, 2e6, 1.0)]);
 }
 
@@ -251,19 +292,36 @@ APP_RECEIVED; b; 0; 4000000; 0; {there}; 16; 10
 fn datagrams_begin_where_they_are_sent() {
     let simulated = include_str!("../../../stackline/golden/traces/datagrams.txt");
     // With and without the direction.
-    let undirected =
-        simulated.lines().filter(|line| line.starts_with("NET_")).fold(simulated.to_owned(), |log, line| {
+    let undirected = simulated
+        .lines()
+        .filter(|line| line.starts_with("NET_"))
+        .fold(simulated.to_owned(), |log, line| {
             let fields: Vec<&str> = line.split(';').collect();
-            log.replace(line, &[&fields[..5], &[" "; 3], &fields[8..]].concat().join(";"))
+            log.replace(
+                line,
+                &[&fields[..5], &[" "; 3], &fields[8..]].concat().join(";"),
+            )
         });
     for log in [simulated, &undirected] {
         let made = lifelines(&table(log), None, &Options::default());
-        let outcomes: Vec<Outcome> =
-            made.lines.iter().filter(|line| !made.is_connection(line)).map(|line| line.outcome).collect();
+        let outcomes: Vec<Outcome> = made
+            .lines
+            .iter()
+            .filter(|line| !made.is_connection(line))
+            .map(|line| line.outcome)
+            .collect();
         assert_eq!(outcomes.len(), 4, "{}", drawn(&made));
         for (number, outcome) in outcomes.iter().enumerate() {
             let dropped = matches!(outcome, Outcome::NeverArrived { .. });
-            assert!(if number == 2 { dropped } else { *outcome == Outcome::Complete }, "{}", drawn(&made));
+            assert!(
+                if number == 2 {
+                    dropped
+                } else {
+                    *outcome == Outcome::Complete
+                },
+                "{}",
+                drawn(&made)
+            );
         }
     }
 }
@@ -274,16 +332,36 @@ fn a_send_that_returns_as_its_unit_is_sent_comes_before_it() {
     let mut log = String::new();
     for number in 0..10_u64 {
         let (at, offset) = (number * 1_000_000, number * 100);
-        let sent = if number % 4 == 0 { at + 5_000 } else { at + 1_000 };
+        let sent = if number % 4 == 0 {
+            at + 5_000
+        } else {
+            at + 1_000
+        };
         let _ = writeln!(log, "APP_SEND; a; 0; {at}; {number}; 0; {offset}; 100");
-        let _ = writeln!(log, "APP_SENT; a; 0; {}; {number}; 0; {offset}; 100", at + 1_000);
+        let _ = writeln!(
+            log,
+            "APP_SENT; a; 0; {}; {number}; 0; {offset}; 100",
+            at + 1_000
+        );
         let _ = writeln!(log, "TCP_SEGMENT; a; 0; {sent}; ; 0; {offset}; 100");
-        let _ = writeln!(log, "APP_RECEIVED; b; 0; {}; {number}; 0; {offset}; 100", at + 9_000);
+        let _ = writeln!(
+            log,
+            "APP_RECEIVED; b; 0; {}; {number}; 0; {offset}; 100",
+            at + 9_000
+        );
     }
     let made = lifelines(&table(&log), None, &Options::default());
-    let way: Vec<&str> = made.points.iter().map(|point| point.keyword.as_str()).collect();
+    let way: Vec<&str> = made
+        .points
+        .iter()
+        .map(|point| point.keyword.as_str())
+        .collect();
     assert_eq!(way, ["APP_SEND", "APP_SENT", "TCP_SEGMENT", "APP_RECEIVED"]);
-    assert!(crate::segments::segments(&made, None, false).iter().all(|segment| segment.negative == 0));
+    assert!(
+        crate::segments::segments(&made, None, false)
+            .iter()
+            .all(|segment| segment.negative == 0)
+    );
 }
 
 #[test]
@@ -341,36 +419,76 @@ fn two_clocks(ahead_ns: i64, clock: Clock) -> (Table, Index) {
             number * 10
         );
     }
-    let mut index = Index { reference: "a".into(), ..Index::default() };
+    let mut index = Index {
+        reference: "a".into(),
+        ..Index::default()
+    };
     index.hosts.insert("a".into(), HostTrace::default());
-    index.hosts.insert("b".into(), HostTrace { clock, ..HostTrace::default() });
+    index.hosts.insert(
+        "b".into(),
+        HostTrace {
+            clock,
+            ..HostTrace::default()
+        },
+    );
     (table(&log), index)
 }
 
 #[test]
 fn clocks_are_corrected_and_their_errors_reported() {
-    let clock = Clock { offset_ns: 5_000_000, error_ns: Some(2_000), ..Clock::default() };
+    let clock = Clock {
+        offset_ns: 5_000_000,
+        error_ns: Some(2_000),
+        ..Clock::default()
+    };
     let (table, index) = two_clocks(5_000_000, clock);
     let made = lifelines(&table, Some(&index), &Options::default());
     let segments = crate::segments::segments(&made, Some(&index), false);
-    assert_eq!((segments[0].ns.median_ns, segments[0].negative, segments[0].clock_error_ns), (1e5, 0, Some(2_000)));
+    assert_eq!(
+        (
+            segments[0].ns.median_ns,
+            segments[0].negative,
+            segments[0].clock_error_ns
+        ),
+        (1e5, 0, Some(2_000))
+    );
     assert_eq!(made.clock_error_ns, 2_000);
 }
 
 #[test]
 fn a_clock_that_is_wrong_within_its_error_shows_times_below_zero() {
-    let (table, index) = two_clocks(-300_000, Clock { error_ns: Some(400_000), ..Clock::default() });
+    let (table, index) = two_clocks(
+        -300_000,
+        Clock {
+            error_ns: Some(400_000),
+            ..Clock::default()
+        },
+    );
     let made = lifelines(&table, Some(&index), &Options::default());
     let segments = crate::segments::segments(&made, Some(&index), false);
-    assert_eq!(made.points[0].keyword, "APP_SEND", "within the error the order is that of the catalogue");
-    assert_eq!((segments[0].ns.median_ns, segments[0].negative, segments[0].ns.n), (-2e5, 3, 3));
+    assert_eq!(
+        made.points[0].keyword, "APP_SEND",
+        "within the error the order is that of the catalogue"
+    );
+    assert_eq!(
+        (
+            segments[0].ns.median_ns,
+            segments[0].negative,
+            segments[0].ns.n
+        ),
+        (-2e5, 3, 3)
+    );
 }
 
 /// A call from a to b by a switch s, 5 us a link, each packet queued and sent at each port; b's clock is 20 us ahead, and its
 /// error is known to be 25 us. Those of a and s are right.
 #[test]
 fn one_clock_that_is_wrong_leaves_the_order_of_the_others() {
-    let (call, there, back) = (unit(0, 0), stream(0, Direction::There), stream(0, Direction::Back));
+    let (call, there, back) = (
+        unit(0, 0),
+        stream(0, Direction::There),
+        stream(0, Direction::Back),
+    );
     let way = [
         ("APP_CALL", "a", "", there),
         ("TCP_SEGMENT", "a", "", there),
@@ -393,22 +511,54 @@ fn one_clock_that_is_wrong_leaves_the_order_of_the_others() {
         let (mut log, mut at_ns) = (String::new(), 1_000_000_i64);
         let mut before = ("", "a");
         for (keyword, host, place, stream) in way {
-            at_ns +=
-                if host != before.1 || keyword == "NET_DELIVER" { 5_000 } else { i64::from(before.0 != "APP_CALL") };
+            at_ns += if host != before.1 || keyword == "NET_DELIVER" {
+                5_000
+            } else {
+                i64::from(before.0 != "APP_CALL")
+            };
             before = (keyword, host);
             let seen_ns = at_ns + if host == "b" { ahead_ns } else { 0 };
-            let place = if place.is_empty() { String::new() } else { format!("; {place}") };
-            let _ = writeln!(log, "{keyword}; {host}; 0; {seen_ns}; {call}; {stream}; 16; 10{place}");
+            let place = if place.is_empty() {
+                String::new()
+            } else {
+                format!("; {place}")
+            };
+            let _ = writeln!(
+                log,
+                "{keyword}; {host}; 0; {seen_ns}; {call}; {stream}; 16; 10{place}"
+            );
         }
-        let mut index = Index { reference: "a".into(), ..Index::default() };
-        let wrong = Clock { error_ns: Some(25_000), ..Clock::default() };
-        for (host, clock) in [("a", Clock::default()), ("s", Clock::default()), ("b", wrong)] {
-            index.hosts.insert(host.into(), HostTrace { clock, ..HostTrace::default() });
+        let mut index = Index {
+            reference: "a".into(),
+            ..Index::default()
+        };
+        let wrong = Clock {
+            error_ns: Some(25_000),
+            ..Clock::default()
+        };
+        for (host, clock) in [
+            ("a", Clock::default()),
+            ("s", Clock::default()),
+            ("b", wrong),
+        ] {
+            index.hosts.insert(
+                host.into(),
+                HostTrace {
+                    clock,
+                    ..HostTrace::default()
+                },
+            );
         }
         let made = lifelines(&table(&log), Some(&index), &Options::default());
-        let met: Vec<(&str, &str)> =
-            made.points.iter().map(|point| (point.keyword.as_str(), point.host.as_str())).collect();
-        let expected: Vec<(&str, &str)> = way.iter().map(|(keyword, host, ..)| (*keyword, *host)).collect();
+        let met: Vec<(&str, &str)> = made
+            .points
+            .iter()
+            .map(|point| (point.keyword.as_str(), point.host.as_str()))
+            .collect();
+        let expected: Vec<(&str, &str)> = way
+            .iter()
+            .map(|(keyword, host, ..)| (*keyword, *host))
+            .collect();
         assert_eq!(met, expected, "b is {ahead_ns} ns ahead");
     }
 }
@@ -423,9 +573,19 @@ fn units_of_warm_up_runs_and_of_runs_that_are_over() {
         stack: "tcp".into(),
         ..Flow::default()
     };
-    let span = |run, warmup, from_ns, to_ns| RunSpan { run, warmup, from_ns, to_ns, ..RunSpan::default() };
+    let span = |run, warmup, from_ns, to_ns| RunSpan {
+        run,
+        warmup,
+        from_ns,
+        to_ns,
+        ..RunSpan::default()
+    };
     let index = Index {
-        runs: vec![span(0, true, 0, 900), span(0, false, 1_000, 5_000), span(1, false, 6_000, 90_000)],
+        runs: vec![
+            span(0, true, 0, 900),
+            span(0, false, 1_000, 5_000),
+            span(1, false, 6_000, 90_000),
+        ],
         flows: vec![flow(0, 0, true), flow(1, 0, false), flow(2, 1, false)],
         ..Index::default()
     };
@@ -438,33 +598,63 @@ fn units_of_warm_up_runs_and_of_runs_that_are_over() {
         (2, 1, 7_000, None),
     ] {
         let (unit, there) = (unit(flow, number), stream(flow, Direction::There));
-        let _ = writeln!(log, "APP_SEND; a; 0; {sent}; {unit}; {there}; {}; 10", number * 10);
+        let _ = writeln!(
+            log,
+            "APP_SEND; a; 0; {sent}; {unit}; {there}; {}; 10",
+            number * 10
+        );
         if let Some(received) = received {
-            let _ = writeln!(log, "APP_RECEIVED; b; 0; {received}; {unit}; {there}; {}; 10", number * 10);
+            let _ = writeln!(
+                log,
+                "APP_RECEIVED; b; 0; {received}; {unit}; {there}; {}; 10",
+                number * 10
+            );
         }
     }
-    let made = lifelines(&table(&log), Some(&index), &Options { by: By::Stack, ..Options::default() });
-    let found: Vec<(Option<u32>, Outcome)> = made.lines.iter().map(|line| (line.flow, line.outcome)).collect();
+    let made = lifelines(
+        &table(&log),
+        Some(&index),
+        &Options {
+            by: By::Stack,
+            ..Options::default()
+        },
+    );
+    let found: Vec<(Option<u32>, Outcome)> = made
+        .lines
+        .iter()
+        .map(|line| (line.flow, line.outcome))
+        .collect();
     let expected = [
         (Some(1), Outcome::Complete),
         (Some(1), Outcome::Unfinished { after: 0 }),
         (Some(2), Outcome::Complete),
         (Some(2), Outcome::NeverArrived { after: 0 }),
     ];
-    assert_eq!((found.as_slice(), made.groups.as_slice()), (expected.as_slice(), ["tcp".to_owned()].as_slice()));
-    let warm = Options { warmup: true, ..Options::default() };
+    assert_eq!(
+        (found.as_slice(), made.groups.as_slice()),
+        (expected.as_slice(), ["tcp".to_owned()].as_slice())
+    );
+    let warm = Options {
+        warmup: true,
+        ..Options::default()
+    };
     assert_eq!(lifelines(&table(&log), Some(&index), &warm).lines.len(), 5);
 }
 
 /// A line without rows, which depend on the order of events.
 fn plain(mut made: Lifelines) -> Lifelines {
-    made.passages.iter_mut().chain(&mut made.marks).for_each(|passage| passage.row = 0);
+    made.passages
+        .iter_mut()
+        .chain(&mut made.marks)
+        .for_each(|passage| passage.row = 0);
     made
 }
 
 fn shuffled(table: &Table, order: &[usize]) -> Table {
     let mut other = Table::default();
-    order.iter().for_each(|row| other.push_event(&table.event(*row)));
+    order
+        .iter()
+        .for_each(|row| other.push_event(&table.event(*row)));
     other
 }
 
@@ -537,16 +727,28 @@ fn a_name_server_that_every_line_meets_is_not_the_server() {
     let mut log = String::new();
     for unit in 0..6 {
         let (at, server) = (unit * 1000, if unit % 2 == 0 { "s1" } else { "s2" });
-        for (n, (keyword, host)) in
-            [("ask", "app"), ("name", "master"), ("read", server), ("got", "app")].iter().enumerate()
+        for (n, (keyword, host)) in [
+            ("ask", "app"),
+            ("name", "master"),
+            ("read", server),
+            ("got", "app"),
+        ]
+        .iter()
+        .enumerate()
         {
             let _ = writeln!(log, "{keyword}; {host}; 1; {}; {unit}", at + n * 10);
         }
     }
-    assert_eq!(lifelines(&table(&log), None, &Options::default()).groups, ["s1", "s2"]);
+    assert_eq!(
+        lifelines(&table(&log), None, &Options::default()).groups,
+        ["s1", "s2"]
+    );
     // Where there is only the one, it is the server.
     let alone = log.replace("s2", "s1").replace("master", "s1");
-    assert_eq!(lifelines(&table(&alone), None, &Options::default()).groups, ["s1"]);
+    assert_eq!(
+        lifelines(&table(&alone), None, &Options::default()).groups,
+        ["s1"]
+    );
 }
 
 #[test]
@@ -555,7 +757,11 @@ fn servers_that_begin_and_send_to_one_client_are_told_apart() {
         let mut log = String::new();
         let mut index = Index::default();
         for (id, (from, to)) in (0..).zip(pairs) {
-            index.flows.push(Flow { id, hosts: ((*from).into(), (*to).into()), ..Flow::default() });
+            index.flows.push(Flow {
+                id,
+                hosts: ((*from).into(), (*to).into()),
+                ..Flow::default()
+            });
             let (unit, there) = (unit(id, 0), stream(id, Direction::There));
             let _ = writeln!(log, "APP_SEND; {from}; 0; 100; {unit}; {there}; 0; 10");
             let _ = writeln!(log, "APP_RECEIVED; {to}; 0; 200; {unit}; {there}; 0; 10");

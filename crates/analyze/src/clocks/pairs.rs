@@ -60,9 +60,13 @@ impl Seen {
             if id == Value::Absent || hash(id) & self.left_out != 0 {
                 continue;
             }
-            let host = *places.entry(table.host[row]).or_insert_with(|| self.place(table.host(row)));
+            let host = *places
+                .entry(table.host[row])
+                .or_insert_with(|| self.place(table.host(row)));
             let clock = index.hosts.get(table.host(row)).map(|trace| &trace.clock);
-            let at_ns = clock.map_or(table.at_ns[row], |clock| clock.reference_ns(table.at_ns[row]));
+            let at_ns = clock.map_or(table.at_ns[row], |clock| {
+                clock.reference_ns(table.at_ns[row])
+            });
             self.stay(hash(id), host, at_ns);
             self.span(table, row, host);
             match table.keyword(row) {
@@ -86,9 +90,20 @@ impl Seen {
         match stays.iter_mut().find(|(other, _)| *other == host) {
             Some((_, stay)) => {
                 let events = stay.events.saturating_add(1);
-                *stay = Stay { from_ns: stay.from_ns.min(at_ns), to_ns: stay.to_ns.max(at_ns), events };
+                *stay = Stay {
+                    from_ns: stay.from_ns.min(at_ns),
+                    to_ns: stay.to_ns.max(at_ns),
+                    events,
+                };
             }
-            None => stays.push((host, Stay { from_ns: at_ns, to_ns: at_ns, events: 1 })),
+            None => stays.push((
+                host,
+                Stay {
+                    from_ns: at_ns,
+                    to_ns: at_ns,
+                    events: 1,
+                },
+            )),
         }
         if self.units.len() > MOST {
             self.left_out = self.left_out << 1 | 1;
@@ -112,20 +127,37 @@ impl Seen {
     pub(super) fn pairs(&self) -> Vec<Pair> {
         let mut exchanges: BTreeMap<(u32, u32), Vec<Exchange>> = BTreeMap::new();
         for stays in self.units.values() {
-            for ((outer, around), (inner, within)) in stays.iter().flat_map(|a| stays.iter().map(move |b| (*a, *b))) {
+            for ((outer, around), (inner, within)) in stays
+                .iter()
+                .flat_map(|a| stays.iter().map(move |b| (*a, *b)))
+            {
                 if outer != inner && around.events > 1 {
-                    exchanges.entry((outer, inner)).or_default().push(exchange(around, within));
+                    exchanges
+                        .entry((outer, inner))
+                        .or_default()
+                        .push(exchange(around, within));
                 }
             }
         }
-        let parents: BTreeSet<(u32, u32)> =
-            self.parents.iter().filter_map(|(parent, host)| Some((*self.spans.get(parent)?, *host))).collect();
+        let parents: BTreeSet<(u32, u32)> = self
+            .parents
+            .iter()
+            .filter_map(|(parent, host)| Some((*self.spans.get(parent)?, *host)))
+            .collect();
         let pair = |((outer, inner), mut exchanges): ((u32, u32), Vec<Exchange>)| {
             exchanges.sort_by_key(|exchange| (exchange.asked_ns, exchange.heard_ns));
-            let calls = self.calls.contains(&outer) && self.called.contains(&inner) && !self.calls.contains(&inner);
+            let calls = self.calls.contains(&outer)
+                && self.called.contains(&inner)
+                && !self.calls.contains(&inner);
             let name = |host: u32| self.hosts[host as usize].clone();
-            let is_known = calls || parents.contains(&(outer, inner)) && !parents.contains(&(inner, outer));
-            Pair { outer: name(outer), inner: name(inner), exchanges, is_known }
+            let is_known =
+                calls || parents.contains(&(outer, inner)) && !parents.contains(&(inner, outer));
+            Pair {
+                outer: name(outer),
+                inner: name(inner),
+                exchanges,
+                is_known,
+            }
         };
         exchanges.into_iter().map(pair).collect()
     }
@@ -158,7 +190,9 @@ fn ways_ns(exchange: &Exchange) -> i128 {
 impl Pair {
     /// Whether no unit is on the inner host before it begins, or after it ends, on the outer.
     pub(super) fn fits(&self) -> bool {
-        self.exchanges.iter().all(|e| e.heard_ns >= e.asked_ns && e.answered_ns <= e.returned_ns)
+        self.exchanges
+            .iter()
+            .all(|e| e.heard_ns >= e.asked_ns && e.answered_ns <= e.returned_ns)
     }
 
     /// Whether there is room on the outer host for what the inner did, in every unit, and there are clocks by which it lay there.
@@ -169,7 +203,11 @@ impl Pair {
     /// Whether the time on the outer host follows that on the inner from unit to unit: less is left of how the one varies when
     /// the other is taken off.
     pub(super) fn follows(&self) -> bool {
-        let inner = spread(self.exchanges.iter().map(|e| i128::from(e.answered_ns) - i128::from(e.heard_ns)));
+        let inner = spread(
+            self.exchanges
+                .iter()
+                .map(|e| i128::from(e.answered_ns) - i128::from(e.heard_ns)),
+        );
         let left = spread(self.exchanges.iter().map(ways_ns));
         inner > 0.0 && left < inner / 4.0
     }
@@ -180,33 +218,54 @@ impl Pair {
             true => i128::from(e.asked_ns) - i128::from(e.answered_ns),
             false => i128::from(e.heard_ns) - i128::from(e.returned_ns),
         };
-        let stay = self.exchanges.iter().map(|e| i128::from(e.returned_ns) - i128::from(e.asked_ns)).max()?;
+        let stay = self
+            .exchanges
+            .iter()
+            .map(|e| i128::from(e.returned_ns) - i128::from(e.asked_ns))
+            .max()?;
         let least = self.exchanges.iter().map(gap).min()?;
         let most = self.exchanges.iter().map(gap).max()?;
-        (least > 4 * stay && most - least < least / 4).then(|| u64::try_from(least).ok()).flatten()
+        (least > 4 * stay && most - least < least / 4)
+            .then(|| u64::try_from(least).ok())
+            .flatten()
     }
 
     /// How far the inner host's clock would be ahead in the middle of the fastest exchange, if the outer one enclosed it, ns.
     pub(super) fn middle_ns(&self) -> i128 {
-        let fastest = self.exchanges.iter().min_by_key(|e| ways_ns(e)).map(stackline_core::offset::bounds);
+        let fastest = self
+            .exchanges
+            .iter()
+            .min_by_key(|e| ways_ns(e))
+            .map(stackline_core::offset::bounds);
         fastest.map_or(0, |(least, most)| i128::midpoint(least, most))
     }
 
     /// Whether the inner host's events lie before the outer's.
     pub(super) fn is_earlier(&self) -> bool {
-        self.exchanges.first().is_some_and(|e| e.heard_ns < e.asked_ns)
+        self.exchanges
+            .first()
+            .is_some_and(|e| e.heard_ns < e.asked_ns)
     }
 
     /// The fastest exchange of each of so many parts of the time.
     pub(super) fn fastest(&self, parts: usize) -> Vec<Exchange> {
         let size = self.exchanges.len().div_ceil(parts).max(1);
-        self.exchanges.chunks(size).filter_map(|part| part.iter().min_by_key(|e| ways_ns(e)).copied()).collect()
+        self.exchanges
+            .chunks(size)
+            .filter_map(|part| part.iter().min_by_key(|e| ways_ns(e)).copied())
+            .collect()
     }
 }
 
 /// The standard deviation.
 fn spread(values: impl Iterator<Item = i128> + Clone) -> f64 {
-    let (count, sum) = values.clone().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value as f64));
+    let (count, sum) = values.clone().fold((0.0, 0.0), |(count, sum), value| {
+        (count + 1.0, sum + value as f64)
+    });
     let mean = sum / f64::max(count, 1.0);
-    (values.map(|value| (value as f64 - mean).powi(2)).sum::<f64>() / f64::max(count, 1.0)).sqrt()
+    (values
+        .map(|value| (value as f64 - mean).powi(2))
+        .sum::<f64>()
+        / f64::max(count, 1.0))
+    .sqrt()
 }

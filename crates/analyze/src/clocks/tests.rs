@@ -8,7 +8,12 @@ const SECOND: i64 = 1_000_000_000;
 const MS: i64 = 1_000_000;
 
 /// 40 calls, 10 ms apart, answered after a time that varies, each way 1 ms; the server's clock is so much ahead and drifts.
-fn calls(ahead_ns: i64, drift_ppm: i64, keywords: [&str; 4], work_ns: impl Fn(i64) -> i64) -> Table {
+fn calls(
+    ahead_ns: i64,
+    drift_ppm: i64,
+    keywords: [&str; 4],
+    work_ns: impl Fn(i64) -> i64,
+) -> Table {
     let mut table = Table::default();
     for unit in 0..40 {
         let sent = 1_000 * SECOND + unit * 100 * MS;
@@ -16,9 +21,19 @@ fn calls(ahead_ns: i64, drift_ppm: i64, keywords: [&str; 4], work_ns: impl Fn(i6
         let answered = heard + work_ns(unit);
         let server = |at: i64| at + ahead_ns + (at - 1_000 * SECOND) / 1_000_000 * drift_ppm;
         let hosts = ["client", "server", "server", "client"];
-        let times = [sent, server(heard), server(answered), answered + MS + unit % 3];
+        let times = [
+            sent,
+            server(heard),
+            server(answered),
+            answered + MS + unit % 3,
+        ];
         for ((keyword, host), at) in keywords.iter().zip(hosts).zip(times) {
-            table.push(keyword, host, u64::try_from(at).unwrap(), &[Value::Number(unit)]);
+            table.push(
+                keyword,
+                host,
+                u64::try_from(at).unwrap(),
+                &[Value::Number(unit)],
+            );
         }
     }
     table
@@ -46,18 +61,32 @@ fn a_clock_that_contradicts_what_was_sent_is_corrected_within_its_error() {
         for at in [0, 4 * SECOND] {
             let now = 1_000 * SECOND + at;
             let shown = now + ahead + at / 1_000_000 * drift;
-            let off = clock.reference_ns(u64::try_from(shown).unwrap()).abs_diff(u64::try_from(now).unwrap());
-            assert!(off <= error && error < 3 * MS as u64, "{off} ns off, {error} ns reported");
+            let off = clock
+                .reference_ns(u64::try_from(shown).unwrap())
+                .abs_diff(u64::try_from(now).unwrap());
+            assert!(
+                off <= error && error < 3 * MS as u64,
+                "{off} ns off, {error} ns reported"
+            );
         }
-        assert_eq!((clocks.reference.as_deref(), clocks.doubts.len()), (Some("client"), 0));
-        assert!(sentence.starts_with("the clock of server is "), "{sentence}");
+        assert_eq!(
+            (clocks.reference.as_deref(), clocks.doubts.len()),
+            (Some("client"), 0)
+        );
+        assert!(
+            sentence.starts_with("the clock of server is "),
+            "{sentence}"
+        );
     }
 }
 
 #[test]
 fn clocks_that_can_be_right_stay() {
     for ahead in [0, MS / 2] {
-        assert_eq!(clocks(&calls(ahead, 0, OTHERS, varied), &Index::default()), Clocks::default());
+        assert_eq!(
+            clocks(&calls(ahead, 0, OTHERS, varied), &Index::default()),
+            Clocks::default()
+        );
     }
 }
 
@@ -67,9 +96,15 @@ fn times_that_never_vary_prove_nothing_unless_the_events_do() {
     let found = clocks(&calls(-SECOND, 0, OTHERS, same), &Index::default());
     assert!(found.corrected.is_empty());
     let doubt = &found.doubts["server"];
-    assert!(doubt.contains("before those of client") && doubt.contains("--clock server=-"), "{doubt}");
+    assert!(
+        doubt.contains("before those of client") && doubt.contains("--clock server=-"),
+        "{doubt}"
+    );
     let found = clocks(&calls(-SECOND, 0, OWN, same), &Index::default());
-    assert!(found.corrected["server"].0.offset_ns.abs_diff(-SECOND) < 2 * MS as u64, "{found:?}");
+    assert!(
+        found.corrected["server"].0.offset_ns.abs_diff(-SECOND) < 2 * MS as u64,
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -85,7 +120,12 @@ fn a_pipeline_is_no_call() {
             ("CAME", "b", there),
             ("KEPT", "b", there + unit % 3 * MS),
         ] {
-            table.push(keyword, host, u64::try_from(at).unwrap(), &[Value::Number(unit)]);
+            table.push(
+                keyword,
+                host,
+                u64::try_from(at).unwrap(),
+                &[Value::Number(unit)],
+            );
         }
     }
     assert_eq!(clocks(&table, &Index::default()), Clocks::default());
@@ -94,13 +134,22 @@ fn a_pipeline_is_no_call() {
 #[test]
 fn a_clock_that_was_given_is_not_corrected_again() {
     let mut index = Index::default();
-    let given = |offset_ns| HostTrace { clock: Clock { offset_ns, ..Clock::default() }, ..HostTrace::default() };
+    let given = |offset_ns| HostTrace {
+        clock: Clock {
+            offset_ns,
+            ..Clock::default()
+        },
+        ..HostTrace::default()
+    };
     index.hosts.insert("server".into(), given(SECOND));
     let table = calls(SECOND, 0, OTHERS, varied);
     assert_eq!(clocks(&table, &index), Clocks::default());
     index.hosts.insert("server".into(), given(3 * SECOND));
     let found = clocks(&table, &index);
-    assert!(found.corrected.is_empty() && found.doubts["server"].contains("as it was given"), "{found:?}");
+    assert!(
+        found.corrected.is_empty() && found.doubts["server"].contains("as it was given"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -112,9 +161,15 @@ fn hosts_behind_one_another_are_corrected_to_one_clock() {
         let work = varied(unit);
         for (depth, (host, ahead)) in ["web", "app", "db"].iter().zip(offsets).enumerate() {
             let span = format!("{unit}-{depth}");
-            let parent = depth.checked_sub(1).map(|depth| format!("{unit}-{depth}")).unwrap_or_default();
+            let parent = depth
+                .checked_sub(1)
+                .map(|depth| format!("{unit}-{depth}"))
+                .unwrap_or_default();
             let inset = depth as i64 * MS;
-            for (keyword, at) in [("X_START", at + inset), ("X_END", at + 9 * MS + work - inset)] {
+            for (keyword, at) in [
+                ("X_START", at + inset),
+                ("X_END", at + 9 * MS + work - inset),
+            ] {
                 let data = [Value::Number(unit), Value::Text(&span), Value::of(&parent)];
                 table.push(keyword, host, u64::try_from(at + ahead).unwrap(), &data);
             }
@@ -124,6 +179,9 @@ fn hosts_behind_one_another_are_corrected_to_one_clock() {
     assert_eq!(found.reference.as_deref(), Some("web"));
     for (host, ahead) in [("app", offsets[1]), ("db", offsets[2])] {
         let clock = &found.corrected[host].0;
-        assert!(clock.offset_ns.abs_diff(ahead) <= clock.error_ns.unwrap(), "{host}: {clock:?}");
+        assert!(
+            clock.offset_ns.abs_diff(ahead) <= clock.error_ns.unwrap(),
+            "{host}: {clock:?}"
+        );
     }
 }

@@ -63,19 +63,29 @@ impl Account {
             each.push((side, states.over(part.basis_s())));
         }
         if matches!(part.work, Work::Bulk(_)) {
-            each.iter_mut().for_each(|(_, states)| states.rest_is_not_written());
+            each.iter_mut()
+                .for_each(|(_, states)| states.rest_is_not_written());
             all.rest_is_not_written();
         }
         let used = measurement.own_use(part).max(processors);
         let calls = part.work == Work::Calls;
         let states = all.over(part.basis_s());
         let unread = unread.min(states.receive_window + at_end).clamp(0.0, 1.0);
-        Some(Self { sides: each, states, used, unread, calls })
+        Some(Self {
+            sides: each,
+            states,
+            used,
+            unread,
+            calls,
+        })
     }
 
     /// The sender that is most in a state, and how much of the time this explains.
     pub(crate) fn most(&self, state: fn(&States) -> f64) -> Option<(Side, f64)> {
-        let most = self.sides.iter().max_by(|a, b| state(&a.1).total_cmp(&state(&b.1)));
+        let most = self
+            .sides
+            .iter()
+            .max_by(|a, b| state(&a.1).total_cmp(&state(&b.1)));
         most.map(|(side, states)| (*side, self.explained(state(states))))
     }
 
@@ -89,18 +99,28 @@ impl Account {
     /// How much of the time a state explains, in which there was data to send.
     pub(crate) fn explained(&self, state: f64) -> f64 {
         let (idle, all) = (self.idle(), self.states.waiting());
-        if all > idle { state * idle / all } else { state }
+        if all > idle {
+            state * idle / all
+        } else {
+            state
+        }
     }
 
     /// How much of the time may be the application's of what it was away.
     pub(crate) fn away(&self, share: f64) -> f64 {
-        share.min(self.states.application).min((1.0 - self.used).max(0.0))
+        share
+            .min(self.states.application)
+            .min((1.0 - self.used).max(0.0))
     }
 
     /// The time that senders may have been held back in vain: of a transfer all that its data does not use. Of calls most of the
     /// rest is way and service, so only the time counts in which there was data to send.
     fn idle(&self) -> f64 {
-        let whole = if self.calls { (self.states.waiting() + self.states.congestion_window).min(1.0) } else { 1.0 };
+        let whole = if self.calls {
+            (self.states.waiting() + self.states.congestion_window).min(1.0)
+        } else {
+            1.0
+        };
         (whole - self.used - self.unread).max(0.0)
     }
 }
@@ -146,6 +166,11 @@ impl States {
 
     /// All states in which a sender has data and may not send it.
     fn waiting(&self) -> f64 {
-        self.receive_window + self.send_buffer + self.slow_start + self.recovery + self.timeout + self.nagle
+        self.receive_window
+            + self.send_buffer
+            + self.slow_start
+            + self.recovery
+            + self.timeout
+            + self.nagle
     }
 }

@@ -25,7 +25,11 @@ fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding>
         Work::Connects => return None,
     };
     let host = part.host(side);
-    let Some(outside) = context.outside.get(part.index).and_then(|sides| sides.get(&side)) else {
+    let Some(outside) = context
+        .outside
+        .get(part.index)
+        .and_then(|sides| sides.get(&side))
+    else {
         return as_written(context, part, side, host);
     };
     let own = in_the_way(context, part, outside.total_s);
@@ -41,7 +45,10 @@ fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding>
         outside.times,
         part.of_its_time(own)
     );
-    let longest = outside.longest.first().map_or(0.0, |(seconds, ..)| *seconds);
+    let longest = outside
+        .longest
+        .first()
+        .map_or(0.0, |(seconds, ..)| *seconds);
     let evidence = context.measurement.log.evidence(
         format!(
             "between the operations of {host} pass {} on average, {} at most",
@@ -50,11 +57,15 @@ fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding>
         ),
         &outside.rows(),
     );
-    let finding = KIND.finding(context, share, 0.95, sentence).because(evidence);
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(evidence);
     let advice = if part.work == Work::Calls {
         format!("make the service on {host} faster, or serve several calls at once (several pairs)")
     } else {
-        format!("let the application on {host} prepare units ahead, or in a thread beside the one that sends")
+        format!(
+            "let the application on {host} prepare units ahead, or in a thread beside the one that sends"
+        )
     };
     Some(finding.attempt_by(advice, Change::NoDelays(part.index, side)))
 }
@@ -64,7 +75,13 @@ fn between_operations(context: &Context<'_>, part: &Part<'_>) -> Option<Finding>
 fn between_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let steps = part.plan.procedure.side(Side::Initiator);
     let calls = part.calls();
-    let a_pass = a_pass(steps, 1.0, &|call| if matches!(call, Call::RpcCall(..)) { 1.0 } else { 0.0 });
+    let a_pass = a_pass(steps, 1.0, &|call| {
+        if matches!(call, Call::RpcCall(..)) {
+            1.0
+        } else {
+            0.0
+        }
+    });
     if part.work != Work::Calls || a_pass <= 0.0 || part.paces(Side::Initiator) {
         return None;
     }
@@ -83,14 +100,24 @@ fn between_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(each),
         part.of_its_time(own)
     );
-    let what =
-        format!("{host} was in its calls for {}, and away for {} each", part.of_its_time(1.0 - own), units::time(each));
-    let outside = context.outside.get(part.index).and_then(|sides| sides.get(&Side::Initiator));
+    let what = format!(
+        "{host} was in its calls for {}, and away for {} each",
+        part.of_its_time(1.0 - own),
+        units::time(each)
+    );
+    let outside = context
+        .outside
+        .get(part.index)
+        .and_then(|sides| sides.get(&Side::Initiator));
     let rows = outside.map_or_else(Vec::new, Outside::rows);
     let sure = if rows.is_empty() { 0.8 } else { 0.95 };
     let evidence = context.measurement.evidence(what, &rows);
-    let finding = KIND.finding(context, share, sure, sentence).because(evidence);
-    let advice = format!("let the application on {host} call without its delay, or do its own work beside the calls");
+    let finding = KIND
+        .finding(context, share, sure, sentence)
+        .because(evidence);
+    let advice = format!(
+        "let the application on {host} call without its delay, or do its own work beside the calls"
+    );
     Some(finding.attempt_by(advice, Change::NoDelays(part.index, Side::Initiator)))
 }
 
@@ -107,7 +134,12 @@ fn as_written(context: &Context<'_>, part: &Part<'_>, side: Side, host: &str) ->
     let units: u64 = part
         .records
         .iter()
-        .map(|record| record.calls.n().max(record.initiator.sent_units.max(record.responder.sent_units)))
+        .map(|record| {
+            record
+                .calls
+                .n()
+                .max(record.initiator.sent_units.max(record.responder.sent_units))
+        })
         .sum();
     let each = delays_s(part, part.plan.procedure.side(side));
     let own = in_the_way(context, part, real(units) * each);
@@ -121,7 +153,10 @@ fn as_written(context: &Context<'_>, part: &Part<'_>, side: Side, host: &str) ->
         part.of_its_time(own)
     );
     let figure = format!("{units} units x {}", units::time(each));
-    Some(KIND.finding(context, share, 0.8, sentence).because(context.measurement.figure(figure)))
+    Some(
+        KIND.finding(context, share, 0.8, sentence)
+            .because(context.measurement.figure(figure)),
+    )
 }
 
 /// Mean seconds of all delays in one pass of a repeat by the data's count.

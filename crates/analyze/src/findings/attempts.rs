@@ -51,29 +51,48 @@ fn is_refusal(request: &Request) -> bool {
 /// Attempts that failed, each with the next of its client.
 pub(crate) fn retries(all: &[Request]) -> Vec<Retry> {
     let mut by_ends: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
-    for (at, request) in all.iter().enumerate().filter(|(_, request)| request.is_call || request.is_unopened) {
-        by_ends.entry((&request.client, &request.server)).or_default().push(at);
+    for (at, request) in all
+        .iter()
+        .enumerate()
+        .filter(|(_, request)| request.is_call || request.is_unopened)
+    {
+        by_ends
+            .entry((&request.client, &request.server))
+            .or_default()
+            .push(at);
     }
     let mut found = Vec::new();
     for mut attempts in by_ends.into_values() {
         attempts.sort_by_key(|at| all[*at].begin_ns());
         let mut is_taken = vec![false; attempts.len()];
-        let mut failed: Vec<usize> = attempts.iter().copied().filter(|at| failure(&all[*at]).is_some()).collect();
+        let mut failed: Vec<usize> = attempts
+            .iter()
+            .copied()
+            .filter(|at| failure(&all[*at]).is_some())
+            .collect();
         failed.sort_by_key(|at| all[*at].end_ns);
         for failed in failed {
             let end_ns = all[failed].end_ns;
             let first = attempts.partition_point(|at| all[*at].begin_ns() < end_ns);
             let is_next = |place: &usize| {
                 let next = &all[attempts[*place]];
-                let named = all[failed].is_unopened || next.is_unopened || next.name == all[failed].name;
+                let named =
+                    all[failed].is_unopened || next.is_unopened || next.name == all[failed].name;
                 attempts[*place] != failed && named && !is_taken[*place]
             };
-            let Some(place) = (first..attempts.len()).take(AMONG).find(is_next) else { continue };
+            let Some(place) = (first..attempts.len()).take(AMONG).find(is_next) else {
+                continue;
+            };
             let gap_ns = all[attempts[place]].begin_ns() - end_ns;
             if gap_ns <= LATEST_NS {
                 is_taken[place] = true;
                 let still_waits = all[failed].unknown.as_deref() == Some(SILENT);
-                found.push(Retry { failed, next: attempts[place], gap_ns, still_waits });
+                found.push(Retry {
+                    failed,
+                    next: attempts[place],
+                    gap_ns,
+                    still_waits,
+                });
             }
         }
     }
@@ -92,7 +111,10 @@ mod tests {
             name: name.into(),
             status: status.into(),
             end_ns: end_ms as u64,
-            times: Some(Times { total: end_ms - begin_ms, ..Times::default() }),
+            times: Some(Times {
+                total: end_ms - begin_ms,
+                ..Times::default()
+            }),
             ..Request::default()
         }
     }
@@ -106,7 +128,10 @@ mod tests {
             request("/a", "200", 40, 50),
             request("/a", "200", 51, 60),
         ];
-        let pairs: Vec<_> = retries(&all).into_iter().map(|retry| (retry.failed, retry.next, retry.gap_ns)).collect();
+        let pairs: Vec<_> = retries(&all)
+            .into_iter()
+            .map(|retry| (retry.failed, retry.next, retry.gap_ns))
+            .collect();
         assert_eq!(pairs, [(0, 2, 5), (2, 3, 20)]);
     }
 
@@ -118,20 +143,54 @@ mod tests {
             request("/a", "200", 20, 25),
             request("/a", "200", 21, 26),
         ];
-        let pairs: Vec<_> = retries(&all).into_iter().map(|retry| (retry.failed, retry.next)).collect();
+        let pairs: Vec<_> = retries(&all)
+            .into_iter()
+            .map(|retry| (retry.failed, retry.next))
+            .collect();
         assert_eq!(pairs, [(0, 2), (1, 3)]);
     }
 
     #[test]
     fn what_nobody_answered_failed_only_if_it_was_given_up() {
-        let gave_up = Request { unknown: Some("nothing answered it".into()), ..request("/a", "", 0, 10) };
+        let gave_up = Request {
+            unknown: Some("nothing answered it".into()),
+            ..request("/a", "", 0, 10)
+        };
         assert_eq!(failure(&gave_up), Some("no answer"));
-        assert_eq!(failure(&Request { times: None, ..gave_up.clone() }), None);
-        assert_eq!(failure(&Request { name: "BLPOP q, blocking".into(), ..gave_up }), None);
+        assert_eq!(
+            failure(&Request {
+                times: None,
+                ..gave_up.clone()
+            }),
+            None
+        );
+        assert_eq!(
+            failure(&Request {
+                name: "BLPOP q, blocking".into(),
+                ..gave_up
+            }),
+            None
+        );
         assert_eq!(failure(&request("/a", "404", 0, 1)), None);
-        let unopened = Request { is_unopened: true, is_call: false, times: None, ..Request::default() };
-        let silent = Request { unknown: Some(SILENT.into()), ..unopened };
+        let unopened = Request {
+            is_unopened: true,
+            is_call: false,
+            times: None,
+            ..Request::default()
+        };
+        let silent = Request {
+            unknown: Some(SILENT.into()),
+            ..unopened
+        };
         let all = [silent, request("/a", "200", 1000, 1010)];
-        assert_eq!(retries(&all), [Retry { failed: 0, next: 1, gap_ns: 1000, still_waits: true }]);
+        assert_eq!(
+            retries(&all),
+            [Retry {
+                failed: 0,
+                next: 1,
+                gap_ns: 1000,
+                still_waits: true
+            }]
+        );
     }
 }

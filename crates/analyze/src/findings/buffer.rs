@@ -17,7 +17,11 @@ impl Buffer {
     /// What requests it: `tcp(send_buffer = 65536)`, with `...` where the bytes are not known.
     pub(crate) fn option(self, part: &Part<'_>, bytes: Option<u64>) -> String {
         let (stack, name) = (part.plan.stack.name.as_str(), self.name(part));
-        let sysctl = if self == Self::Send { "net.ipv4.tcp_wmem" } else { "net.ipv4.tcp_rmem" };
+        let sysctl = if self == Self::Send {
+            "net.ipv4.tcp_wmem"
+        } else {
+            "net.ipv4.tcp_rmem"
+        };
         let bytes = bytes.map_or_else(|| "...".to_owned(), |bytes| bytes.to_string());
         let option = format!("`{stack}({name} = {bytes})`");
         if part.plan.stack.facts.flow_control == FlowControl::KernelBuffers {

@@ -103,12 +103,17 @@ impl Change {
             Self::Window(part, packets) => {
                 let stack = &mut measured.parts.get_mut(*part)?.stack;
                 stack.name = "window".to_owned();
-                stack.options.insert("n".to_owned(), OptionValue::Number(*packets));
+                stack
+                    .options
+                    .insert("n".to_owned(), OptionValue::Number(*packets));
             }
             Self::NoDelays(part, side) => without_delays(measured, *part, *side)?,
             Self::NoLoad => measured.parts.retain(|part| !part.background),
             _ => {
-                let network = changed.networks.iter_mut().find(|network| Some(&network.name) == across.as_ref())?;
+                let network = changed
+                    .networks
+                    .iter_mut()
+                    .find(|network| Some(&network.name) == across.as_ref())?;
                 self.to_network(network);
             }
         }
@@ -118,19 +123,27 @@ impl Change {
     fn to_network(&self, network: &mut Network) {
         match self {
             Self::Queue(ends, bytes) => {
-                let limit = Queue { limit_bytes: Some(*bytes), ..Queue::default() };
+                let limit = Queue {
+                    limit_bytes: Some(*bytes),
+                    ..Queue::default()
+                };
                 give_queue(network, ends, |queue| Queue {
                     discipline: queue.discipline,
                     ecn: queue.ecn,
                     ..limit.clone()
                 });
-                let switches =
-                    network.switches.iter_mut().filter(|switch| switch.name == ends.0 || switch.name == ends.1);
+                let switches = network
+                    .switches
+                    .iter_mut()
+                    .filter(|switch| switch.name == ends.0 || switch.name == ends.1);
                 for switch in switches {
                     switch.buffer_bytes = switch.buffer_bytes.map(|has| has.max(*bytes));
                 }
             }
-            Self::FairQueue(ends) => give_queue(network, ends, |queue| Queue { discipline: fair(), ..queue }),
+            Self::FairQueue(ends) => give_queue(network, ends, |queue| Queue {
+                discipline: fair(),
+                ..queue
+            }),
             Self::Faster(these) => each_of(network, these, |link| {
                 if let Rate::Constant(rate) = &mut link.rate {
                     *rate *= 2.0;
@@ -143,29 +156,55 @@ impl Change {
             }),
             Self::NoLoss(ends) => no_loss(network, ends),
             Self::Packets(bytes) => {
-                network.links.iter_mut().for_each(|link| link.mtu_bytes = Some(link.mtu().min(*bytes)));
+                network
+                    .links
+                    .iter_mut()
+                    .for_each(|link| link.mtu_bytes = Some(link.mtu().min(*bytes)));
             }
             Self::Reassembly(name, messages) => {
-                let named = network.switches.iter_mut().filter(|switch| switch.name == *name);
-                named.filter_map(|switch| switch.imp.as_mut()).for_each(|imp| imp.reassembly = Some(*messages));
+                let named = network
+                    .switches
+                    .iter_mut()
+                    .filter(|switch| switch.name == *name);
+                named
+                    .filter_map(|switch| switch.imp.as_mut())
+                    .for_each(|imp| imp.reassembly = Some(*messages));
             }
             Self::ImpWindow(name, messages) => {
-                let named = network.switches.iter_mut().filter(|switch| switch.name == *name);
-                named.filter_map(|switch| switch.imp.as_mut()).for_each(|imp| imp.window = Some(*messages));
+                let named = network
+                    .switches
+                    .iter_mut()
+                    .filter(|switch| switch.name == *name);
+                named
+                    .filter_map(|switch| switch.imp.as_mut())
+                    .for_each(|imp| imp.window = Some(*messages));
             }
             Self::Machine(name, machine) => {
-                let named = network.switches.iter_mut().filter(|switch| switch.name == *name);
-                named.filter_map(|switch| switch.imp.as_mut()).for_each(|imp| imp.machine = *machine);
+                let named = network
+                    .switches
+                    .iter_mut()
+                    .filter(|switch| switch.name == *name);
+                named
+                    .filter_map(|switch| switch.imp.as_mut())
+                    .for_each(|imp| imp.machine = *machine);
             }
             Self::Channels(ends, channels) => {
-                let at = network.switches.iter_mut().filter(|switch| switch.name == ends.0 || switch.name == ends.1);
+                let at = network
+                    .switches
+                    .iter_mut()
+                    .filter(|switch| switch.name == ends.0 || switch.name == ends.1);
                 at.filter_map(|switch| switch.imp.as_mut()).for_each(|imp| {
                     imp.channels = Some(*channels);
-                    imp.buffers = imp.buffers.map(|buffers| buffers.max(2 * u32::from(*channels)));
+                    imp.buffers = imp
+                        .buffers
+                        .map(|buffers| buffers.max(2 * u32::from(*channels)));
                 });
             }
             Self::Pace(hosts, rate) => {
-                let paced = network.hosts.iter_mut().filter(|host| hosts.contains(&host.name));
+                let paced = network
+                    .hosts
+                    .iter_mut()
+                    .filter(|host| hosts.contains(&host.name));
                 paced.for_each(|host| host.interface.pace_bit_s = Some(*rate));
             }
             Self::Processor(name) => {
@@ -174,7 +213,11 @@ impl Change {
                     host.interface.cpu_speed = Some(host.interface.cpu_speed.unwrap_or(1.0) * 2.0);
                 });
             }
-            Self::Option(..) | Self::Unset(..) | Self::Window(..) | Self::NoDelays(..) | Self::NoLoad => {}
+            Self::Option(..)
+            | Self::Unset(..)
+            | Self::Window(..)
+            | Self::NoDelays(..)
+            | Self::NoLoad => {}
         }
     }
 }
@@ -182,25 +225,42 @@ impl Change {
 /// As the language has it without arguments.
 fn fair() -> Discipline {
     let (target, interval) = (Duration::from_seconds(5e-3), Duration::from_seconds(0.1));
-    Discipline::FqCoDel { target, interval, flows: 1024, quantum: 1514 }
+    Discipline::FqCoDel {
+        target,
+        interval,
+        flows: 1024,
+        quantum: 1514,
+    }
 }
 
 fn each_of(network: &mut Network, these: &[Ends], mut change: impl FnMut(&mut Link)) {
-    let same = |link: &Link, (a, b): &Ends| link.ends == (a.clone(), b.clone()) || link.ends == (b.clone(), a.clone());
-    network.links.iter_mut().filter(|link| these.iter().any(|ends| same(link, ends))).for_each(&mut change);
+    let same = |link: &Link, (a, b): &Ends| {
+        link.ends == (a.clone(), b.clone()) || link.ends == (b.clone(), a.clone())
+    };
+    network
+        .links
+        .iter_mut()
+        .filter(|link| these.iter().any(|ends| same(link, ends)))
+        .for_each(&mut change);
 }
 
 /// A link that is the same both ways becomes two, of which one loses as before.
 fn no_loss(network: &mut Network, ends: &Ends) {
     // Lines between IMPs lose alike both ways.
     if network.has_imps() {
-        return each_of(network, std::slice::from_ref(ends), |link| link.loss = Loss::None);
+        return each_of(network, std::slice::from_ref(ends), |link| {
+            link.loss = Loss::None
+        });
     }
     let mut backwards = Vec::new();
     each_of(network, std::slice::from_ref(ends), |link| {
         if !link.one_way {
             let other = (ends.1.clone(), ends.0.clone());
-            backwards.push(Link { ends: other, one_way: true, ..link.clone() });
+            backwards.push(Link {
+                ends: other,
+                one_way: true,
+                ..link.clone()
+            });
             (link.ends, link.one_way) = (ends.clone(), true);
         }
         if link.ends == *ends {
@@ -212,10 +272,17 @@ fn no_loss(network: &mut Network, ends: &Ends) {
 
 /// A link without a queue of its own has that of the switch it begins at.
 fn give_queue(network: &mut Network, ends: &Ends, to: impl Fn(Queue) -> Queue) {
-    let of_switch =
-        network.switches.iter().find(|switch| switch.name == ends.0).and_then(|switch| switch.queue.clone());
+    let of_switch = network
+        .switches
+        .iter()
+        .find(|switch| switch.name == ends.0)
+        .and_then(|switch| switch.queue.clone());
     each_of(network, std::slice::from_ref(ends), |link| {
-        let has = link.queue.clone().or_else(|| of_switch.clone()).unwrap_or_default();
+        let has = link
+            .queue
+            .clone()
+            .or_else(|| of_switch.clone())
+            .unwrap_or_default();
         link.queue = Some(to(has));
     });
 }
@@ -232,7 +299,9 @@ fn without_delays(measurement: &mut Measurement, part: usize, side: Side) -> Opt
 fn no_delays(steps: &mut [Step]) {
     for step in steps {
         match step {
-            Step::Call(Call::Delay(delay)) => *delay = DelayArgument::Drawn(Distribution::Constant(0.0)),
+            Step::Call(Call::Delay(delay)) => {
+                *delay = DelayArgument::Drawn(Distribution::Constant(0.0))
+            }
             Step::Call(_) => {}
             Step::Repeat(_, body) => no_delays(body),
         }

@@ -20,7 +20,12 @@ const CRYSTAL_PPM: f64 = 100.0;
 const NOTE: f64 = 0.0;
 
 fn find(log: &Log<'_>) -> Option<Finding> {
-    let found = log.input.index.hosts.iter().filter_map(|(host, trace)| of(log, host, &trace.clock));
+    let found = log
+        .input
+        .index
+        .hosts
+        .iter()
+        .filter_map(|(host, trace)| of(log, host, &trace.clock));
     let mut found: Vec<(f64, String, Evidence)> = found.chain(backwards(log)).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let (share, sentence, _) = found.first()?.clone();
@@ -44,15 +49,25 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
         ..Evidence::default()
     };
     let runs = || log.input.index.runs.iter();
-    let (first, last) =
-        (runs().map(|run| run.from_ns).min().unwrap_or(0), runs().map(|run| run.to_ns).max().unwrap_or(0));
+    let (first, last) = (
+        runs().map(|run| run.from_ns).min().unwrap_or(0),
+        runs().map(|run| run.to_ns).max().unwrap_or(0),
+    );
     if let Some((at, by)) = clock.steps.iter().max_by_key(|(_, by)| by.unsigned_abs()) {
         let by_s = units::time(by.unsigned_abs() as f64 / 1e9);
         let which = if *by < 0 { "back" } else { "ahead" };
         let sentence = format!(
             "the clock of {host} was set {which} by {by_s} while it was measured with: its times before and after do not go together"
         );
-        return Some((1.0, sentence, evidence(&format!("{} steps, the largest {by_s}", clock.steps.len()), *at, *at)));
+        return Some((
+            1.0,
+            sentence,
+            evidence(
+                &format!("{} steps, the largest {by_s}", clock.steps.len()),
+                *at,
+                *at,
+            ),
+        ));
     }
     let passage = passage_ns(log)?;
     let error = clock.error_ns.unwrap_or(0);
@@ -62,8 +77,11 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
             units::time(real(error) / 1e9),
             units::time(passage / 1e9)
         );
-        let figures =
-            format!("error {}, half a round trip {}", units::time(real(error) / 1e9), units::time(passage / 1e9));
+        let figures = format!(
+            "error {}, half a round trip {}",
+            units::time(real(error) / 1e9),
+            units::time(passage / 1e9)
+        );
         // It is no cause: whatever one clock alone shows comes before it.
         return Some((LEAST, sentence, evidence(&figures, first, last)));
     }
@@ -72,7 +90,11 @@ fn of(log: &Log<'_>, host: &str, clock: &Clock) -> Option<(f64, String, Evidence
         let sentence = format!(
             "the clock of {host} runs {:.0} ppm {}: {} over these runs",
             clock.drift_ppm.abs(),
-            if clock.drift_ppm > 0.0 { "fast" } else { "slow" },
+            if clock.drift_ppm > 0.0 {
+                "fast"
+            } else {
+                "slow"
+            },
             units::time(gains)
         );
         let figures = format!("{:+.1} ppm, and times are corrected by it", clock.drift_ppm);
@@ -98,7 +120,9 @@ fn passage_ns(log: &Log<'_>) -> Option<f64> {
     let trips = records.filter_map(|record| {
         let call = record.calls.min_max.map(|(least, _)| real(least));
         let transport = record.initiator.transport.or(record.responder.transport);
-        call.or(transport.map(|(_, t)| 1e9 * t.rtt_s).filter(|rtt| *rtt > 0.0))
+        call.or(transport
+            .map(|(_, t)| 1e9 * t.rtt_s)
+            .filter(|rtt| *rtt > 0.0))
     });
     trips.reduce(f64::min).map(|trip| trip / 2.0)
 }
@@ -117,10 +141,14 @@ fn backwards(log: &Log<'_>) -> Option<(f64, String, Evidence)> {
     for line in &lines.lines {
         let passages = lines.passages_of(line);
         let of = |wanted: u8| {
-            passages.iter().find(|passage| rank(&lines.points[passage.point as usize].keyword) == Some(wanted))
+            passages
+                .iter()
+                .find(|passage| rank(&lines.points[passage.point as usize].keyword) == Some(wanted))
         };
         for (earlier, later) in [(0, 1), (2, 3)] {
-            let (Some(sent), Some(there)) = (of(earlier), of(later)) else { continue };
+            let (Some(sent), Some(there)) = (of(earlier), of(later)) else {
+                continue;
+            };
             if lines.points[sent.point as usize].host == lines.points[there.point as usize].host {
                 continue;
             }
@@ -128,7 +156,11 @@ fn backwards(log: &Log<'_>) -> Option<(f64, String, Evidence)> {
             let early = sent.at_ns.saturating_sub(there.at_ns);
             if early > lines.clock_error_ns {
                 (wrong, worst) = (wrong + 1, worst.max(early));
-                rows.extend([sent.row, there.row].into_iter().filter(|row| *row != u32::MAX));
+                rows.extend(
+                    [sent.row, there.row]
+                        .into_iter()
+                        .filter(|row| *row != u32::MAX),
+                );
             }
         }
     }

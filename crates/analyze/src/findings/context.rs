@@ -38,7 +38,10 @@ fn unread(
 ) -> Option<(usize, Backlog)> {
     let reader = other(part.work.sender()?);
     outside.get(part.index)?.get(&reader)?;
-    Some((part.index, receive_backlog::of(measurement, part.index, reader)))
+    Some((
+        part.index,
+        receive_backlog::of(measurement, part.index, reader),
+    ))
 }
 
 impl<'c> Context<'c> {
@@ -49,20 +52,37 @@ impl<'c> Context<'c> {
 
     pub(crate) fn of(measurement: Measurement<'c>) -> Self {
         let waits = endpoints::waits(&measurement);
-        let outside: Vec<_> =
-            (0..measurement.plan.parts.len()).map(|part| endpoints::outside(&measurement, part)).collect();
+        let outside: Vec<_> = (0..measurement.plan.parts.len())
+            .map(|part| endpoints::outside(&measurement, part))
+            .collect();
         let processors = processors::at_their_limit(&measurement);
-        let cpu = processors.iter().map(|processor| processor.share).fold(0.0, f64::max);
-        let backlogs: BTreeMap<usize, Backlog> =
-            measurement.parts.iter().filter_map(|part| unread(&measurement, part, &outside)).collect();
+        let cpu = processors
+            .iter()
+            .map(|processor| processor.share)
+            .fold(0.0, f64::max);
+        let backlogs: BTreeMap<usize, Backlog> = measurement
+            .parts
+            .iter()
+            .filter_map(|part| unread(&measurement, part, &outside))
+            .collect();
         let of = |part: &Part<'_>| {
-            let shares = |backlog: &Backlog| [backlog.total_s, backlog.at_end_s].map(|time| time / part.basis_s());
+            let shares = |backlog: &Backlog| {
+                [backlog.total_s, backlog.at_end_s].map(|time| time / part.basis_s())
+            };
             let unread = backlogs.get(&part.index).map_or([0.0; 2], shares);
             Some((part.index, Account::of(&measurement, part, cpu, unread)?))
         };
         let accounts: BTreeMap<usize, Account> = measurement.parts.iter().filter_map(of).collect();
         let losses = Losses::of(&measurement, &waits, &outside, &accounts, cpu);
-        Self { measurement, waits, outside, processors, losses, accounts, backlogs }
+        Self {
+            measurement,
+            waits,
+            outside,
+            processors,
+            losses,
+            accounts,
+            backlogs,
+        }
     }
 
     /// Where the time of a part's senders went, as far as their transports report it.
@@ -78,12 +98,21 @@ impl<'c> Context<'c> {
     /// What a sender's state, or what goes with it, explains of a part's time, where its transport reports states: at most what the
     /// state took, and what no link was full.
     pub(crate) fn at_most(&self, part: &Part<'_>, share: f64, state: fn(&States) -> f64) -> f64 {
-        self.account(part).map_or(share, |account| account.explained(share.min(state(&account.states))))
+        self.account(part).map_or(share, |account| {
+            account.explained(share.min(state(&account.states)))
+        })
     }
 
     /// The share of the measured time that one side's endpoints of a part were outside operations, 0 to 1.
     pub(crate) fn outside_share(&self, part: usize, side: Side) -> f64 {
-        let Some(about) = self.measurement.parts.iter().find(|about| about.index == part) else { return 0.0 };
+        let Some(about) = self
+            .measurement
+            .parts
+            .iter()
+            .find(|about| about.index == part)
+        else {
+            return 0.0;
+        };
         self.outside
             .get(part)
             .and_then(|sides| sides.get(&side))

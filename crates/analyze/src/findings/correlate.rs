@@ -29,16 +29,39 @@ const LONG: f64 = 2.0;
 
 /// What the events of `rows` explain, by byte range, and the waits that they leave unexplained. An event explains a wait from
 /// `before_ns` before its beginning to its end plus the clocks' error.
-pub(crate) fn by_bytes(log: &Log<'_>, waits: &[Wait], rows: &[u32], before_ns: u64) -> (Explained, Vec<Wait>) {
+pub(crate) fn by_bytes(
+    log: &Log<'_>,
+    waits: &[Wait],
+    rows: &[u32],
+    before_ns: u64,
+) -> (Explained, Vec<Wait>) {
     let marks = Marks::of(log, rows);
-    let mut explained = Explained { confidence: 0.95, ..Explained::default() };
+    let mut explained = Explained {
+        confidence: 0.95,
+        ..Explained::default()
+    };
     let error_ns = log.input.lifelines.clock_error_ns;
-    let hits: Vec<Option<u32>> = waits.iter().map(|wait| marks.hit(wait, before_ns, error_ns)).collect();
-    let others: Vec<f64> =
-        waits.iter().zip(&hits).filter(|(_, hit)| hit.is_none()).map(|(wait, _)| wait.seconds()).collect();
+    let hits: Vec<Option<u32>> = waits
+        .iter()
+        .map(|wait| marks.hit(wait, before_ns, error_ns))
+        .collect();
+    let others: Vec<f64> = waits
+        .iter()
+        .zip(&hits)
+        .filter(|(_, hit)| hit.is_none())
+        .map(|(wait, _)| wait.seconds())
+        .collect();
     // Where each was hit, the shortest stands for what they would have been.
-    let shortest = waits.iter().map(Wait::seconds).reduce(f64::min).unwrap_or(0.0);
-    let usual = if others.is_empty() { shortest } else { upper_median(others) };
+    let shortest = waits
+        .iter()
+        .map(Wait::seconds)
+        .reduce(f64::min)
+        .unwrap_or(0.0);
+    let usual = if others.is_empty() {
+        shortest
+    } else {
+        upper_median(others)
+    };
     let mut left = Vec::new();
     for (wait, hit) in waits.iter().zip(hits) {
         match hit {
@@ -53,21 +76,31 @@ pub(crate) fn by_bytes(log: &Log<'_>, waits: &[Wait], rows: &[u32], before_ns: u
 
 /// Whether a wait is beyond a usual one, and by more than the clocks may be wrong by.
 fn is_long(log: &Log<'_>, wait: &Wait, usual: f64) -> bool {
-    wait.seconds() > LONG * usual && 1e9 * (wait.seconds() - usual) > real(log.input.lifelines.clock_error_ns)
+    wait.seconds() > LONG * usual
+        && 1e9 * (wait.seconds() - usual) > real(log.input.lifelines.clock_error_ns)
 }
 
 /// What events without known bytes explain: only what is beyond chance, and only if that is significant.
 pub(crate) fn by_rate(log: &Log<'_>, waits: &[Wait], rows: &[u32]) -> Explained {
     let usual = upper_median(waits.iter().map(Wait::seconds).collect());
-    let long: Vec<&Wait> = waits.iter().filter(|wait| is_long(log, wait, usual)).collect();
-    let (Some(first), Some(last)) = (waits.first(), waits.last()) else { return Explained::default() };
+    let long: Vec<&Wait> = waits
+        .iter()
+        .filter(|wait| is_long(log, wait, usual))
+        .collect();
+    let (Some(first), Some(last)) = (waits.first(), waits.last()) else {
+        return Explained::default();
+    };
     let span = real(last.to_ns.saturating_sub(first.from_ns)) / 1e9;
     if long.is_empty() || rows.is_empty() || span <= 0.0 {
         return Explained::default();
     }
     let times: Vec<u64> = rows.iter().map(|row| log.at(*row)).collect();
     let rate = real(rows.len() as u64) / span;
-    let chance = long.iter().map(|wait| 1.0 - (-rate * wait.seconds()).exp()).sum::<f64>() / real(long.len() as u64);
+    let chance = long
+        .iter()
+        .map(|wait| 1.0 - (-rate * wait.seconds()).exp())
+        .sum::<f64>()
+        / real(long.len() as u64);
     let mut found = Explained::default();
     for wait in &long {
         let at = times.partition_point(|at| *at < wait.from_ns);
@@ -125,7 +158,8 @@ impl Marks {
     fn of(log: &Log<'_>, rows: &[u32]) -> Self {
         let mut by_stream: BTreeMap<i64, Vec<(Range, u64, u32)>> = BTreeMap::new();
         let mut longest = 0;
-        let (mut by_call, mut bare): (BTreeMap<_, Vec<_>>, BTreeMap<_, Vec<_>>) = Default::default();
+        let (mut by_call, mut bare): (BTreeMap<_, Vec<_>>, BTreeMap<_, Vec<_>>) =
+            Default::default();
         for row in rows {
             let Some(range) = log.range(*row) else {
                 match (log.number(*row, "unit"), log.flow(*row)) {
@@ -136,10 +170,20 @@ impl Marks {
                 continue;
             };
             longest = longest.max(range.to - range.from);
-            by_stream.entry(range.stream).or_default().push((range, log.at(*row), *row));
+            by_stream
+                .entry(range.stream)
+                .or_default()
+                .push((range, log.at(*row), *row));
         }
-        by_stream.values_mut().for_each(|marks| marks.sort_unstable_by_key(|(range, at, _)| (range.from, *at)));
-        Self { by_stream, longest, by_call, bare }
+        by_stream
+            .values_mut()
+            .for_each(|marks| marks.sort_unstable_by_key(|(range, at, _)| (range.from, *at)));
+        Self {
+            by_stream,
+            longest,
+            by_call,
+            bare,
+        }
     }
 
     /// An event about bytes that a wait needed, from `before_ns` before it began to `after_ns` behind its end.
@@ -147,17 +191,29 @@ impl Marks {
         let times = wait.from_ns.saturating_sub(before_ns)..=wait.to_ns.saturating_add(after_ns);
         let by_bytes = wait.needs.iter().find_map(|need| {
             let marks = self.by_stream.get(&need.stream)?;
-            let first = marks.partition_point(|(range, ..)| range.from < need.from.saturating_sub(self.longest));
-            let near = marks[first..].iter().take_while(|(range, ..)| range.from < need.to);
-            near.filter(|(range, at, _)| range.meets(need) && times.contains(at)).map(|(.., row)| *row).next()
+            let first = marks
+                .partition_point(|(range, ..)| range.from < need.from.saturating_sub(self.longest));
+            let near = marks[first..]
+                .iter()
+                .take_while(|(range, ..)| range.from < need.to);
+            near.filter(|(range, at, _)| range.meets(need) && times.contains(at))
+                .map(|(.., row)| *row)
+                .next()
         });
         let within = |marks: &Vec<(u64, u32)>, from_ns: u64| {
-            let first = marks.iter().find(|(at, _)| *at >= from_ns && times.contains(at));
+            let first = marks
+                .iter()
+                .find(|(at, _)| *at >= from_ns && times.contains(at));
             first.map(|(_, row)| *row)
         };
         let of_call = || within(self.by_call.get(&wait.call?)?, 0);
         // What is lost before a connection is requested does not hold it up.
-        let opening = || within(self.bare.get(&wait.opens?)?, wait.from_ns.saturating_sub(after_ns));
+        let opening = || {
+            within(
+                self.bare.get(&wait.opens?)?,
+                wait.from_ns.saturating_sub(after_ns),
+            )
+        };
         by_bytes.or_else(of_call).or_else(opening)
     }
 }

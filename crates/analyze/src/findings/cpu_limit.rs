@@ -22,24 +22,46 @@ fn in_session(log: &Log<'_>) -> Option<Finding> {
 fn at_limit(log: &Log<'_>) -> Option<Finding> {
     let session = log.session()?;
     let processor = session.at_limit()?;
-    let is_known = |limit: &Limit| limit.share >= ALWAYS && limit.hosts.iter().any(|(host, _)| *host == processor.host);
+    let is_known = |limit: &Limit| {
+        limit.share >= ALWAYS && limit.hosts.iter().any(|(host, _)| *host == processor.host)
+    };
     if session.inside.iter().any(is_known) {
         return None;
     }
-    let sentence = format!("{} limits: it works {} of the time", processor.name(), percent(processor.busy));
+    let sentence = format!(
+        "{} limits: it works {} of the time",
+        processor.name(),
+        percent(processor.busy)
+    );
     let mut finding = KIND.of_run(processor.busy, 0.9, sentence);
     finding.evidence.push(processor.evidence(log));
     finding.evidence.extend(session.evidence(log));
-    let more = format!("a faster processor of {}, or less to do there for each request", processor.host);
+    let more = format!(
+        "a faster processor of {}, or less to do there for each request",
+        processor.host
+    );
     Some(finding.attempt(more))
 }
 
 fn find(context: &Context<'_>) -> Option<Finding> {
-    let worst = context.processors.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
-    let mut finding = KIND.finding(context, worst.share, worst.confidence, worst.sentence.clone());
+    let worst = context
+        .processors
+        .iter()
+        .max_by(|a, b| a.share.total_cmp(&b.share))?;
+    let mut finding = KIND.finding(
+        context,
+        worst.share,
+        worst.confidence,
+        worst.sentence.clone(),
+    );
     finding.evidence.push(worst.evidence.clone());
-    let others = context.processors.iter().filter(|other| other.host != worst.host);
-    finding.evidence.extend(others.map(|other| other.evidence.clone()));
+    let others = context
+        .processors
+        .iter()
+        .filter(|other| other.host != worst.host);
+    finding
+        .evidence
+        .extend(others.map(|other| other.evidence.clone()));
     finding.tries.clone_from(&worst.tries);
     Some(finding)
 }

@@ -47,7 +47,11 @@ enum Who {
 
 impl Who {
     fn of(self, stream: i64) -> Side {
-        let sender = if stream_parts(stream).1 == Direction::There { Side::Initiator } else { Side::Responder };
+        let sender = if stream_parts(stream).1 == Direction::There {
+            Side::Initiator
+        } else {
+            Side::Responder
+        };
         match self {
             Self::Is(side) => side,
             Self::Sends => sender,
@@ -70,7 +74,10 @@ pub(crate) struct Outside {
 impl Outside {
     /// The rows around the longest times.
     pub(crate) fn rows(&self) -> Vec<u32> {
-        self.longest.iter().flat_map(|(_, end, begin)| [*end, *begin]).collect()
+        self.longest
+            .iter()
+            .flat_map(|(_, end, begin)| [*end, *begin])
+            .collect()
     }
 }
 
@@ -103,21 +110,31 @@ fn walks(measurement: &Measurement<'_>) -> BTreeMap<(u32, bool), Vec<(u32, Edge)
     let mut walks: BTreeMap<(u32, bool), Vec<(u32, Edge)>> = BTreeMap::new();
     for (keyword, edge, who) in EDGES {
         for row in measurement.rows(keyword) {
-            let Some(stream) = log.number(row, "stream") else { continue };
+            let Some(stream) = log.number(row, "stream") else {
+                continue;
+            };
             let flow = stream_parts(stream).0;
-            let side = on_one_side(measurement, flow, log.host(row)).unwrap_or_else(|| who.of(stream));
-            walks.entry((flow, side == Side::Responder)).or_default().push((row, *edge));
+            let side =
+                on_one_side(measurement, flow, log.host(row)).unwrap_or_else(|| who.of(stream));
+            walks
+                .entry((flow, side == Side::Responder))
+                .or_default()
+                .push((row, *edge));
         }
     }
     // Of one instant, what ends comes before what begins: rows of a host's file are in the order they were emitted.
-    walks.values_mut().for_each(|walk| walk.sort_by_key(|(row, _)| (log.at(*row), *row)));
+    walks
+        .values_mut()
+        .for_each(|walk| walk.sort_by_key(|(row, _)| (log.at(*row), *row)));
     walks
 }
 
 /// Whether so many of a host's events are missing that nothing follows from what is not there.
 fn misses(measurement: &Measurement<'_>, host: &str) -> bool {
     let trace = measurement.log.input.index.hosts.get(host);
-    trace.is_some_and(|trace| real(trace.lost) >= LEAST * real(trace.lost.saturating_add(trace.recorded)))
+    trace.is_some_and(|trace| {
+        real(trace.lost) >= LEAST * real(trace.lost.saturating_add(trace.recorded))
+    })
 }
 
 /// Whose events a host's are, where the two sides are on different hosts.
@@ -136,10 +153,20 @@ pub(crate) fn outside(measurement: &Measurement<'_>, part: usize) -> BTreeMap<Si
     let clocks = clocks(measurement);
     let mut by_side: BTreeMap<Side, Outside> = BTreeMap::new();
     for ((flow, responder), walk) in walks(measurement) {
-        if measurement.log.input.index.flow(flow).is_none_or(|flow| flow.part != part) {
+        if measurement
+            .log
+            .input
+            .index
+            .flow(flow)
+            .is_none_or(|flow| flow.part != part)
+        {
             continue;
         }
-        let side = if responder { Side::Responder } else { Side::Initiator };
+        let side = if responder {
+            Side::Responder
+        } else {
+            Side::Initiator
+        };
         let host = walk.first().map_or("", |(row, _)| log.host(*row));
         if misses(measurement, host) {
             continue;
@@ -147,7 +174,9 @@ pub(crate) fn outside(measurement: &Measurement<'_>, part: usize) -> BTreeMap<Si
         let outside = by_side.entry(side).or_default();
         let (first, last) = clocks.get(&flow).copied().unwrap_or((0, u64::MAX));
         for (at, pair) in walk.windows(2).enumerate() {
-            let ((end, Edge::End), (begin, edge)) = (pair[0], pair[1]) else { continue };
+            let ((end, Edge::End), (begin, edge)) = (pair[0], pair[1]) else {
+                continue;
+            };
             let (from, to) = (log.at(end).max(first), log.at(begin).min(last));
             let next = walk.get(at + 2).map_or(to, |(row, _)| log.at(*row));
             // An operation that waits longer than the endpoint was away was not held up by that. One that was never waited
@@ -179,15 +208,24 @@ fn clocks(measurement: &Measurement<'_>) -> BTreeMap<u32, (u64, u64)> {
     let mut clocks: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     // The initiator holds the clock; its own stream leads there.
     let own = |row: &u32| {
-        measurement.log.number(*row, "stream").is_some_and(|stream| stream_parts(stream).1 == Direction::There)
+        measurement
+            .log
+            .number(*row, "stream")
+            .is_some_and(|stream| stream_parts(stream).1 == Direction::There)
     };
     for row in measurement.rows("APP_START").into_iter().filter(own) {
         if let Some(flow) = measurement.log.flow(row) {
-            clocks.entry(flow).or_insert((measurement.log.at(row), u64::MAX));
+            clocks
+                .entry(flow)
+                .or_insert((measurement.log.at(row), u64::MAX));
         }
     }
     for row in measurement.rows("APP_STOP").into_iter().filter(own) {
-        if let Some(clock) = measurement.log.flow(row).and_then(|flow| clocks.get_mut(&flow)) {
+        if let Some(clock) = measurement
+            .log
+            .flow(row)
+            .and_then(|flow| clocks.get_mut(&flow))
+        {
             clock.1 = measurement.log.at(row);
         }
     }
@@ -202,14 +240,26 @@ pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
     let mut waits = Vec::new();
     let measured = |flow: u32| {
         let part = log.input.index.flow(flow).map(|flow| flow.part);
-        part.is_none_or(|part| measurement.parts.iter().any(|measured| measured.index == part))
+        part.is_none_or(|part| {
+            measurement
+                .parts
+                .iter()
+                .any(|measured| measured.index == part)
+        })
     };
-    for ((flow, responder), walk) in walks(measurement).into_iter().filter(|((flow, _), _)| measured(*flow)) {
+    for ((flow, responder), walk) in walks(measurement)
+        .into_iter()
+        .filter(|((flow, _), _)| measured(*flow))
+    {
         let (first, last) = clocks.get(&flow).copied().unwrap_or((0, u64::MAX));
         for pair in walk.windows(2) {
-            let ((before, before_edge), (row, Edge::End)) = (pair[0], pair[1]) else { continue };
+            let ((before, before_edge), (row, Edge::End)) = (pair[0], pair[1]) else {
+                continue;
+            };
             let keyword = log.input.events.keyword(row as usize);
-            let call = log.number(row, "unit").filter(|_| matches!(keyword, "APP_RESPONSE" | "APP_LOST"));
+            let call = log
+                .number(row, "unit")
+                .filter(|_| matches!(keyword, "APP_RESPONSE" | "APP_LOST"));
             let needs = match keyword {
                 // What was there already was not waited for.
                 "APP_RECEIVED" if before_edge == Edge::End => continue,
@@ -226,7 +276,14 @@ pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
             let within = from_ns < last && (responder || to_ns <= last);
             if to_ns > from_ns && within {
                 let opens = (keyword == "APP_CONNECTED").then_some(flow);
-                waits.push(Wait { from_ns, to_ns, needs, call, opens, row });
+                waits.push(Wait {
+                    from_ns,
+                    to_ns,
+                    needs,
+                    call,
+                    opens,
+                    row,
+                });
             }
         }
     }
@@ -237,5 +294,11 @@ pub(crate) fn waits(measurement: &Measurement<'_>) -> Vec<Wait> {
 /// The bytes of each call's request, by its unit.
 fn requests(measurement: &Measurement<'_>) -> BTreeMap<i64, Range> {
     let rows = measurement.rows("APP_CALL").into_iter();
-    rows.filter_map(|row| Some((measurement.log.number(row, "unit")?, measurement.log.range(row)?))).collect()
+    rows.filter_map(|row| {
+        Some((
+            measurement.log.number(row, "unit")?,
+            measurement.log.range(row)?,
+        ))
+    })
+    .collect()
 }

@@ -90,14 +90,24 @@ pub struct Expected {
 impl Advice {
     /// In words.
     pub(crate) fn of(what: impl Into<String>) -> Self {
-        Self { what: what.into(), change: None, expected: None }
+        Self {
+            what: what.into(),
+            change: None,
+            expected: None,
+        }
     }
 
     /// As a person reads it: with what it is worth, where that is known.
     #[must_use]
     pub fn text(&self) -> String {
-        let Some(expected) = &self.expected else { return self.what.clone() };
-        let how = self.change.as_ref().and_then(Change::how).map_or_else(String::new, |how| format!(" {how}"));
+        let Some(expected) = &self.expected else {
+            return self.what.clone();
+        };
+        let how = self
+            .change
+            .as_ref()
+            .and_then(Change::how)
+            .map_or_else(String::new, |how| format!(" {how}"));
         format!("{}; simulated{how}: {}", self.what, expected.text())
     }
 }
@@ -113,9 +123,23 @@ impl Expected {
     #[must_use]
     pub fn text(&self) -> String {
         let [times, least, greatest] = self.times_as_fast;
-        let value = |value| if self.metric == Gauge::Throughput { units::rate(value) } else { units::time(value) };
-        let spread = if greatest / least > SPREAD { format!(" ({least:.2} to {greatest:.2})") } else { String::new() };
-        format!("{times:.2} times as fast{spread}, {} instead of {}", value(self.then), value(self.now))
+        let value = |value| {
+            if self.metric == Gauge::Throughput {
+                units::rate(value)
+            } else {
+                units::time(value)
+            }
+        };
+        let spread = if greatest / least > SPREAD {
+            format!(" ({least:.2} to {greatest:.2})")
+        } else {
+            String::new()
+        };
+        format!(
+            "{times:.2} times as fast{spread}, {} instead of {}",
+            value(self.then),
+            value(self.now)
+        )
     }
 }
 
@@ -152,12 +176,19 @@ impl Finding {
 
     /// The same, unless there is no such thing here.
     pub(super) fn attempt_by_unless(self, is_not: bool, advice: String, change: Change) -> Self {
-        if is_not { self } else { self.attempt_by(advice, change) }
+        if is_not {
+            self
+        } else {
+            self.attempt_by(advice, change)
+        }
     }
 
     /// With something to try that is a change of the plan.
     pub(crate) fn attempt_by(mut self, what: impl Into<String>, change: Change) -> Self {
-        self.tries.push(Advice { change: Some(change), ..Advice::of(what) });
+        self.tries.push(Advice {
+            change: Some(change),
+            ..Advice::of(what)
+        });
         self
     }
 

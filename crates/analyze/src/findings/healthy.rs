@@ -20,7 +20,11 @@ fn in_session(log: &Log<'_>) -> Option<Finding> {
 /// The finding of a measurement in which no other kind was found.
 pub(super) fn nothing_found(context: &Context<'_>) -> Finding {
     // Records alone do not show everything.
-    let confidence = if context.measurement.log.is_empty() { 0.7 } else { 0.95 };
+    let confidence = if context.measurement.log.is_empty() {
+        0.7
+    } else {
+        0.95
+    };
     let sentence = "nothing that can be changed takes a noticeable share of the time".to_owned();
     KIND.finding(context, 0.0, confidence, sentence)
 }

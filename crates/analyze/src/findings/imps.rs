@@ -18,10 +18,20 @@ use stackline_model::messages::{PACKET_BITS, PACKET_DATA_BITS};
 use stackline_model::pipe;
 
 /// Messages wait, one behind another: the first cause that explains it.
-pub(super) fn messages_wait(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
+pub(super) fn messages_wait(
+    kind: &Kind,
+    context: &Context<'_>,
+    part: &Part<'_>,
+    message: u64,
+) -> Option<Finding> {
     // Where a processor is at its limit everything waits for that.
     let network = context.measurement.network?;
-    let is_imp = |processor: &Processor| network.switches.iter().any(|switch| switch.name == processor.host);
+    let is_imp = |processor: &Processor| {
+        network
+            .switches
+            .iter()
+            .any(|switch| switch.name == processor.host)
+    };
     if context.processors.iter().any(is_imp) {
         return None;
     }
@@ -41,8 +51,13 @@ fn waits_for_channels(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Op
     let network = context.measurement.network?;
     let reports = reports(&context.measurement);
     let line_of = |link: &Link| {
-        let names = [format!("{}>{}", link.ends.0, link.ends.1), format!("{}>{}", link.ends.1, link.ends.0)];
-        let lines = names.into_iter().filter_map(|name| Some((reports.lines.get(&name)?, name)));
+        let names = [
+            format!("{}>{}", link.ends.0, link.ends.1),
+            format!("{}>{}", link.ends.1, link.ends.0),
+        ];
+        let lines = names
+            .into_iter()
+            .filter_map(|name| Some((reports.lines.get(&name)?, name)));
         lines.max_by_key(|(line, _)| line.bits)
     };
     let limited = network.links.iter().filter_map(|link| {
@@ -55,7 +70,8 @@ fn waits_for_channels(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Op
         let is_so = line.busy.0 < NOT_FULL && line.bit_s() >= NEAR * lets;
         is_so.then_some((1.0 - line.busy.0, name, channels, trip, lets, link))
     });
-    let (idle, name, channels, trip, lets, link) = limited.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let (idle, name, channels, trip, lets, link) =
+        limited.max_by(|one, other| one.0.total_cmp(&other.0))?;
     let share = idle * part.weight;
     if share < LEAST {
         return None;
@@ -66,10 +82,15 @@ fn waits_for_channels(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Op
         units::rate(lets)
     );
     let figure = format!("the line was busy {} of the time", percent(1.0 - idle));
-    let finding = kind.finding(context, share, 0.8, sentence).because(context.measurement.figure(figure));
+    let finding = kind
+        .finding(context, share, 0.8, sentence)
+        .because(context.measurement.figure(figure));
     let more = channels.saturating_mul(4);
     let change = Change::Channels(link.ends.clone(), more);
-    Some(finding.attempt_by(format!("more channels at both ends: `channels {more}`"), change))
+    Some(finding.attempt_by(
+        format!("more channels at both ends: `channels {more}`"),
+        change,
+    ))
 }
 
 /// A line that carries so much of what channels let is held back by them, where it is not nearly full.
@@ -79,17 +100,36 @@ const NOT_FULL: f64 = 0.8;
 /// Packets that a line may have under way: what both its ends have.
 fn channels(network: &Network, link: &Link) -> Option<u16> {
     let usual = Imp::channels(link.delay);
-    let of = |name: &str| network.switches.iter().find(|switch| switch.name == name)?.imp.as_ref();
+    let of = |name: &str| {
+        network
+            .switches
+            .iter()
+            .find(|switch| switch.name == name)?
+            .imp
+            .as_ref()
+    };
     let (one, other) = (of(&link.ends.0)?, of(&link.ends.1)?);
-    Some(one.channels.unwrap_or(usual).min(other.channels.unwrap_or(usual)))
+    Some(
+        one.channels
+            .unwrap_or(usual)
+            .min(other.channels.unwrap_or(usual)),
+    )
 }
 
 /// Data that may not go because the other end has allocated no more.
-fn waits_for_allocation(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
+fn waits_for_allocation(
+    kind: &Kind,
+    context: &Context<'_>,
+    part: &Part<'_>,
+    message: u64,
+) -> Option<Finding> {
     let waited = |(start, stop): (Transport, Transport)| {
         Some(stop.receive_window_limited_s? - start.receive_window_limited_s.unwrap_or(0.0))
     };
-    let sides = part.records.iter().flat_map(|record| [&record.initiator, &record.responder]);
+    let sides = part
+        .records
+        .iter()
+        .flat_map(|record| [&record.initiator, &record.responder]);
     let waited: f64 = sides.filter_map(|side| waited(side.transport?)).sum();
     let own = (waited / part.basis_s()).min(1.0);
     let share = own * part.weight;
@@ -99,11 +139,23 @@ fn waits_for_allocation(kind: &Kind, context: &Context<'_>, part: &Part<'_>, mes
     // Eight messages where nothing is said.
     let allocate = part.plan.stack.number("allocate").unwrap_or(8 * message);
     let size = units::size(allocate);
-    let sentence = format!("data waits for the receiver's allocation of {size} {}", part.of_its_time(own));
-    let figure = format!("waited for it {} of {}", units::time(waited), units::time(part.basis_s()));
-    let finding = kind.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    let sentence = format!(
+        "data waits for the receiver's allocation of {size} {}",
+        part.of_its_time(own)
+    );
+    let figure = format!(
+        "waited for it {} of {}",
+        units::time(waited),
+        units::time(part.basis_s())
+    );
+    let finding = kind
+        .finding(context, share, 0.9, sentence)
+        .because(context.measurement.figure(figure));
     let more = 4 * allocate;
-    let advice = format!("more allocated at once: `ncp(allocate = {})`", units::size(more));
+    let advice = format!(
+        "more allocated at once: `ncp(allocate = {})`",
+        units::size(more)
+    );
     let change = Change::Option(part.index, "allocate", OptionValue::Number(more));
     Some(finding.attempt_by(advice, change))
 }
@@ -111,9 +163,19 @@ fn waits_for_allocation(kind: &Kind, context: &Context<'_>, part: &Part<'_>, mes
 /// The IMP of a host, and its name.
 fn imp_of<'c>(context: &Context<'c>, host: &str) -> Option<(&'c str, &'c Imp)> {
     let network = context.measurement.network?;
-    let link = network.links.iter().find(|link| link.ends.0 == host || link.ends.1 == host)?;
-    let other = if link.ends.0 == host { &link.ends.1 } else { &link.ends.0 };
-    let switch = network.switches.iter().find(|switch| switch.name == *other)?;
+    let link = network
+        .links
+        .iter()
+        .find(|link| link.ends.0 == host || link.ends.1 == host)?;
+    let other = if link.ends.0 == host {
+        &link.ends.1
+    } else {
+        &link.ends.0
+    };
+    let switch = network
+        .switches
+        .iter()
+        .find(|switch| switch.name == *other)?;
     Some((&switch.name, switch.imp.as_ref()?))
 }
 
@@ -139,24 +201,45 @@ fn waits_for_room(kind: &Kind, context: &Context<'_>, part: &Part<'_>) -> Option
         "messages wait for room to be put together at {name}: it has room for {room}, and none was free in {} of its reports",
         percent(full)
     );
-    let figure =
-        format!("sent at {}; the way is not full {} of the time", units::rate(part.rate_bit_s()), percent(share));
-    let finding = kind.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure));
+    let figure = format!(
+        "sent at {}; the way is not full {} of the time",
+        units::rate(part.rate_bit_s()),
+        percent(share)
+    );
+    let finding = kind
+        .finding(context, share, 0.7, sentence)
+        .because(context.measurement.figure(figure));
     let more = 4 * room;
     let change = Change::Reassembly(name.to_owned(), more);
-    Some(finding.attempt_by(format!("more memory at {name}: `reassembly {more}`"), change))
+    Some(finding.attempt_by(
+        format!("more memory at {name}: `reassembly {more}`"),
+        change,
+    ))
 }
 
 /// From this share of its reports on, an IMP without room holds messages up.
 const MOSTLY: f64 = 0.5;
 
 /// Links that have their one message under way: each waits for its RFNM. How long that takes, the transport measured.
-fn waits_for_rfnms(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message: u64) -> Option<Finding> {
+fn waits_for_rfnms(
+    kind: &Kind,
+    context: &Context<'_>,
+    part: &Part<'_>,
+    message: u64,
+) -> Option<Finding> {
     let links = part.plan.stack.number("links").unwrap_or(1);
-    let trips = part.records.iter().flat_map(|record| [&record.initiator, &record.responder]);
-    let trips =
-        trips.filter_map(|side| side.transport).map(|(_, stop)| stop).filter(|stop| stop.bytes_acked > Some(message));
-    let trip = trips.map(|stop| stop.rtt_s).filter(|trip| *trip > 0.0).reduce(f64::max)?;
+    let trips = part
+        .records
+        .iter()
+        .flat_map(|record| [&record.initiator, &record.responder]);
+    let trips = trips
+        .filter_map(|side| side.transport)
+        .map(|(_, stop)| stop)
+        .filter(|stop| stop.bytes_acked > Some(message));
+    let trip = trips
+        .map(|stop| stop.rtt_s)
+        .filter(|trip| *trip > 0.0)
+        .reduce(f64::max)?;
     let lets = pipe::window_limited_bit_s(real(links * message), trip)?;
     let share = (1.0 - context.measurement.fullness(part)?) * part.weight;
     let near = (0.5..2.0).contains(&(part.rate_bit_s() / lets));
@@ -169,7 +252,11 @@ fn waits_for_rfnms(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message:
     let trip = trip * real(under_way) / real(links);
     let sentence = format!(
         "{under_way} {} of {} in each round trip of {} {} {}: {}",
-        if under_way == 1 { "message" } else { "messages" },
+        if under_way == 1 {
+            "message"
+        } else {
+            "messages"
+        },
         units::size(message),
         units::time(trip),
         if under_way == 1 { "allows" } else { "allow" },
@@ -180,15 +267,22 @@ fn waits_for_rfnms(kind: &Kind, context: &Context<'_>, part: &Part<'_>, message:
             "a link has one until its RFNM".to_owned()
         }
     );
-    let figure =
-        format!("sent at {}; the way is not full {} of the time", units::rate(part.rate_bit_s()), percent(share));
-    let finding = kind.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    let figure = format!(
+        "sent at {}; the way is not full {} of the time",
+        units::rate(part.rate_bit_s()),
+        percent(share)
+    );
+    let finding = kind
+        .finding(context, share, 0.9, sentence)
+        .because(context.measurement.figure(figure));
     if links >= most {
         let more = 2 * most;
         let change = Change::ImpWindow(imp.to_owned(), u32::try_from(more).unwrap_or(u32::MAX));
         let advice = match links > most {
             true => format!("a larger window of the IMP: `window {more}`"),
-            false => format!("a larger window of the IMP and more links: `window {more}`, `ncp(links = {more})`"),
+            false => format!(
+                "a larger window of the IMP and more links: `window {more}`, `ncp(links = {more})`"
+            ),
         };
         return Some(match links > most {
             true => finding.attempt_by(advice, change),

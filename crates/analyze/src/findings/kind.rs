@@ -31,15 +31,33 @@ pub(crate) enum Find {
 
 impl Kind {
     /// A finding of this kind about a measurement.
-    pub(crate) fn finding(&self, context: &Context<'_>, share: f64, confidence: f64, sentence: String) -> Finding {
+    pub(crate) fn finding(
+        &self,
+        context: &Context<'_>,
+        share: f64,
+        confidence: f64,
+        sentence: String,
+    ) -> Finding {
         let measurement = Some(context.measurement.index);
         let (share, confidence) = (share.clamp(0.0, 1.0), confidence.clamp(0.0, 1.0));
-        Finding { measurement, ..self.of_run(share, confidence, sentence) }
+        Finding {
+            measurement,
+            ..self.of_run(share, confidence, sentence)
+        }
     }
 
     /// A finding of this kind about the whole run.
     pub(crate) fn of_run(&self, share: f64, confidence: f64, sentence: String) -> Finding {
         let (evidence, tries) = (Vec::new(), Vec::new());
-        Finding { kind: self.name, sentence, confidence, share, evidence, tries, measurement: None, takes: None }
+        Finding {
+            kind: self.name,
+            sentence,
+            confidence,
+            share,
+            evidence,
+            tries,
+            measurement: None,
+            takes: None,
+        }
     }
 }

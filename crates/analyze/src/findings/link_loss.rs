@@ -18,7 +18,11 @@ use stackline_core::units;
 pub(super) const KIND: Kind = Kind {
     name: "link_loss",
     meaning: "a named link loses packets: that costs time, or more than 0.1 % of the data never arrives",
-    find: &[Find::Run(in_session), Find::Measurement(find), Find::Rest(for_good)],
+    find: &[
+        Find::Run(in_session),
+        Find::Measurement(find),
+        Find::Rest(for_good),
+    ],
 };
 
 /// Of units that events follow, where nothing was measured.
@@ -44,14 +48,22 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         100.0 * rate,
         percent(share)
     );
-    let finding = KIND.finding(context, share, losses.confidence, sentence).because(context.drops(worst));
-    let finding = context.with_stalls(finding).attempt_by(repair(port), Change::NoLoss(port.hop.ends.clone()));
+    let finding = KIND
+        .finding(context, share, losses.confidence, sentence)
+        .because(context.drops(worst));
+    let finding = context
+        .with_stalls(finding)
+        .attempt_by(repair(port), Change::NoLoss(port.hop.ends.clone()));
     if let Some(network) = measurement.network.filter(|network| network.has_imps()) {
         return Some(among_imps(measurement, network, port, finding));
     }
-    let advice = "a stack that slows down less after a loss: `tcp(congestion = bbr)`, `blast(selective)`";
+    let advice =
+        "a stack that slows down less after a loss: `tcp(congestion = bbr)`, `blast(selective)`";
     let bbr = OptionValue::Word("bbr".to_owned());
-    let part = measurement.parts.iter().find(|part| part.plan.stack.facts.flow_control == FlowControl::KernelBuffers);
+    let part = measurement
+        .parts
+        .iter()
+        .find(|part| part.plan.stack.facts.flow_control == FlowControl::KernelBuffers);
     Some(match part {
         Some(part) => finding.attempt_by(advice, Change::Option(part.index, "congestion", bbr)),
         None => finding.attempt(advice),
@@ -59,21 +71,38 @@ fn find(context: &Context<'_>) -> Option<Finding> {
 }
 
 /// Packets between IMPs go again by themselves; of a line that went down that is said, and not its losses.
-fn among_imps(measurement: &Measurement<'_>, network: &Network, port: &Port, finding: Finding) -> Finding {
+fn among_imps(
+    measurement: &Measurement<'_>,
+    network: &Network,
+    port: &Port,
+    finding: Finding,
+) -> Finding {
     let reports = crate::imps::reports(measurement.log.input.events);
     let of = |ends: (&str, &str)| reports.lines.get(&format!("{}>{}", ends.0, ends.1));
     let (a, b) = (port.hop.ends.0.as_str(), port.hop.ends.1.as_str());
-    let down = [of((a, b)), of((b, a))].into_iter().flatten().filter(|line| line.downs > 0);
-    let Some(line) = down.min_by(|one, other| one.up_seconds.total_cmp(&other.up_seconds)) else { return finding };
+    let down = [of((a, b)), of((b, a))]
+        .into_iter()
+        .flatten()
+        .filter(|line| line.downs > 0);
+    let Some(line) = down.min_by(|one, other| one.up_seconds.total_cmp(&other.up_seconds)) else {
+        return finding;
+    };
     let sentence = format!(
         "the line {} was down: used {} of {}, which costs {} of the time{}",
         port.name,
         units::time(line.up_seconds),
         units::time(line.seconds),
         percent(finding.share),
-        if network.links.len() > 2 { "; messages went another way, or waited" } else { "" }
+        if network.links.len() > 2 {
+            "; messages went another way, or waited"
+        } else {
+            ""
+        }
     );
-    Finding { sentence, ..finding }
+    Finding {
+        sentence,
+        ..finding
+    }
 }
 
 /// Data that is missing, unless what the link loses is found already for the time that it costs.
@@ -82,9 +111,16 @@ fn for_good(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
         return None;
     }
     let (port, finding) = lost_data::of(context, &KIND, "the link", Port::link_drops, true)?;
-    Some(finding.attempt(repair(port)).attempt(lost_data::ANOTHER_STACK))
+    Some(
+        finding
+            .attempt(repair(port))
+            .attempt(lost_data::ANOTHER_STACK),
+    )
 }
 
 fn repair(port: &Port) -> String {
-    format!("repair the link {} (cable, radio, errors of the interface), or correct errors on it", port.name)
+    format!(
+        "repair the link {} (cable, radio, errors of the interface), or correct errors on it",
+        port.name
+    )
 }

@@ -28,16 +28,24 @@ impl<'c> Deref for Log<'c> {
 impl<'c> Log<'c> {
     /// Of a run's events.
     pub(crate) fn of(input: &'c Input<'c>) -> Self {
-        Self { rows: Rows::of(input), session: OnceCell::new(), costs: OnceCell::new() }
+        Self {
+            rows: Rows::of(input),
+            session: OnceCell::new(),
+            costs: OnceCell::new(),
+        }
     }
 
     /// What is known of units that its events follow, where nothing was measured.
     pub(crate) fn session(&self) -> Option<&Session> {
-        self.session.get_or_init(|| Session::of(self).map(Box::new)).as_deref()
+        self.session
+            .get_or_init(|| Session::of(self).map(Box::new))
+            .as_deref()
     }
 
     /// What requests of programs that are not ours cost, where there are any.
     pub(crate) fn costs(&self) -> Option<&Costs> {
-        self.costs.get_or_init(|| Costs::of(&self.rows).map(Box::new)).as_deref()
+        self.costs
+            .get_or_init(|| Costs::of(&self.rows).map(Box::new))
+            .as_deref()
     }
 }

@@ -55,21 +55,34 @@ impl Losses {
         cpu: f64,
     ) -> Self {
         // The kernel's events name no stream.
-        let rows =
-            |entry: &Entry| measurement.rows(entry.keyword).into_iter().chain(measurement.nameless(entry.keyword));
-        let sent_again = catalogue::ENTRIES.iter().filter(|entry| entry.fate == Some(Fate::SentAgain));
+        let rows = |entry: &Entry| {
+            measurement
+                .rows(entry.keyword)
+                .into_iter()
+                .chain(measurement.nameless(entry.keyword))
+        };
+        let sent_again = catalogue::ENTRIES
+            .iter()
+            .filter(|entry| entry.fate == Some(Fate::SentAgain));
         let mut again: Vec<u32> = sent_again.flat_map(rows).collect();
         again.sort_by_key(|row| measurement.log.at(*row));
         let drops = measurement.rows("NET_DROP");
         let slack = slack_ns(measurement);
-        let (known, unknown): (Vec<u32>, Vec<u32>) =
-            again.iter().partition(|row| measurement.log.flow(**row).is_some());
+        let (known, unknown): (Vec<u32>, Vec<u32>) = again
+            .iter()
+            .partition(|row| measurement.log.flow(**row).is_some());
         let (by_bytes, left) = correlate::by_bytes(measurement.log, waits, &known, slack);
         let stalls = by_bytes.and(correlate::by_rate(measurement.log, &left, &unknown));
         let (dropped, _) = correlate::by_bytes(measurement.log, waits, &drops, slack);
         let all = measurement.basis_s();
         let stalled = (stalls.seconds.max(dropped.seconds) / all).min(1.0);
-        let mut losses = Self { stalled, places: places(measurement, &drops), stalls, dropped, ..Self::default() };
+        let mut losses = Self {
+            stalled,
+            places: places(measurement, &drops),
+            stalls,
+            dropped,
+            ..Self::default()
+        };
         if measurement.has_calls_or_connects() {
             losses.of_calls(measurement);
         } else {
@@ -81,7 +94,12 @@ impl Losses {
 
     /// Where transports report their states: what was sent again, and the windows that are small for it. No state, no cost.
     fn by_states(&mut self, measurement: &Measurement<'_>, accounts: &BTreeMap<usize, Account>) {
-        if self.places.is_empty() || !measurement.parts.iter().all(|part| accounts.contains_key(&part.index)) {
+        if self.places.is_empty()
+            || !measurement
+                .parts
+                .iter()
+                .all(|part| accounts.contains_key(&part.index))
+        {
             return;
         }
         let of = |part: &Part<'_>| accounts.get(&part.index).map_or(0.0, Account::lost);
@@ -89,16 +107,26 @@ impl Losses {
         let most = 1.0 - measurement.over_parts(|part| measurement.fullness(part).unwrap_or(0.0));
         self.share = states.min(most.max(self.stalled));
         self.confidence = 0.95;
-        self.basis = format!("senders were held back by losses {:.0} % of the time", 100.0 * states);
+        self.basis = format!(
+            "senders were held back by losses {:.0} % of the time",
+            100.0 * states
+        );
     }
 
     /// Calls: what waits with a loss of their bytes took beyond a usual one.
     fn of_calls(&mut self, measurement: &Measurement<'_>) {
-        (self.share, self.confidence) = (self.stalled, self.stalls.confidence.max(self.dropped.confidence));
+        (self.share, self.confidence) = (
+            self.stalled,
+            self.stalls.confidence.max(self.dropped.confidence),
+        );
         self.basis = "by the bytes that calls waited for".into();
         if measurement.log.is_empty() {
             // Without events: calls that took much longer than usual, no more of them than packets were lost.
-            let lost: u64 = measurement.ports.iter().map(|port| port.queue_drops() + port.link_drops()).sum();
+            let lost: u64 = measurement
+                .ports
+                .iter()
+                .map(|port| port.queue_drops() + port.link_drops())
+                .sum();
             let again: u64 = measurement.parts.iter().filter_map(Part::retransmits).sum();
             let (seconds, times) = long_calls(measurement);
             if times > 0 && times <= 2 * lost.max(again) {
@@ -110,7 +138,12 @@ impl Losses {
 
     /// Bulk: what is left of the time when neither the path was full nor a window, a buffer, an application or a processor
     /// was in the way; at most what losses of that number can cost.
-    fn of_bulk(&mut self, measurement: &Measurement<'_>, outside: &[BTreeMap<Side, Outside>], cpu: f64) {
+    fn of_bulk(
+        &mut self,
+        measurement: &Measurement<'_>,
+        outside: &[BTreeMap<Side, Outside>],
+        cpu: f64,
+    ) {
         let fullness = measurement.over_parts(|part| measurement.fullness(part).unwrap_or(1.0));
         let kept = measurement.over_parts(|part| {
             let limits = part.limits().unwrap_or_default();
@@ -130,10 +163,16 @@ impl Losses {
         } else {
             episodes(measurement, &self.places)
         };
-        let cost = |part: &Part<'_>| real(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas));
+        let cost = |part: &Part<'_>| {
+            real(events) * recovery_s(part) / (part.elapsed_s * f64::from(part.plan.replicas))
+        };
         let most = measurement.over_parts(|part| if for_good(part) { 0.0 } else { cost(part) });
         let modelled = measurement.network.is_some();
-        self.share = if modelled { left.min(most).max(self.stalled.min(left)) } else { self.stalled };
+        self.share = if modelled {
+            left.min(most).max(self.stalled.min(left))
+        } else {
+            self.stalled
+        };
         // Where a transport does not report what held it up, it may have been that.
         let reported = measurement.parts.iter().all(|part| part.limits().is_some());
         self.confidence = match (self.stalled > LEAST, reported) {
@@ -164,7 +203,8 @@ fn long_calls(measurement: &Measurement<'_>) -> (f64, u64) {
 
 /// Two round trips and what clocks may be wrong by.
 fn slack_ns(measurement: &Measurement<'_>) -> u64 {
-    ((2e9 * measurement.longest_trip_s()) as u64).saturating_add(measurement.log.input.lifelines.clock_error_ns)
+    ((2e9 * measurement.longest_trip_s()) as u64)
+        .saturating_add(measurement.log.input.lifelines.clock_error_ns)
 }
 
 /// Whether a part's data goes over a port: of calls both ways.
@@ -179,18 +219,28 @@ fn sends_over(part: &Part<'_>, port: &Port) -> bool {
 /// Longest time a window takes to come back after a loss, s: by CUBIC's curve from a full path, or by Reno's line, whichever
 /// the stack has, and two round trips to notice and mend (RFC 9438 section 4.2, RFC 5681 section 3.1).
 fn recovery_s(part: &Part<'_>) -> f64 {
-    let (Some(trip), Some(segment)) = (part.round_trip_s(), part.segment_bytes()) else { return 1.0 };
-    let window = part.bandwidth_delay_bytes().map_or(100.0, |bytes| (bytes / real(segment.max(1))).max(2.0));
+    let (Some(trip), Some(segment)) = (part.round_trip_s(), part.segment_bytes()) else {
+        return 1.0;
+    };
+    let window = part
+        .bandwidth_delay_bytes()
+        .map_or(100.0, |bytes| (bytes / real(segment.max(1))).max(2.0));
     let cubic = (window * 0.3 / 0.4).cbrt();
     let reno = window / 2.0 * trip;
-    let back = if part.plan.stack.word("congestion") == Some("reno") { reno } else { cubic.min(reno.max(trip)) };
+    let back = if part.plan.stack.word("congestion") == Some("reno") {
+        reno
+    } else {
+        cubic.min(reno.max(trip))
+    };
     // A time-out takes at least its least length.
     back + 2.0 * trip + LEAST_TIMEOUT_S
 }
 
 /// Whether what is lost stays lost: without retransmission it costs no time.
 fn for_good(part: &Part<'_>) -> bool {
-    part.records.iter().any(|record| record.initiator.lost.is_some() || record.responder.lost.is_some())
+    part.records
+        .iter()
+        .any(|record| record.initiator.lost.is_some() || record.responder.lost.is_some())
 }
 
 /// Linux's least retransmission time-out, s.
@@ -198,9 +248,16 @@ const LEAST_TIMEOUT_S: f64 = 0.2;
 
 /// Loss events that a sender reacts to once: drops of one stream within a round trip are one.
 fn episodes(measurement: &Measurement<'_>, places: &[Place]) -> u64 {
-    let rows: Vec<u32> = places.iter().flat_map(|place| place.rows.iter().copied()).collect();
+    let rows: Vec<u32> = places
+        .iter()
+        .flat_map(|place| place.rows.iter().copied())
+        .collect();
     if rows.is_empty() {
-        return measurement.ports.iter().map(|port| port.queue_drops() + port.link_drops()).sum();
+        return measurement
+            .ports
+            .iter()
+            .map(|port| port.queue_drops() + port.link_drops())
+            .sum();
     }
     real_episodes(measurement, rows)
 }
@@ -211,8 +268,13 @@ fn real_episodes(measurement: &Measurement<'_>, mut rows: Vec<u32>) -> u64 {
     let mut last: BTreeMap<i64, u64> = BTreeMap::new();
     let mut count = 0;
     for row in rows {
-        let (stream, at) = (measurement.log.number(row, "stream").unwrap_or(-1), measurement.log.at(row));
-        let begins = last.get(&stream).is_none_or(|last| at > last.saturating_add(within));
+        let (stream, at) = (
+            measurement.log.number(row, "stream").unwrap_or(-1),
+            measurement.log.at(row),
+        );
+        let begins = last
+            .get(&stream)
+            .is_none_or(|last| at > last.saturating_add(within));
         if begins {
             count += 1;
             last.insert(stream, at);
@@ -231,7 +293,12 @@ fn places(measurement: &Measurement<'_>, drops: &[u32]) -> Vec<Place> {
     let drops = if known { &data } else { drops };
     let sends = |port: &Port| measurement.parts.iter().any(|part| sends_over(part, port));
     let mut places = Vec::new();
-    for (at, port) in measurement.ports.iter().enumerate().filter(|(_, port)| measurement.is_crossed(port)) {
+    for (at, port) in measurement
+        .ports
+        .iter()
+        .enumerate()
+        .filter(|(_, port)| measurement.is_crossed(port))
+    {
         for (on_the_link, count) in [(true, port.link_drops()), (false, port.queue_drops())] {
             let here = |row: &u32| {
                 let reason = measurement.log.text(*row, "reason").unwrap_or_default();
@@ -240,13 +307,28 @@ fn places(measurement: &Measurement<'_>, drops: &[u32]) -> Vec<Place> {
                     && !path::follows(reason)
             };
             let rows: Vec<u32> = drops.iter().copied().filter(here).collect();
-            if if known { !rows.is_empty() } else { count > 0 && sends(port) } {
-                let events = if rows.is_empty() { count } else { real_episodes(measurement, rows.clone()) };
-                places.push(Place { port: at, on_the_link, part: real(events), rows });
+            if if known {
+                !rows.is_empty()
+            } else {
+                count > 0 && sends(port)
+            } {
+                let events = if rows.is_empty() {
+                    count
+                } else {
+                    real_episodes(measurement, rows.clone())
+                };
+                places.push(Place {
+                    port: at,
+                    on_the_link,
+                    part: real(events),
+                    rows,
+                });
             }
         }
     }
     let all: f64 = places.iter().map(|place| place.part).sum();
-    places.iter_mut().for_each(|place| place.part /= all.max(1.0));
+    places
+        .iter_mut()
+        .for_each(|place| place.part /= all.max(1.0));
     places
 }

@@ -15,13 +15,26 @@ const MOST: f64 = 1e-3;
 
 /// Units, or calls, that never arrived, and all that were sent; nothing where some part does not count them.
 fn counted(measurement: &Measurement<'_>) -> Option<(u64, u64)> {
-    let lost =
-        |record: &RunRecord| record.initiator.lost.into_iter().chain(record.responder.lost).reduce(u64::saturating_add);
+    let lost = |record: &RunRecord| {
+        record
+            .initiator
+            .lost
+            .into_iter()
+            .chain(record.responder.lost)
+            .reduce(u64::saturating_add)
+    };
     let mut sum = (0_u64, 0_u64);
     for record in measurement.parts.iter().flat_map(|part| &part.records) {
         let lost = lost(record)?;
-        let sent = record.initiator.sent_units.saturating_add(record.responder.sent_units);
-        let all = if sent > 0 { sent } else { record.calls.n().saturating_add(lost) };
+        let sent = record
+            .initiator
+            .sent_units
+            .saturating_add(record.responder.sent_units);
+        let all = if sent > 0 {
+            sent
+        } else {
+            record.calls.n().saturating_add(lost)
+        };
         sum = (sum.0.saturating_add(lost), sum.1.saturating_add(all));
     }
     Some(sum)
@@ -37,9 +50,17 @@ pub(crate) fn of<'c>(
 ) -> Option<(&'c Port, Finding)> {
     let measurement = &context.measurement;
     let (lost, sent) = counted(measurement)?;
-    let ports = || measurement.ports.iter().filter(|port| measurement.is_crossed(port));
+    let ports = || {
+        measurement
+            .ports
+            .iter()
+            .filter(|port| measurement.is_crossed(port))
+    };
     let port = ports().max_by_key(|port| drops(port))?;
-    let (these, all): (u64, u64) = (ports().map(drops).sum(), ports().map(|p| p.link_drops() + p.queue_drops()).sum());
+    let (these, all): (u64, u64) = (
+        ports().map(drops).sum(),
+        ports().map(|p| p.link_drops() + p.queue_drops()).sum(),
+    );
     // Responses and fragments are dropped too: each place has its part of what was lost.
     let here = (real(these) * (real(lost) / real(all.max(1))).min(1.0)).round();
     let share = here / real(sent.max(1));
@@ -51,11 +72,23 @@ pub(crate) fn of<'c>(
         port.name,
         100.0 * share
     );
-    let what = format!("{}: {}; {lost} of {sent} units did not arrive in all", port.name, port.reasons());
-    let places = context.losses.places.iter().filter(|place| place.on_the_link == on_the_link);
+    let what = format!(
+        "{}: {}; {lost} of {sent} units did not arrive in all",
+        port.name,
+        port.reasons()
+    );
+    let places = context
+        .losses
+        .places
+        .iter()
+        .filter(|place| place.on_the_link == on_the_link);
     let here = places.filter(|place| measurement.ports[place.port].name == port.name);
     let rows: Vec<u32> = here.flat_map(|place| place.rows.clone()).collect();
-    Some((port, kind.finding(context, share, 0.95, sentence).because(measurement.evidence(what, &rows))))
+    Some((
+        port,
+        kind.finding(context, share, 0.95, sentence)
+            .because(measurement.evidence(what, &rows)),
+    ))
 }
 
 /// What to try wherever data is lost for good.

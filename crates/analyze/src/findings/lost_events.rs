@@ -23,18 +23,41 @@ pub(super) struct Lost {
 impl Lost {
     pub(super) fn of(log: &Log<'_>) -> Self {
         let hosts = &log.input.index.hosts;
-        let rows: Vec<u32> =
-            ["EVENTS_LOST", "NET_EVENTS_LOST"].iter().flat_map(|keyword| log.rows(keyword)).copied().collect();
+        let rows: Vec<u32> = ["EVENTS_LOST", "NET_EVENTS_LOST"]
+            .iter()
+            .flat_map(|keyword| log.rows(keyword))
+            .copied()
+            .collect();
         let number = |field| {
-            rows.iter().filter_map(move |row| log.input.events.number(*row as usize, field)).map(i64::unsigned_abs)
+            rows.iter()
+                .filter_map(move |row| log.input.events.number(*row as usize, field))
+                .map(i64::unsigned_abs)
         };
         let noted = number(0).fold(0, u64::saturating_add);
-        let seen = log.rows("EVENTS_LOST").iter().filter_map(|row| log.number(*row, "seen")).max();
-        let known: u64 = hosts.values().map(|host| host.lost).fold(0, u64::saturating_add);
+        let seen = log
+            .rows("EVENTS_LOST")
+            .iter()
+            .filter_map(|row| log.number(*row, "seen"))
+            .max();
+        let known: u64 = hosts
+            .values()
+            .map(|host| host.lost)
+            .fold(0, u64::saturating_add);
         // Not all that were kept need be at hand.
-        let recorded: u64 = hosts.values().map(|host| host.recorded).fold(0, u64::saturating_add);
-        let kept = seen.map_or(recorded.max(log.input.events.len() as u64), i64::unsigned_abs);
-        Self { count: noted.max(known), kept, rows, is_of_trace: seen.is_some() }
+        let recorded: u64 = hosts
+            .values()
+            .map(|host| host.recorded)
+            .fold(0, u64::saturating_add);
+        let kept = seen.map_or(
+            recorded.max(log.input.events.len() as u64),
+            i64::unsigned_abs,
+        );
+        Self {
+            count: noted.max(known),
+            kept,
+            rows,
+            is_of_trace: seen.is_some(),
+        }
     }
 
     /// Of all.
@@ -49,19 +72,36 @@ fn find(log: &Log<'_>) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
-    let Lost { count, kept, rows, is_of_trace } = lost;
+    let Lost {
+        count,
+        kept,
+        rows,
+        is_of_trace,
+    } = lost;
     let hosts = &log.input.index.hosts;
-    let worst = hosts.iter().max_by_key(|(_, host)| host.lost).filter(|(_, host)| host.lost > 0);
-    let host = worst.map_or_else(String::new, |(name, host)| format!(", most of them on {name} ({})", host.lost));
+    let worst = hosts
+        .iter()
+        .max_by_key(|(_, host)| host.lost)
+        .filter(|(_, host)| host.lost > 0);
+    let host = worst.map_or_else(String::new, |(name, host)| {
+        format!(", most of them on {name} ({})", host.lost)
+    });
     let (what, less) = match is_of_trace {
         true => (
             "packets and records of the trace",
             "trace a shorter time, or less traffic: what other programs send here counts as well; `--see packets`",
         ),
-        false => ("events", "trace fewer or shorter runs, or larger data units; more memory for events"),
+        false => (
+            "events",
+            "trace fewer or shorter runs, or larger data units; more memory for events",
+        ),
     };
     let all = count.saturating_add(kept);
-    let sentence = format!("{count} of {all} {what} are missing{host}: what they would have shown is not known");
-    let finding = KIND.of_run(share, 1.0, sentence).because(log.evidence(format!("{count} lost, {kept} kept"), &rows));
+    let sentence = format!(
+        "{count} of {all} {what} are missing{host}: what they would have shown is not known"
+    );
+    let finding = KIND
+        .of_run(share, 1.0, sentence)
+        .because(log.evidence(format!("{count} lost, {kept} kept"), &rows));
     Some(finding.attempt(less))
 }

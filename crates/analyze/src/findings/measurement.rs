@@ -38,8 +38,19 @@ impl<'c> Measurement<'c> {
         let input = log.input;
         let plan = input.plan.measurements.get(index)?;
         let network = plan.across.as_ref();
-        let network = network.and_then(|name| input.plan.networks.iter().find(|network| network.name == *name));
-        let records = || input.records.iter().filter(move |record| record.measurement == index && !record.warmup);
+        let network = network.and_then(|name| {
+            input
+                .plan
+                .networks
+                .iter()
+                .find(|network| network.name == *name)
+        });
+        let records = || {
+            input
+                .records
+                .iter()
+                .filter(move |record| record.measurement == index && !record.warmup)
+        };
         let mut measurement = Self {
             log,
             index,
@@ -48,9 +59,17 @@ impl<'c> Measurement<'c> {
             parts: Vec::new(),
             ports: Vec::new(),
             span_s: spans(records()),
-            flows: input.index.flows.iter().filter(|flow| flow.measurement == index && !flow.warmup).collect(),
+            flows: input
+                .index
+                .flows
+                .iter()
+                .filter(|flow| flow.measurement == index && !flow.warmup)
+                .collect(),
         };
-        let runs = records().map(|record| record.run).collect::<BTreeSet<_>>().len() as u64;
+        let runs = records()
+            .map(|record| record.run)
+            .collect::<BTreeSet<_>>()
+            .len() as u64;
         let run = Duration::from_seconds(measurement.span_s / real(runs.max(1)));
         for (at, plan) in plan.parts.iter().enumerate() {
             let records: Vec<&RunRecord> = records().filter(|record| record.part == at).collect();
@@ -62,14 +81,19 @@ impl<'c> Measurement<'c> {
         }
         let all: f64 = measurement.parts.iter().map(|part| part.elapsed_s).sum();
         let alone = measurement.parts.len() == 1;
-        measurement.parts.iter_mut().for_each(|part| (part.weight, part.alone) = (part.elapsed_s / all, alone));
+        measurement
+            .parts
+            .iter_mut()
+            .for_each(|part| (part.weight, part.alone) = (part.elapsed_s / all, alone));
         measurement.count(records());
         (!measurement.parts.is_empty() && measurement.span_s > 0.0).then_some(measurement)
     }
 
     /// Adds the ports of a part's ways, each once; a run takes so long.
     fn cross(&mut self, part: &Part<'_>, run: Duration) {
-        let (Some(network), Some((there, back))) = (self.network, &part.paths) else { return };
+        let (Some(network), Some((there, back))) = (self.network, &part.paths) else {
+            return;
+        };
         let ways = match part.work {
             Work::Bulk(Side::Initiator) => vec![(there, true), (back, false)],
             Work::Bulk(Side::Responder) => vec![(there, false), (back, true)],
@@ -113,13 +137,19 @@ impl<'c> Measurement<'c> {
             let at_rate = 8.0 * real(part.bytes()) / runs / part.bottleneck_bit_s()?;
             Some(runs * (part.without_loss_s()? - at_rate).max(0.0))
         };
-        self.parts.iter().filter(|part| part.limits().is_some()).filter_map(of).fold(0.0, f64::max).min(self.span_s)
+        self.parts
+            .iter()
+            .filter(|part| part.limits().is_some())
+            .filter_map(of)
+            .fold(0.0, f64::max)
+            .min(self.span_s)
     }
 
     /// Whether packets of a measured part go over a port, acknowledgements too. A load may have links that no measured part crosses.
     pub(crate) fn is_crossed(&self, port: &Port) -> bool {
         let ways = self.parts.iter().filter_map(|part| part.paths.as_ref());
-        ways.into_iter().any(|(there, back)| path::has(there, port) || path::has(back, port))
+        ways.into_iter()
+            .any(|(there, back)| path::has(there, port) || path::has(back, port))
     }
 
     /// The fullest port that measured data goes over, of those at their own rate: of several that are equally full the first on the
@@ -130,7 +160,11 @@ impl<'c> Measurement<'c> {
 
     /// All of them that are equally full.
     pub(crate) fn fullest_ports(&self) -> impl Iterator<Item = &Port> {
-        let carrying = || self.ports.iter().filter(|port| port.packets > 0 && !port.paced && self.is_crossed(port));
+        let carrying = || {
+            self.ports
+                .iter()
+                .filter(|port| port.packets > 0 && !port.paced && self.is_crossed(port))
+        };
         let most = carrying().map(Port::busy_s).fold(0.0, f64::max);
         carrying().filter(move |port| port.busy_s() >= EQUALLY * most)
     }
@@ -139,19 +173,30 @@ impl<'c> Measurement<'c> {
     pub(crate) fn fullness(&self, part: &Part<'_>) -> Option<f64> {
         let way = part.data_path()?;
         let on = |port: &&Port| path::has(way, port);
-        self.ports.iter().filter(on).map(|port| self.busy(port)).reduce(f64::max)
+        self.ports
+            .iter()
+            .filter(on)
+            .map(|port| self.busy(port))
+            .reduce(f64::max)
     }
 
     /// The share of a part's time that its own data takes of the fullest port on its way, both ways for calls, 0 to 1.
     pub(crate) fn own_use(&self, part: &Part<'_>) -> f64 {
-        let Some((there, back)) = &part.paths else { return 0.0 };
+        let Some((there, back)) = &part.paths else {
+            return 0.0;
+        };
         let takes = |(way, side): (&Path, Side)| {
-            let ports = self.ports.iter().filter(|port| path::has(way, port) && !port.paced);
+            let ports = self
+                .ports
+                .iter()
+                .filter(|port| path::has(way, port) && !port.paced);
             let seconds = |port: &Port| {
                 if self.plan.parts.len() == 1 {
                     return port.busy_s();
                 }
-                port.hop.rate_bit_s.map_or(0.0, |rate| 8.0 * real(self.own_bytes(part, side, port)) / rate)
+                port.hop.rate_bit_s.map_or(0.0, |rate| {
+                    8.0 * real(self.own_bytes(part, side, port)) / rate
+                })
             };
             ports.map(seconds).fold(0.0, f64::max)
         };
@@ -175,10 +220,20 @@ impl<'c> Measurement<'c> {
             Some(stop.bytes_acked?.saturating_sub(start.bytes_acked?))
         };
         let units = |record: &RunRecord| match side {
-            Side::Initiator => record.initiator.sent_bytes.max(record.responder.received_bytes),
-            Side::Responder => record.responder.sent_bytes.max(record.initiator.received_bytes),
+            Side::Initiator => record
+                .initiator
+                .sent_bytes
+                .max(record.responder.received_bytes),
+            Side::Responder => record
+                .responder
+                .sent_bytes
+                .max(record.initiator.received_bytes),
         };
-        let bytes: u64 = part.records.iter().map(|record| units(record).max(acked(record).unwrap_or(0))).sum();
+        let bytes: u64 = part
+            .records
+            .iter()
+            .map(|record| units(record).max(acked(record).unwrap_or(0)))
+            .sum();
         let packets = 1.0 + HEADERS / real(part.segment_bytes().unwrap_or(1448)).max(1.0);
         (real(bytes) * packets) as u64
     }
@@ -192,8 +247,16 @@ impl<'c> Measurement<'c> {
     pub(crate) fn fair_bit_s(&self, part: &Part<'_>) -> Option<f64> {
         let way = part.data_path()?;
         let on = |port: &&Port| path::has(way, port);
-        let fair = |port: &Port| port.hop.rate_bit_s.map(|rate| rate / f64::from(port.streams.max(1)));
-        self.ports.iter().filter(on).filter_map(fair).reduce(f64::min)
+        let fair = |port: &Port| {
+            port.hop
+                .rate_bit_s
+                .map(|rate| rate / f64::from(port.streams.max(1)))
+        };
+        self.ports
+            .iter()
+            .filter(on)
+            .filter_map(fair)
+            .reduce(f64::min)
     }
 
     /// Whether anything but bulk data is measured.
@@ -208,7 +271,10 @@ impl<'c> Measurement<'c> {
 
     /// The longest round trip of its parts, s.
     pub(crate) fn longest_trip_s(&self) -> f64 {
-        self.parts.iter().filter_map(Part::round_trip_s).fold(0.0, f64::max)
+        self.parts
+            .iter()
+            .filter_map(Part::round_trip_s)
+            .fold(0.0, f64::max)
     }
 
     /// A mean over the parts, each with its share of the time.
@@ -220,12 +286,21 @@ impl<'c> Measurement<'c> {
     pub(crate) fn figure(&self, what: String) -> Evidence {
         let from_ns = self.spans().map(|run| run.from_ns).min().unwrap_or(0);
         let to_ns = self.spans().map(|run| run.to_ns).max().unwrap_or(0);
-        Evidence { what, from_ns, to_ns, ..Evidence::default() }
+        Evidence {
+            what,
+            from_ns,
+            to_ns,
+            ..Evidence::default()
+        }
     }
 
     /// Evidence of these events; of none, the figure alone.
     pub(crate) fn evidence(&self, what: String, rows: &[u32]) -> Evidence {
-        if rows.is_empty() { self.figure(what) } else { self.log.evidence(what, rows) }
+        if rows.is_empty() {
+            self.figure(what)
+        } else {
+            self.log.evidence(what, rows)
+        }
     }
 
     /// When its counted runs were.
@@ -236,31 +311,54 @@ impl<'c> Measurement<'c> {
 
     /// Rows of a keyword within the counted runs.
     pub(crate) fn rows_within(&self, keyword: &str) -> impl Iterator<Item = u32> {
-        self.log.rows(keyword).iter().copied().filter(|row| self.is_within(*row))
+        self.log
+            .rows(keyword)
+            .iter()
+            .copied()
+            .filter(|row| self.is_within(*row))
     }
 
     fn is_within(&self, row: u32) -> bool {
-        self.spans().any(|run| (run.from_ns..=run.to_ns).contains(&self.log.at(row)))
+        self.spans()
+            .any(|run| (run.from_ns..=run.to_ns).contains(&self.log.at(row)))
     }
 
     /// Whether a flow belongs to the counted runs of this measurement.
     pub(crate) fn has(&self, flow: u32) -> bool {
-        self.flows.binary_search_by_key(&flow, |flow| flow.id).is_ok()
+        self.flows
+            .binary_search_by_key(&flow, |flow| flow.id)
+            .is_ok()
     }
 
     /// Rows of a keyword without a stream, of the hosts and the times of this measurement's counted runs.
     pub(crate) fn nameless(&self, keyword: &str) -> Vec<u32> {
-        let hosts = || self.parts.iter().flat_map(|part| [&part.hosts.0, &part.hosts.1]);
-        let mine = |row: &u32| {
-            self.log.flow(*row).is_none() && self.is_within(*row) && hosts().any(|host| host == self.log.host(*row))
+        let hosts = || {
+            self.parts
+                .iter()
+                .flat_map(|part| [&part.hosts.0, &part.hosts.1])
         };
-        self.log.rows(keyword).iter().copied().filter(mine).collect()
+        let mine = |row: &u32| {
+            self.log.flow(*row).is_none()
+                && self.is_within(*row)
+                && hosts().any(|host| host == self.log.host(*row))
+        };
+        self.log
+            .rows(keyword)
+            .iter()
+            .copied()
+            .filter(mine)
+            .collect()
     }
 
     /// Rows of a keyword whose stream belongs to this measurement.
     pub(crate) fn rows(&self, keyword: &str) -> Vec<u32> {
         let mine = |row: &u32| self.log.flow(*row).is_some_and(|flow| self.has(flow));
-        self.log.rows(keyword).iter().copied().filter(mine).collect()
+        self.log
+            .rows(keyword)
+            .iter()
+            .copied()
+            .filter(mine)
+            .collect()
     }
 }
 

@@ -26,7 +26,12 @@ const NEAR: f64 = 0.25;
 /// By the segments of all streams.
 fn by_segments(context: &Context<'_>) -> Option<Finding> {
     let of = |part| late_ends(context, part).or_else(|| by_states(context, part));
-    context.measurement.parts.iter().filter_map(of).max_by(|a, b| a.share.total_cmp(&b.share))
+    context
+        .measurement
+        .parts
+        .iter()
+        .filter_map(of)
+        .max_by(|a, b| a.share.total_cmp(&b.share))
 }
 
 /// By the senders' own account, where other waits hide how long it was.
@@ -40,16 +45,28 @@ fn by_states(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         "Nagle's algorithm on {host} holds the end of a message back until what is before it is acknowledged, {}",
         part.of_its_time(own)
     );
-    let figure = format!("{host}: {} with less than a segment to send, and the windows open", percent(own));
-    Some(tries(KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure)), part))
+    let figure = format!(
+        "{host}: {} with less than a segment to send, and the windows open",
+        percent(own)
+    );
+    Some(tries(
+        KIND.finding(context, share, 0.95, sentence)
+            .because(context.measurement.figure(figure)),
+        part,
+    ))
 }
 
 /// Whether Nagle's algorithm is on, and how long acknowledgements wait, s.
 fn terms(part: &Part<'_>) -> Option<f64> {
     let record = part.records.first()?;
     let sides = [&record.initiator.settings, &record.responder.settings];
-    let off = sides.iter().all(|settings| settings.get("nodelay").is_none_or(|word| word == "on"));
-    let reported = sides.iter().find_map(|settings| settings.get("delayed_ack")).and_then(|text| seconds(text));
+    let off = sides
+        .iter()
+        .all(|settings| settings.get("nodelay").is_none_or(|word| word == "on"));
+    let reported = sides
+        .iter()
+        .find_map(|settings| settings.get("delayed_ack"))
+        .and_then(|text| seconds(text));
     let delay = reported.unwrap_or(DELAYED_ACK_S);
     (!off && delay > 0.0).then_some(delay)
 }
@@ -75,15 +92,24 @@ fn late_ends(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let trip = part.round_trip_s().unwrap_or(0.0);
     // A transport's own round trips may hold delayed acknowledgements already.
     let empty = if part.paths.is_some() { trip } else { 0.0 };
-    let (least, most) = (((1.0 - NEAR) * delay + empty).max(trip), (1.0 + NEAR) * (delay + trip));
+    let (least, most) = (
+        ((1.0 - NEAR) * delay + empty).max(trip),
+        (1.0 + NEAR) * (delay + trip),
+    );
     let (mut held, mut rows, mut ends) = (0.0, Vec::new(), BTreeSet::new());
     let (mut units, mut late_at_all) = (0_u64, BTreeSet::new());
     for keyword in ["APP_SEND", "APP_CALL", "APP_REPLY"] {
         for row in context.measurement.rows(keyword) {
-            let Some(range) = log.range(row) else { continue };
-            let Some(segments) = streams.get(&range.stream) else { continue };
+            let Some(range) = log.range(row) else {
+                continue;
+            };
+            let Some(segments) = streams.get(&range.stream) else {
+                continue;
+            };
             let behind = segments.partition_point(|(from, ..)| *from < range.to);
-            let Some(last) = behind.checked_sub(1) else { continue };
+            let Some(last) = behind.checked_sub(1) else {
+                continue;
+            };
             let (from, to, sent) = segments[last];
             units += 1;
             let late = real(log.at(sent).saturating_sub(log.at(row))) / 1e9;
@@ -114,8 +140,15 @@ fn late_ends(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(held / real(times)),
         percent(share)
     );
-    let what = format!("handed over, and sent {} later though the network was idle", units::time(held / real(times)));
-    Some(tries(KIND.finding(context, share, 0.95, sentence).because(log.evidence(what, &rows)), part))
+    let what = format!(
+        "handed over, and sent {} later though the network was idle",
+        units::time(held / real(times))
+    );
+    Some(tries(
+        KIND.finding(context, share, 0.95, sentence)
+            .because(log.evidence(what, &rows)),
+        part,
+    ))
 }
 
 /// The segments of each stream in the order of their bytes: first byte, the one behind the last, row.
@@ -123,10 +156,15 @@ fn streams(context: &Context<'_>) -> BTreeMap<i64, Vec<(i64, i64, u32)>> {
     let mut streams: BTreeMap<i64, Vec<(i64, i64, u32)>> = BTreeMap::new();
     for row in context.measurement.rows("TCP_SEGMENT") {
         if let Some(range) = context.measurement.log.range(row) {
-            streams.entry(range.stream).or_default().push((range.from, range.to, row));
+            streams
+                .entry(range.stream)
+                .or_default()
+                .push((range.from, range.to, row));
         }
     }
-    streams.values_mut().for_each(|segments| segments.sort_unstable_by_key(|(from, ..)| *from));
+    streams
+        .values_mut()
+        .for_each(|segments| segments.sort_unstable_by_key(|(from, ..)| *from));
     streams
 }
 
@@ -151,9 +189,22 @@ fn by_times(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
-    let about = if calls { delay + trip } else { delay + 2.0 * trip };
-    let figure = format!("{} {} of about {}", waits.times, waits.what, units::time(about));
-    Some(tries(KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure)), part))
+    let about = if calls {
+        delay + trip
+    } else {
+        delay + 2.0 * trip
+    };
+    let figure = format!(
+        "{} {} of about {}",
+        waits.times,
+        waits.what,
+        units::time(about)
+    );
+    Some(tries(
+        KIND.finding(context, share, 0.7, sentence)
+            .because(context.measurement.figure(figure)),
+        part,
+    ))
 }
 
 /// What waited so long, how often, and the share of the time.
@@ -176,15 +227,41 @@ fn of_calls(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
     let own_s = real(calls.sum.saturating_sub(late)) / 1e9;
     let behind = 2 * late > calls.sum;
     let mean_s = own_s / real(calls.n().max(1));
-    let each = || calls.counts.iter().filter(|(value, _)| near(real(*value) / 1e9, delay, trip)).map(|(_, n)| n).sum();
-    let times = if behind { if near(mean_s, delay, trip) { calls.n() } else { 0 } } else { each() };
+    let each = || {
+        calls
+            .counts
+            .iter()
+            .filter(|(value, _)| near(real(*value) / 1e9, delay, trip))
+            .map(|(_, n)| n)
+            .sum()
+    };
+    let times = if behind {
+        if near(mean_s, delay, trip) {
+            calls.n()
+        } else {
+            0
+        }
+    } else {
+        each()
+    };
     let basis_s = if behind { own_s } else { real(calls.sum) / 1e9 };
     let (n, more, trip) = (calls.n(), units::time(delay), units::time(trip));
-    let take = if behind { "take on average, without their caller's backlog," } else { "take" };
+    let take = if behind {
+        "take on average, without their caller's backlog,"
+    } else {
+        "take"
+    };
     let sentence = format!(
         "{times} of {n} calls {take} {more} more than the round trip of {trip}, as long as an acknowledgement is delayed, and Nagle's algorithm is on: it holds the end of a request back"
     );
-    Some((Waits { what: "calls", times, share: (real(times) * delay / basis_s).min(1.0) }, sentence))
+    Some((
+        Waits {
+            what: "calls",
+            times,
+            share: (real(times) * delay / basis_s).min(1.0),
+        },
+        sentence,
+    ))
 }
 
 /// Data units of which one side writes several before it reads: each such turn ends a delayed acknowledgement later. Pauses that
@@ -193,18 +270,35 @@ fn of_turns(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
     let sides = [Side::Initiator, Side::Responder];
     let pauses = |call: &Call| matches!(call, Call::Delay(_) | Call::Pace(_));
     let segment = real(part.segment_bytes()?);
-    let is_large = |side: &SideRecord| side.sent_units > 0 && real(side.sent_bytes) >= segment * real(side.sent_units);
-    let large = part.records.iter().any(|record| is_large(&record.initiator) || is_large(&record.responder));
+    let is_large = |side: &SideRecord| {
+        side.sent_units > 0 && real(side.sent_bytes) >= segment * real(side.sent_units)
+    };
+    let large = part
+        .records
+        .iter()
+        .any(|record| is_large(&record.initiator) || is_large(&record.responder));
     let busy = part.computed(Side::Initiator) + part.computed(Side::Responder);
-    if large || busy > 0.5 || sides.iter().any(|side| program::any(part.plan.procedure.side(*side), &pauses)) {
+    if large
+        || busy > 0.5
+        || sides
+            .iter()
+            .any(|side| program::any(part.plan.procedure.side(*side), &pauses))
+    {
         return None;
     }
     let (mut times, mut host) = (0, Side::Initiator);
     for side in sides {
         let (held, reads) = held_turns(part.plan.procedure.side(side));
-        let received: u64 = part.records.iter().map(|record| side_of(record, side).received_units).sum();
+        let received: u64 = part
+            .records
+            .iter()
+            .map(|record| side_of(record, side).received_units)
+            .sum();
         let turns = (received * held).checked_div(reads).unwrap_or(0);
-        (times, host) = (times + turns, if turns > 0 && times == 0 { side } else { host });
+        (times, host) = (
+            times + turns,
+            if turns > 0 && times == 0 { side } else { host },
+        );
     }
     let each_s = part.pairs_s() / real(times.max(1));
     // What was held back goes after the acknowledgement, and is answered: a second round trip.
@@ -215,7 +309,14 @@ fn of_turns(part: &Part<'_>, delay: f64, trip: f64) -> Option<(Waits, String)> {
     let sentence = format!(
         "{times} times {host} writes several data units before it reads, and each time takes {each}, two round trips and as long as an acknowledgement is delayed: Nagle's algorithm holds all but the first back until that is acknowledged"
     );
-    Some((Waits { what: "turns", times, share: ((delay + trip) / each_s).min(1.0) }, sentence))
+    Some((
+        Waits {
+            what: "turns",
+            times,
+            share: ((delay + trip) / each_s).min(1.0),
+        },
+        sentence,
+    ))
 }
 
 /// How many reads of a side's innermost repeat lie behind several writes, and how many there are.

@@ -32,7 +32,9 @@ const MOST: f64 = 0.4;
 const PART: f64 = 0.15;
 
 fn find(context: &Context<'_>) -> Option<Finding> {
-    full(context).or_else(|| sending(context)).or_else(|| others(context))
+    full(context)
+        .or_else(|| sending(context))
+        .or_else(|| others(context))
 }
 
 fn full(context: &Context<'_>) -> Option<Finding> {
@@ -40,11 +42,17 @@ fn full(context: &Context<'_>) -> Option<Finding> {
     let port = measurement.fullest()?;
     let busy = measurement.busy(port);
     // Of a link and a processor in a row, the one that is busier limits.
-    let slower = context.processors.iter().any(|processor| processor.share > busy);
+    let slower = context
+        .processors
+        .iter()
+        .any(|processor| processor.share > busy);
     if busy < FULL || (slower && !measurement.has_calls_or_connects()) {
         return None;
     }
-    let calls = measurement.parts.iter().any(|part| part.work == Work::Calls);
+    let calls = measurement
+        .parts
+        .iter()
+        .any(|part| part.work == Work::Calls);
     let share = if calls { waiting(context) } else { busy };
     if share < LEAST {
         return None;
@@ -59,25 +67,51 @@ fn full(context: &Context<'_>) -> Option<Finding> {
         )
     } else {
         let streams = counted(u64::from(port.streams), "stream");
-        format!("the link {} is full: {} of {} are used, by {streams}", port.name, percent(busy), port.rate())
+        format!(
+            "the link {} is full: {} of {} are used, by {streams}",
+            port.name,
+            percent(busy),
+            port.rate()
+        )
     };
-    let equal: Vec<&str> = measurement.fullest_ports().skip(1).map(|port| port.name.as_str()).collect();
-    let sentence =
-        if calls || equal.is_empty() { sentence } else { format!("{sentence}; as full: {}", equal.join(", ")) };
-    let finding = KIND.finding(context, share, 0.95, sentence).because(carried(measurement, port));
+    let equal: Vec<&str> = measurement
+        .fullest_ports()
+        .skip(1)
+        .map(|port| port.name.as_str())
+        .collect();
+    let sentence = if calls || equal.is_empty() {
+        sentence
+    } else {
+        format!("{sentence}; as full: {}", equal.join(", "))
+    };
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(carried(measurement, port));
     let finding = match equal[..] {
         _ if calls => finding
-            .attempt_by_unless(context.has_imps(), shorter_queue(port), Change::FairQueue(port.hop.ends.clone()))
+            .attempt_by_unless(
+                context.has_imps(),
+                shorter_queue(port),
+                Change::FairQueue(port.hop.ends.clone()),
+            )
             .attempt_by(faster_link(port), faster(std::iter::once(port))),
         [] => finding.attempt_by(faster_link(port), faster(std::iter::once(port))),
         _ => finding.attempt_by(
-            format!("faster links {} and {}, all of them, or fewer bytes", port.name, equal.join(", ")),
+            format!(
+                "faster links {} and {}, all of them, or fewer bytes",
+                port.name,
+                equal.join(", ")
+            ),
             faster(measurement.fullest_ports()),
         ),
     };
     // What runs alone has no other traffic to blame.
     let alone = measurement.plan.parts.len() == 1;
-    Some(if alone { finding } else { finding.attempt_by(ELSEWHERE, Change::NoLoad) })
+    Some(if alone {
+        finding
+    } else {
+        finding.attempt_by(ELSEWHERE, Change::NoLoad)
+    })
 }
 
 const ELSEWHERE: &str = "other traffic over it at another time, or over another path";
@@ -85,7 +119,9 @@ const ELSEWHERE: &str = "other traffic over it at another time, or over another 
 /// A link that is not full all the time, and yet others' data takes much of it that a transfer would use.
 fn others(context: &Context<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
-    let [part] = measurement.parts.as_slice() else { return None };
+    let [part] = measurement.parts.as_slice() else {
+        return None;
+    };
     let port = measurement.fullest()?;
     let busy = measurement.busy(port);
     let others = busy - measurement.own_use(part);
@@ -103,7 +139,9 @@ fn others(context: &Context<'_>) -> Option<Finding> {
         part.of_its_time(others),
         percent(busy - others)
     );
-    let finding = KIND.finding(context, others, 0.8, sentence).because(carried(measurement, port));
+    let finding = KIND
+        .finding(context, others, 0.8, sentence)
+        .because(carried(measurement, port));
     let advice = "other traffic at another time, over another path, or in a queue of its own (`queue fq_codel`)";
     Some(finding.attempt_by(advice, Change::NoLoad))
 }
@@ -114,11 +152,17 @@ const WITHIN_CALLS: f64 = 1.5;
 /// Calls one after the other leave a link idle between them, and yet each may wait for it: what they send takes its time there.
 fn sending(context: &Context<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
-    let [part] = measurement.parts.as_slice() else { return None };
+    let [part] = measurement.parts.as_slice() else {
+        return None;
+    };
     let port = measurement.fullest()?;
     let (there, _) = part.paths.as_ref()?;
     let rate = port.hop.rate_bit_s?;
-    let side = if path::has(there, port) { Side::Initiator } else { Side::Responder };
+    let side = if path::has(there, port) {
+        Side::Initiator
+    } else {
+        Side::Responder
+    };
     let bytes = measurement.own_bytes(part, side, port);
     let own = 8.0 * real(bytes) / rate / part.basis_s();
     // What takes longer than all calls did not go with calls alone: the procedure moves other data too.
@@ -137,7 +181,9 @@ fn sending(context: &Context<'_>) -> Option<Finding> {
         units::size(bytes / part.calls().n().max(1))
     );
     let figure = format!("{}: {} at {}", port.name, units::size(bytes), port.rate());
-    let finding = KIND.finding(context, own, 0.9, sentence).because(measurement.figure(figure));
+    let finding = KIND
+        .finding(context, own, 0.9, sentence)
+        .because(measurement.figure(figure));
     Some(finding.attempt_by(faster_link(port), faster(std::iter::once(port))))
 }
 
@@ -156,9 +202,14 @@ fn behind_others(context: &Context<'_>, port: &Port, others: f64) -> Option<Find
         percent(others),
         percent(share)
     );
-    let finding = KIND.finding(context, share, 0.8, sentence).because(carried(measurement, port));
-    let finding =
-        finding.attempt_by_unless(context.has_imps(), shorter_queue(port), Change::FairQueue(port.hop.ends.clone()));
+    let finding = KIND
+        .finding(context, share, 0.8, sentence)
+        .because(carried(measurement, port));
+    let finding = finding.attempt_by_unless(
+        context.has_imps(),
+        shorter_queue(port),
+        Change::FairQueue(port.hop.ends.clone()),
+    );
     Some(finding.attempt_by(ELSEWHERE, Change::NoLoad))
 }
 
@@ -166,12 +217,18 @@ fn behind_others(context: &Context<'_>, port: &Port, others: f64) -> Option<Find
 fn waiting(context: &Context<'_>) -> f64 {
     let measurement = &context.measurement;
     let of = |part: &Part<'_>| {
-        let held = context.account(part).map_or(0.0, |account| account.explained(account.states.nagle));
+        let held = context
+            .account(part)
+            .map_or(0.0, |account| account.explained(account.states.nagle));
         let served = context.outside_share(part.index, Side::Responder);
         let calls = part.calls();
         let mean = part.own_calls_s() / real(calls.n().max(1));
         let alone = part.round_trip_s().unwrap_or(mean);
-        if mean > 0.0 { ((mean - alone) / mean - held - served).max(0.0) } else { 0.0 }
+        if mean > 0.0 {
+            ((mean - alone) / mean - held - served).max(0.0)
+        } else {
+            0.0
+        }
     };
     measurement.over_parts(of)
 }
@@ -179,11 +236,17 @@ fn waiting(context: &Context<'_>) -> f64 {
 /// What went over a link, as evidence.
 fn carried(measurement: &Measurement<'_>, port: &Port) -> Evidence {
     let (size, time) = (units::size(port.bytes), units::time(measurement.span_s));
-    measurement.figure(format!("{}: {} packets, {size} in {time}", port.name, port.packets))
+    measurement.figure(format!(
+        "{}: {} packets, {size} in {time}",
+        port.name, port.packets
+    ))
 }
 
 fn shorter_queue(port: &Port) -> String {
-    format!("a shorter queue or an active one before {}: `queue fq_codel`", port.name)
+    format!(
+        "a shorter queue or an active one before {}: `queue fq_codel`",
+        port.name
+    )
 }
 
 fn faster<'p>(ports: impl Iterator<Item = &'p Port>) -> Change {
@@ -192,5 +255,8 @@ fn faster<'p>(ports: impl Iterator<Item = &'p Port>) -> Change {
 }
 
 fn faster_link(port: &Port) -> String {
-    format!("a faster link {}, or fewer bytes: compression, caching", port.name)
+    format!(
+        "a faster link {}, or fewer bytes: compression, caching",
+        port.name
+    )
 }

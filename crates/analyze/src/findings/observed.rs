@@ -36,7 +36,9 @@ pub(super) fn is_observed(log: &Log<'_>) -> bool {
 pub(super) fn watched<'c>(log: &Log<'c>) -> Vec<Watched<'c>> {
     let mut by_ends: BTreeMap<(&str, &str, &str), Watched<'c>> = BTreeMap::new();
     for row in log.rows("TCP_INFO").iter().copied() {
-        let (Some(local), Some(remote)) = (log.text(row, "local"), log.text(row, "remote")) else { continue };
+        let (Some(local), Some(remote)) = (log.text(row, "local"), log.text(row, "remote")) else {
+            continue;
+        };
         let number = |field: &str| log.number(row, field).unwrap_or(0).max(0);
         let one = by_ends.entry((log.host(row), local, remote)).or_default();
         (one.local, one.remote) = (local, remote);
@@ -44,7 +46,11 @@ pub(super) fn watched<'c>(log: &Log<'c>) -> Vec<Watched<'c>> {
         one.time_ns += number("interval_ns") as f64;
         one.window_limited_ns += number("rwnd_limited_ns") as f64;
         let unread = number("receive_queue_bytes");
-        one.unread_ns += if unread > 0 { number("interval_ns") as f64 } else { 0.0 };
+        one.unread_ns += if unread > 0 {
+            number("interval_ns") as f64
+        } else {
+            0.0
+        };
         one.unread_bytes = one.unread_bytes.max(unread);
         one.retransmits = one.retransmits.saturating_add(number("retransmits"));
         one.acked_bytes = one.acked_bytes.saturating_add(number("acked_bytes"));
@@ -57,9 +63,16 @@ pub(super) fn watched<'c>(log: &Log<'c>) -> Vec<Watched<'c>> {
 /// Connections of captures, with their events, but those whose requests are known: what these spend their time on says more.
 pub(super) fn captured(log: &Log<'_>) -> Vec<(u32, CapturedConnection)> {
     let requests = log.costs().map_or(&[][..], |costs| &costs.requests);
-    let timed = requests.iter().filter(|request| request.is_call && request.times.is_some());
-    let told: BTreeSet<i64> = timed.map(|request| i64::from(unit::parts(request.unit).0)).collect();
-    let all = log.rows("TCP_CONNECTION").iter().map(|row| (*row, connection(log.input.events, *row as usize)));
+    let timed = requests
+        .iter()
+        .filter(|request| request.is_call && request.times.is_some());
+    let told: BTreeSet<i64> = timed
+        .map(|request| i64::from(unit::parts(request.unit).0))
+        .collect();
+    let all = log
+        .rows("TCP_CONNECTION")
+        .iter()
+        .map(|row| (*row, connection(log.input.events, *row as usize)));
     all.filter(|(_, one)| !told.contains(&one.flow)).collect()
 }
 
@@ -69,7 +82,8 @@ pub(super) fn worst(
     log: &Log<'_>,
     found: impl Iterator<Item = (f64, String, String, Vec<u32>)>,
 ) -> Option<Finding> {
-    let mut found: Vec<(f64, String, String, Vec<u32>)> = found.filter(|(share, ..)| *share >= super::LEAST).collect();
+    let mut found: Vec<(f64, String, String, Vec<u32>)> =
+        found.filter(|(share, ..)| *share >= super::LEAST).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let others = found.len().checked_sub(1)?;
     let (share, sentence, ..) = &found[0];
@@ -79,7 +93,11 @@ pub(super) fn worst(
         n => format!("; the same of {n} other connections"),
     };
     let mut finding = kind.of_run(share.min(1.0), 0.9, format!("{sentence}{more}"));
-    finding.evidence = found.iter().take(5).map(|(_, _, figures, rows)| log.evidence(figures.clone(), rows)).collect();
+    finding.evidence = found
+        .iter()
+        .take(5)
+        .map(|(_, _, figures, rows)| log.evidence(figures.clone(), rows))
+        .collect();
     Some(finding)
 }
 

@@ -41,7 +41,11 @@ fn find(log: &Log<'_>) -> Option<Finding> {
         ends: (one.local, one.remote),
         again: one.retransmits.unsigned_abs(),
         bytes: one.acked_bytes.unsigned_abs(),
-        segment: if one.segment_bytes > 0 { one.segment_bytes as f64 } else { SEGMENT },
+        segment: if one.segment_bytes > 0 {
+            one.segment_bytes as f64
+        } else {
+            SEGMENT
+        },
         round_trip_ns: one.round_trip_ns.unsigned_abs(),
         time_ns: one.time_ns,
         rows: one.rows.clone(),
@@ -52,12 +56,22 @@ fn find(log: &Log<'_>) -> Option<Finding> {
         bytes: one.bytes.iter().sum(),
         segment: SEGMENT,
         // Seen from the place of the capture, each side's acknowledgements take their part of it.
-        round_trip_ns: one.handshake_ns.unwrap_or_else(|| one.ack_ns.iter().flatten().sum()),
+        round_trip_ns: one
+            .handshake_ns
+            .unwrap_or_else(|| one.ack_ns.iter().flatten().sum()),
         time_ns: one.duration_ns as f64,
         rows: vec![*row],
     });
-    let found = worst(&KIND, log, of_monitors.chain(of_captures).filter_map(|one| resent(&one)))?;
-    Some(found.attempt("find where packets are lost: full queues, a bad link, or reordering that looks like loss"))
+    let found = worst(
+        &KIND,
+        log,
+        of_monitors
+            .chain(of_captures)
+            .filter_map(|one| resent(&one)),
+    )?;
+    Some(found.attempt(
+        "find where packets are lost: full queues, a bad link, or reordering that looks like loss",
+    ))
 }
 
 /// A connection of which more than a little was sent again. What that costs, packets do not show; a round trip each is what it takes
@@ -71,7 +85,14 @@ fn resent(one: &Resent<'_>) -> Option<(f64, String, String, Vec<u32>)> {
         let segments = counted(one.again, "segment");
         let were = if one.again == 1 { "was" } else { "were" };
         let of = units::size(one.bytes);
-        let sentence = format!("{segments} between {from} and {to} {were} sent again, beside {of} that were new");
-        (trips.clamp(LEAST, 1.0), sentence, format!("{from} > {to}: {segments} again"), one.rows.clone())
+        let sentence = format!(
+            "{segments} between {from} and {to} {were} sent again, beside {of} that were new"
+        );
+        (
+            trips.clamp(LEAST, 1.0),
+            sentence,
+            format!("{from} > {to}: {segments} again"),
+            one.rows.clone(),
+        )
     })
 }

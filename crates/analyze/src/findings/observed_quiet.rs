@@ -33,7 +33,10 @@ fn find(log: &Log<'_>) -> Option<Finding> {
             one.responder,
             percent(share)
         );
-        let figures = format!("{} > {}: {quiet} without data", one.initiator, one.responder);
+        let figures = format!(
+            "{} > {}: {quiet} without data",
+            one.initiator, one.responder
+        );
         (share >= LARGE).then_some((share, sentence, figures, vec![row]))
     });
     worst(&KIND, log, found)

@@ -19,7 +19,9 @@ fn find(log: &Log<'_>) -> Option<Finding> {
     if !is_observed(log) {
         return None;
     }
-    let many = watched(log).into_iter().filter(|one| one.unread_bytes >= FEW);
+    let many = watched(log)
+        .into_iter()
+        .filter(|one| one.unread_bytes >= FEW);
     let found = many.map(|one| {
         let share = one.unread_ns / one.time_ns.max(1.0);
         let unread = units::size(one.unread_bytes.unsigned_abs());
@@ -29,7 +31,12 @@ fn find(log: &Log<'_>) -> Option<Finding> {
             one.remote,
             percent(share)
         );
-        let figures = format!("{} < {}: unread for {}", one.local, one.remote, time(one.unread_ns));
+        let figures = format!(
+            "{} < {}: unread for {}",
+            one.local,
+            one.remote,
+            time(one.unread_ns)
+        );
         (share, sentence, figures, one.rows)
     });
     let found = worst(&KIND, log, found)?;

@@ -23,7 +23,12 @@ fn find(log: &Log<'_>) -> Option<Finding> {
             one.remote,
             percent(share)
         );
-        let figures = format!("{} > {}: {} limited by the window", one.local, one.remote, time(one.window_limited_ns));
+        let figures = format!(
+            "{} > {}: {} limited by the window",
+            one.local,
+            one.remote,
+            time(one.window_limited_ns)
+        );
         (share, sentence, figures, one.rows)
     });
     let of_captures = captured(log).into_iter().map(|(row, one)| {

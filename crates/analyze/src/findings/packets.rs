@@ -17,18 +17,36 @@ impl Fields {
     pub(super) fn new() -> Option<Self> {
         let field = |name| catalogue::find("NET_ENQUEUE")?.field(name);
         let (place, number, length) = (field("place")?, field("number")?, field("length")?);
-        Some(Self { place, number, length, stream: field("stream")?, queued: field("queued")? })
+        Some(Self {
+            place,
+            number,
+            length,
+            stream: field("stream")?,
+            queued: field("queued")?,
+        })
     }
 }
 
 /// As [`Rows::range`], for millions of events of a network.
 pub(super) fn packet_range(log: &Rows<'_>, row: u32) -> Option<Range> {
     let number = |field| log.input.events.number(row as usize, field);
-    let (stream, from, bytes) = (number(1)?, number(2)?, number(3).filter(|bytes| *bytes > 0)?);
-    Some(Range { stream, from, to: from.saturating_add(bytes) })
+    let (stream, from, bytes) = (
+        number(1)?,
+        number(2)?,
+        number(3).filter(|bytes| *bytes > 0)?,
+    );
+    Some(Range {
+        stream,
+        from,
+        to: from.saturating_add(bytes),
+    })
 }
 
 /// At which port.
 pub(super) fn place<'c>(log: &Rows<'c>, row: u32, fields: Fields) -> &'c str {
-    log.input.events.value(row as usize, fields.place).text().unwrap_or_default()
+    log.input
+        .events
+        .value(row as usize, fields.place)
+        .text()
+        .unwrap_or_default()
 }

@@ -12,7 +12,10 @@ use std::mem;
 const NAMED: usize = 4;
 
 /// What a kind finds of each part by itself, as one finding.
-pub(super) fn find(context: &mut Context<'_>, find: fn(&Context<'_>, &Part<'_>) -> Option<Finding>) -> Option<Finding> {
+pub(super) fn find(
+    context: &mut Context<'_>,
+    find: fn(&Context<'_>, &Part<'_>) -> Option<Finding>,
+) -> Option<Finding> {
     let parts = mem::take(&mut context.measurement.parts);
     let count = parts.len();
     let (mut examined, mut found) = (Vec::new(), Vec::new());
@@ -21,7 +24,9 @@ pub(super) fn find(context: &mut Context<'_>, find: fn(&Context<'_>, &Part<'_>) 
         let weight = mem::replace(&mut part.weight, 1.0);
         context.measurement.parts = vec![part];
         let one = find(context, &context.measurement.parts[0]);
-        let Some(mut part) = context.measurement.parts.pop() else { continue };
+        let Some(mut part) = context.measurement.parts.pop() else {
+            continue;
+        };
         part.weight = weight;
         found.extend(one.map(|one| (weight * one.share, name(&part), one)));
         examined.push(part);
@@ -44,7 +49,11 @@ fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Findin
     first.share = share;
     let others: Vec<(f64, String, Finding)> = found.collect();
     if !others.is_empty() {
-        let names: Vec<&str> = others.iter().take(NAMED).map(|(_, name, _)| name.as_str()).collect();
+        let names: Vec<&str> = others
+            .iter()
+            .take(NAMED)
+            .map(|(_, name, _)| name.as_str())
+            .collect();
         let more = if others.len() > NAMED { ", ..." } else { "" };
         first.sentence += &format!(
             "; the same holds for {} of the {} other parts ({}{more}), {} of the time of all together",
@@ -54,8 +63,13 @@ fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Findin
             percent(share)
         );
         // As sure as the least sure of them.
-        first.confidence = others.iter().map(|(.., other)| other.confidence).fold(first.confidence, f64::min);
-        let proofs = others.into_iter().filter_map(|(_, name, other)| proof(&name, other));
+        first.confidence = others
+            .iter()
+            .map(|(.., other)| other.confidence)
+            .fold(first.confidence, f64::min);
+        let proofs = others
+            .into_iter()
+            .filter_map(|(_, name, other)| proof(&name, other));
         first.evidence.extend(proofs.take(MOST));
     }
     Some(first)
@@ -64,5 +78,8 @@ fn merged(mut found: Vec<(f64, String, Finding)>, count: usize) -> Option<Findin
 /// The first proof of another part, with its name.
 fn proof(name: &str, finding: Finding) -> Option<Evidence> {
     let first = finding.evidence.into_iter().next()?;
-    Some(Evidence { what: format!("{name}: {}", first.what), ..first })
+    Some(Evidence {
+        what: format!("{name}: {}", first.what),
+        ..first
+    })
 }

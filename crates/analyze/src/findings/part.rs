@@ -62,20 +62,42 @@ impl<'c> Part<'c> {
         plan: &'c plan::Part,
         records: Vec<&'c RunRecord>,
     ) -> Self {
-        let name = |host: &Option<String>, unnamed: &str| host.clone().unwrap_or_else(|| unnamed.into());
+        let name =
+            |host: &Option<String>, unnamed: &str| host.clone().unwrap_or_else(|| unnamed.into());
         let hosts = (name(&plan.from, UNNAMED.0), name(&plan.to, UNNAMED.1));
-        let between =
-            |network| Some((Path::between(network, &hosts.0, &hosts.1)?, Path::between(network, &hosts.1, &hosts.0)?));
+        let between = |network| {
+            Some((
+                Path::between(network, &hosts.0, &hosts.1)?,
+                Path::between(network, &hosts.1, &hosts.0)?,
+            ))
+        };
         let paths = network.and_then(between);
-        let elapsed_s = records.iter().map(|record| real(record.elapsed_ns) / 1e9).sum();
+        let elapsed_s = records
+            .iter()
+            .map(|record| real(record.elapsed_ns) / 1e9)
+            .sum();
         let work = work(&records);
-        Self { index, plan, records, work, hosts, paths, elapsed_s, weight: 0.0, alone: true }
+        Self {
+            index,
+            plan,
+            records,
+            work,
+            hosts,
+            paths,
+            elapsed_s,
+            weight: 0.0,
+            alone: true,
+        }
     }
 
     /// The path data takes; of calls the way there.
     pub(crate) fn data_path(&self) -> Option<&Path> {
         let (there, back) = self.paths.as_ref()?;
-        Some(if self.work == Work::Bulk(Side::Responder) { back } else { there })
+        Some(if self.work == Work::Bulk(Side::Responder) {
+            back
+        } else {
+            there
+        })
     }
 
     /// Round trip of a small packet that waits nowhere, s: by the network where it is modelled, else the least that the
@@ -83,7 +105,10 @@ impl<'c> Part<'c> {
     pub(crate) fn round_trip_s(&self) -> Option<f64> {
         if let Some((there, back)) = &self.paths {
             let one_way_s = |path: &Path| {
-                let hops = path.hops.iter().map(|hop| hop.delay_s + hop.serialisation_s(SMALL).unwrap_or(0.0));
+                let hops = path
+                    .hops
+                    .iter()
+                    .map(|hop| hop.delay_s + hop.serialisation_s(SMALL).unwrap_or(0.0));
                 hops.sum::<f64>() + interface_s(&path.sender) + interface_s(&path.receiver)
             };
             return Some(one_way_s(there) + one_way_s(back));
@@ -117,8 +142,12 @@ impl<'c> Part<'c> {
     /// How many threads one side has: one for each pair, or as many as the stack says drive all of them.
     pub(crate) fn threads(&self, side: Side) -> u32 {
         let pairs = self.plan.replicas.max(1);
-        let said = |record: &&RunRecord| side_of(record, side).settings.get("threads")?.parse().ok();
-        self.records.iter().find_map(said).map_or(pairs, |threads: u32| threads.clamp(1, pairs))
+        let said =
+            |record: &&RunRecord| side_of(record, side).settings.get("threads")?.parse().ok();
+        self.records
+            .iter()
+            .find_map(said)
+            .map_or(pairs, |threads: u32| threads.clamp(1, pairs))
     }
 
     /// How many pairs of initiator and responder do it at once.
@@ -133,11 +162,18 @@ impl<'c> Part<'c> {
 
     /// The host of one side.
     pub(crate) fn host(&self, side: Side) -> &str {
-        if side == Side::Initiator { &self.hosts.0 } else { &self.hosts.1 }
+        if side == Side::Initiator {
+            &self.hosts.0
+        } else {
+            &self.hosts.1
+        }
     }
 
     /// The records of the sender of bulk data and of its receiver.
-    pub(crate) fn sides<'r>(&self, record: &'r RunRecord) -> Option<(&'r SideRecord, &'r SideRecord)> {
+    pub(crate) fn sides<'r>(
+        &self,
+        record: &'r RunRecord,
+    ) -> Option<(&'r SideRecord, &'r SideRecord)> {
         let sender = self.work.sender()?;
         Some((side_of(record, sender), side_of(record, other(sender))))
     }
@@ -173,25 +209,43 @@ impl<'c> Part<'c> {
     }
 
     fn sender_reports(&self, what: fn(&Transport) -> bool) -> bool {
-        let reports = |record: &&RunRecord| self.sides(record)?.0.transport.map(|(_, stop)| what(&stop));
-        self.records.iter().filter_map(reports).any(|reports| reports)
+        let reports =
+            |record: &&RunRecord| self.sides(record)?.0.transport.map(|(_, stop)| what(&stop));
+        self.records
+            .iter()
+            .filter_map(reports)
+            .any(|reports| reports)
     }
 
     /// Bytes that the receiver of bulk data allows in flight: of a stream its buffer, of blasts what it grants.
     pub(crate) fn receive_buffer(&self) -> Option<u64> {
-        let granted = || self.granted().map(|usual| self.plan.stack.number("buffer").unwrap_or(usual));
+        let granted = || {
+            self.granted()
+                .map(|usual| self.plan.stack.number("buffer").unwrap_or(usual))
+        };
         let buffer = self.setting_bytes("receive_buffer", true);
-        buffer.map(|memory| self.offered_of(memory)).or_else(granted)
+        buffer
+            .map(|memory| self.offered_of(memory))
+            .or_else(granted)
     }
 
     /// The window that a receive buffer of so many bytes offers: a kernel's buffer is memory, of which packets take more than
     /// they carry.
     pub(crate) fn offered_of(&self, memory: u64) -> u64 {
-        let sides = self.records.first().map(|record| [&record.initiator, &record.responder]);
-        let segment =
-            sides.into_iter().flatten().filter_map(|side| side.transport).map(|(_, stop)| stop.mss_bytes).max();
+        let sides = self
+            .records
+            .first()
+            .map(|record| [&record.initiator, &record.responder]);
+        let segment = sides
+            .into_iter()
+            .flatten()
+            .filter_map(|side| side.transport)
+            .map(|(_, stop)| stop.mss_bytes)
+            .max();
         match (self.plan.stack.facts.flow_control, segment) {
-            (FlowControl::KernelBuffers, Some(segment)) if segment > 0 => socket_memory::window(memory, segment),
+            (FlowControl::KernelBuffers, Some(segment)) if segment > 0 => {
+                socket_memory::window(memory, segment)
+            }
             _ => memory,
         }
     }
@@ -211,25 +265,40 @@ impl<'c> Part<'c> {
 
     /// Segments sent again, both sides, all runs; `None` when no transport reports it.
     pub(crate) fn retransmits(&self) -> Option<u64> {
-        let sides = self.records.iter().flat_map(|record| [&record.initiator, &record.responder]);
-        let counts: Vec<u64> =
-            sides.filter_map(|side| side.transport).map(|(a, b)| b.retransmits.saturating_sub(a.retransmits)).collect();
+        let sides = self
+            .records
+            .iter()
+            .flat_map(|record| [&record.initiator, &record.responder]);
+        let counts: Vec<u64> = sides
+            .filter_map(|side| side.transport)
+            .map(|(a, b)| b.retransmits.saturating_sub(a.retransmits))
+            .collect();
         (!counts.is_empty()).then(|| counts.iter().sum())
     }
 
     /// Segment size in bytes, by the sender's transport or by the path.
     pub(crate) fn segment_bytes(&self) -> Option<u64> {
-        let transport =
-            self.records.iter().find_map(|record| record.initiator.transport.or(record.responder.transport));
+        let transport = self
+            .records
+            .iter()
+            .find_map(|record| record.initiator.transport.or(record.responder.transport));
         let reported = transport.map(|(_, t)| t.mss_bytes).filter(|mss| *mss > 0);
-        reported.or_else(|| self.data_path().map(|path| path.mtu_bytes().saturating_sub(52)))
+        reported.or_else(|| {
+            self.data_path()
+                .map(|path| path.mtu_bytes().saturating_sub(52))
+        })
     }
 
     /// A setting of the sender or the receiver of bulk data, in bytes: `65536 B`.
     pub(crate) fn setting_bytes(&self, name: &str, of_receiver: bool) -> Option<u64> {
         let (sender, receiver) = self.sides(self.records.first()?)?;
         let side = if of_receiver { receiver } else { sender };
-        side.settings.get(name)?.split_whitespace().next()?.parse().ok()
+        side.settings
+            .get(name)?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
     }
 
     /// Bytes of data units that arrived, all runs.
@@ -239,7 +308,13 @@ impl<'c> Part<'c> {
 
     /// A setting of one side, in bytes: `65536 B`.
     pub(crate) fn setting_of(&self, side: Side, name: &str) -> Option<u64> {
-        side_of(self.records.first()?, side).settings.get(name)?.split_whitespace().next()?.parse().ok()
+        side_of(self.records.first()?, side)
+            .settings
+            .get(name)?
+            .split_whitespace()
+            .next()?
+            .parse()
+            .ok()
     }
 
     /// Response times of all runs.
@@ -252,13 +327,25 @@ impl<'c> Part<'c> {
     /// moment and holds the time of those before it: together they took no longer than was measured.
     pub(crate) fn basis_s(&self) -> f64 {
         let measured = self.pairs_s();
-        let calls = if self.work == Work::Calls { real(self.calls().sum) / 1e9 } else { 0.0 };
-        if calls > 0.0 { calls.min(measured) } else { measured }
+        let calls = if self.work == Work::Calls {
+            real(self.calls().sum) / 1e9
+        } else {
+            0.0
+        };
+        if calls > 0.0 {
+            calls.min(measured)
+        } else {
+            measured
+        }
     }
 
     /// A share of the part's own time in words: `12 % of the time`, and of which part's where there are others.
     pub(crate) fn of_its_time(&self, share: f64) -> String {
-        let whose = if self.alone { String::new() } else { format!(" of `{}`", self.plan.text) };
+        let whose = if self.alone {
+            String::new()
+        } else {
+            format!(" of `{}`", self.plan.text)
+        };
         format!("{} of the time{whose}", percent(share))
     }
 
@@ -280,7 +367,10 @@ impl<'c> Part<'c> {
 
     /// What the path holds in a round trip, bytes.
     pub(crate) fn bandwidth_delay_bytes(&self) -> Option<f64> {
-        Some(stackline_model::pipe::bandwidth_delay_bytes(self.bottleneck_bit_s()?, self.round_trip_s()?))
+        Some(stackline_model::pipe::bandwidth_delay_bytes(
+            self.bottleneck_bit_s()?,
+            self.round_trip_s()?,
+        ))
     }
 
     /// Seconds a transfer without losses takes over its path while its window opens; `None` where the path is not known, or
@@ -292,10 +382,14 @@ impl<'c> Part<'c> {
         let segment = self.segment_bytes()?;
         let share = real(segment) / real(segment + 52);
         let transfer = start::Transfer {
-            bytes: self.bytes() / (self.records.len() as u64).max(1) / u64::from(self.plan.replicas.max(1)),
+            bytes: self.bytes()
+                / (self.records.len() as u64).max(1)
+                / u64::from(self.plan.replicas.max(1)),
             segment_bytes: segment,
             initial_segments: start::INITIAL_SEGMENTS,
-            rate_bit_s: self.bottleneck_bit_s().map(|rate| rate * share / self.replicas()),
+            rate_bit_s: self
+                .bottleneck_bit_s()
+                .map(|rate| rate * share / self.replicas()),
             rtt_s: self.round_trip_s()?,
             window_bytes: None,
         };
@@ -386,8 +480,18 @@ fn work(records: &[&RunRecord]) -> Work {
     if sum(|record| record.calls.n()) > 0 {
         return Work::Calls;
     }
-    let there = sum(|record| record.responder.received_bytes.max(record.initiator.sent_bytes));
-    let back = sum(|record| record.initiator.received_bytes.max(record.responder.sent_bytes));
+    let there = sum(|record| {
+        record
+            .responder
+            .received_bytes
+            .max(record.initiator.sent_bytes)
+    });
+    let back = sum(|record| {
+        record
+            .initiator
+            .received_bytes
+            .max(record.responder.sent_bytes)
+    });
     match (there, back) {
         (0, 0) => Work::Connects,
         (there, back) if there >= back => Work::Bulk(Side::Initiator),

@@ -55,7 +55,9 @@ impl Port {
     pub(crate) fn new(network: &Network, path: &Path, at: usize, run: Duration) -> Self {
         let mut hop = path.hops[at].clone();
         let (name, first) = (name(&hop), at == 0);
-        let pace = network.host(&hop.ends.0).and_then(|host| host.interface.pace_bit_s);
+        let pace = network
+            .host(&hop.ends.0)
+            .and_then(|host| host.interface.pace_bit_s);
         let link = network.links.iter().find(|link| {
             let (a, b) = (&link.ends.0, &link.ends.1);
             (a, b) == (&hop.ends.0, &hop.ends.1) || (b, a) == (&hop.ends.0, &hop.ends.1)
@@ -70,7 +72,16 @@ impl Port {
             hop.rate_bit_s = link.rate.mean_until_bit_s(run);
         }
         let varies = varying.is_some();
-        Self { name, hop, bytes: 0, packets: 0, drops: BTreeMap::new(), streams: 0, paced, varies }
+        Self {
+            name,
+            hop,
+            bytes: 0,
+            packets: 0,
+            drops: BTreeMap::new(),
+            streams: 0,
+            paced,
+            varies,
+        }
     }
 
     /// Adds what a run recorded there.
@@ -84,7 +95,9 @@ impl Port {
 
     /// Seconds its rate was spent for what left.
     pub(crate) fn busy_s(&self) -> f64 {
-        let Some(rate) = self.hop.rate_bit_s.filter(|rate| *rate > 0.0) else { return 0.0 };
+        let Some(rate) = self.hop.rate_bit_s.filter(|rate| *rate > 0.0) else {
+            return 0.0;
+        };
         if self.packets == 0 {
             return 0.0;
         }
@@ -104,26 +117,45 @@ impl Port {
     /// Packets its queue dropped.
     pub(crate) fn queue_drops(&self) -> u64 {
         let queue = |(reason, _): &(&String, &u64)| !on_the_link(reason) && !follows(reason);
-        self.drops.iter().filter(queue).map(|(_, count)| count).sum()
+        self.drops
+            .iter()
+            .filter(queue)
+            .map(|(_, count)| count)
+            .sum()
     }
 
     /// Packets the link itself lost.
     pub(crate) fn link_drops(&self) -> u64 {
-        self.drops.iter().filter(|(reason, _)| on_the_link(reason)).map(|(_, count)| count).sum()
+        self.drops
+            .iter()
+            .filter(|(reason, _)| on_the_link(reason))
+            .map(|(_, count)| count)
+            .sum()
     }
 
     /// What it dropped for which reasons, in words.
     pub(crate) fn reasons(&self) -> String {
         // A switch of cells drops cells.
         let what = if self.hop.cut_through { "cells, " } else { "" };
-        let words: Vec<String> = self.drops.iter().map(|(reason, count)| format!("{count} {what}{reason}")).collect();
+        let words: Vec<String> = self
+            .drops
+            .iter()
+            .map(|(reason, count)| format!("{count} {what}{reason}"))
+            .collect();
         words.join(", ")
     }
 
     /// Its rate in words.
     pub(crate) fn rate(&self) -> String {
-        let rate = self.hop.rate_bit_s.map_or_else(|| "unlimited".into(), stackline_core::units::rate);
-        if self.varies { rate + " on average" } else { rate }
+        let rate = self
+            .hop
+            .rate_bit_s
+            .map_or_else(|| "unlimited".into(), stackline_core::units::rate);
+        if self.varies {
+            rate + " on average"
+        } else {
+            rate
+        }
     }
 }
 

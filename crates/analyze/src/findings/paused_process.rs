@@ -18,31 +18,49 @@ fn find(context: &Context<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
     let log = measurement.log;
     let stopped = |row: &u32| log.text(*row, "reason") != Some(NO_CORE);
-    let rows = measurement.rows_within("PROCESS_PAUSED").filter(stopped).filter(|row| stood_still(log, *row));
+    let rows = measurement
+        .rows_within("PROCESS_PAUSED")
+        .filter(stopped)
+        .filter(|row| stood_still(log, *row));
     let rows: Vec<u32> = rows.collect();
-    let seconds: f64 = rows.iter().filter_map(|row| waited_ns(log, *row)).map(|ns| ns as f64 / 1e9).sum();
+    let seconds: f64 = rows
+        .iter()
+        .filter_map(|row| waited_ns(log, *row))
+        .map(|ns| ns as f64 / 1e9)
+        .sum();
     let share = (seconds / measurement.span_s).min(1.0);
     let first = *rows.first()?;
     if share < LEAST {
         return None;
     }
     let host = log.host(first);
-    let pid = log.number(first, "pid").map_or_else(String::new, |pid| format!(" {pid}"));
+    let pid = log
+        .number(first, "pid")
+        .map_or_else(String::new, |pid| format!(" {pid}"));
     let sentence = format!(
         "the process{pid} on {host} could not run for {}, {} of the time",
         units::time(seconds),
         percent(share)
     );
-    let mut evidence = log.evidence(format!("{} times, {} in all", rows.len(), units::time(seconds)), &rows);
+    let mut evidence = log.evidence(
+        format!("{} times, {} in all", rows.len(), units::time(seconds)),
+        &rows,
+    );
     // The events stand at the ends of the intervals.
     let ns = log.number(first, "interval_ns").unwrap_or(0).unsigned_abs();
     evidence.from_ns = evidence.from_ns.saturating_sub(ns);
-    let finding = KIND.finding(context, share, 0.95, sentence).because(evidence);
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(evidence);
     let waited = context.waits.iter().filter(|wait| {
-        rows.iter().any(|row| log.at(*row) >= wait.from_ns && log.at(*row) <= wait.to_ns.saturating_add(ns))
+        rows.iter().any(|row| {
+            log.at(*row) >= wait.from_ns && log.at(*row) <= wait.to_ns.saturating_add(ns)
+        })
     });
-    let waited: Vec<u32> =
-        waited.filter(|wait| real(wait.to_ns - wait.from_ns) > 0.5 * real(ns)).map(|wait| wait.row).collect();
+    let waited: Vec<u32> = waited
+        .filter(|wait| real(wait.to_ns - wait.from_ns) > 0.5 * real(ns))
+        .map(|wait| wait.row)
+        .collect();
     let finding = if waited.is_empty() {
         finding
     } else {
@@ -56,7 +74,10 @@ fn find(context: &Context<'_>) -> Option<Finding> {
 /// Whether the host's own operations leave room for it: a process that could not run did nothing meanwhile.
 fn stood_still(log: &Log<'_>, row: u32) -> bool {
     let span = |field| log.number(row, field).map(i64::unsigned_abs);
-    let (Some(interval), Some(waited)) = (span("interval_ns"), waited_ns(log, row).map(i64::unsigned_abs)) else {
+    let (Some(interval), Some(waited)) = (
+        span("interval_ns"),
+        waited_ns(log, row).map(i64::unsigned_abs),
+    ) else {
         return true;
     };
     let (from, to) = (log.at(row).saturating_sub(interval), log.at(row));
@@ -65,11 +86,22 @@ fn stood_still(log: &Log<'_>, row: u32) -> bool {
         let rows = log.rows(keyword);
         let first = rows.partition_point(|row| log.at(*row) < from);
         let within = rows[first..].iter().take_while(|row| log.at(**row) <= to);
-        did.extend(within.filter(|done| log.host(**done) == log.host(row)).map(|done| log.at(*done)));
+        did.extend(
+            within
+                .filter(|done| log.host(**done) == log.host(row))
+                .map(|done| log.at(*done)),
+        );
     }
     did.sort_unstable();
-    let edges = [from].into_iter().chain(did.iter().copied()).zip(did.iter().copied().chain([to]));
-    edges.map(|(before, after)| after - before).max().unwrap_or(0) >= waited / 2
+    let edges = [from]
+        .into_iter()
+        .chain(did.iter().copied())
+        .zip(did.iter().copied().chain([to]));
+    edges
+        .map(|(before, after)| after - before)
+        .max()
+        .unwrap_or(0)
+        >= waited / 2
 }
 
 /// Events of an endpoint that has done something.

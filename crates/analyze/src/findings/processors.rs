@@ -41,8 +41,18 @@ pub(crate) struct Processor {
 pub(crate) fn at_their_limit(measurement: &Measurement<'_>) -> Vec<Processor> {
     let mut found = Vec::new();
     if let Some(network) = measurement.network {
-        found.extend(network.hosts.iter().filter_map(|host| copying(measurement, host)));
-        found.extend(network.hosts.iter().filter_map(|host| working(measurement, host)));
+        found.extend(
+            network
+                .hosts
+                .iter()
+                .filter_map(|host| copying(measurement, host)),
+        );
+        found.extend(
+            network
+                .hosts
+                .iter()
+                .filter_map(|host| working(measurement, host)),
+        );
         found.extend(imps::processor(measurement, network));
     }
     for part in &measurement.parts {
@@ -61,10 +71,9 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
     if interface_packet_s(interface, 1) <= 0.0 {
         return None;
     }
-    let ports = measurement
-        .ports
-        .iter()
-        .filter(|port| port.packets > 0 && (port.hop.ends.0 == host.name || port.hop.ends.1 == host.name));
+    let ports = measurement.ports.iter().filter(|port| {
+        port.packets > 0 && (port.hop.ends.0 == host.name || port.hop.ends.1 == host.name)
+    });
     let mut busy_s = 0.0;
     let mut packets = 0;
     for port in ports {
@@ -80,22 +89,42 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
     let (basis, least) = if measurement.has_calls_or_connects() {
         // For one that is busy all the time all of them wait, however many there are; for another each for its own copies.
         let all_wait = busy_s >= FULL * measurement.span_s;
-        (if all_wait { calls_s(measurement).min(measurement.span_s) } else { calls_s(measurement) }, MOST_OF_A_CALL)
+        (
+            if all_wait {
+                calls_s(measurement).min(measurement.span_s)
+            } else {
+                calls_s(measurement)
+            },
+            MOST_OF_A_CALL,
+        )
     } else {
-        (measurement.span_s - measurement.opening_s().min(measurement.span_s / 2.0), FULL)
+        (
+            measurement.span_s - measurement.opening_s().min(measurement.span_s / 2.0),
+            FULL,
+        )
     };
     let share = (busy_s / basis).min(1.0);
     let each = busy_s / real(packets.max(1));
     // Of a link and a processor in a row, the one that is busier limits.
-    let faster = measurement.fullest().is_some_and(|port| measurement.busy(port) >= share);
+    let faster = measurement
+        .fullest()
+        .is_some_and(|port| measurement.busy(port) >= share);
     (share >= least && (!faster || measurement.has_calls_or_connects())).then(|| Processor {
         share,
         host: host.name.clone(),
         sentence: format!(
             "the {} of {}{} copies {packets} packets at {} each, {} of the time",
-            if interface.interface_copies { "interface" } else { "processor" },
+            if interface.interface_copies {
+                "interface"
+            } else {
+                "processor"
+            },
             host.name,
-            if share >= FULL { " is at its limit: it" } else { "" },
+            if share >= FULL {
+                " is at its limit: it"
+            } else {
+                ""
+            },
             units::time(each),
             percent(share)
         ),
@@ -117,28 +146,45 @@ fn copying(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
 fn faster_copies(host: &Host) -> Advice {
     let larger = "fewer and larger packets (`mtu 9180` on its links)";
     if host.interface.interface_copies {
-        return Advice::of(format!("an interface at {} that copies faster (`copy`), or {larger}", host.name));
+        return Advice::of(format!(
+            "an interface at {} that copies faster (`copy`), or {larger}",
+            host.name
+        ));
     }
     Advice {
         change: Some(Change::Processor(host.name.clone())),
-        ..Advice::of(format!("a faster processor at {} (`cpu 2`), or {larger}", host.name))
+        ..Advice::of(format!(
+            "a faster processor at {} (`cpu 2`), or {larger}",
+            host.name
+        ))
     }
 }
 
 /// A simulated host whose programs take its processor's time, as it was seen now and then.
 fn working(measurement: &Measurement<'_>, host: &Host) -> Option<Processor> {
     let (busy, rows) = cores(measurement, &host.name).filter(|_| !host.work.is_nothing())?;
-    let least = if measurement.has_calls_or_connects() { MOST_OF_A_CALL } else { FULL };
+    let least = if measurement.has_calls_or_connects() {
+        MOST_OF_A_CALL
+    } else {
+        FULL
+    };
     (busy >= least).then(|| Processor {
         share: busy,
         host: host.name.clone(),
         sentence: format!(
             "the processor of {}{} works {} of the time, on programs and packets",
             host.name,
-            if busy >= FULL { " is at its limit: it" } else { "" },
+            if busy >= FULL {
+                " is at its limit: it"
+            } else {
+                ""
+            },
             percent(busy)
         ),
-        evidence: measurement.log.evidence(format!("the processor of {} was busy {}", host.name, percent(busy)), &rows),
+        evidence: measurement.log.evidence(
+            format!("the processor of {} was busy {}", host.name, percent(busy)),
+            &rows,
+        ),
         tries: vec![
             Advice {
                 change: Some(Change::Processor(host.name.clone())),
@@ -159,23 +205,41 @@ const fn holds_the_wire(interface: &Interface) -> bool {
 fn calls_s(measurement: &Measurement<'_>) -> f64 {
     let calling = measurement.parts.iter().filter(|part| part.calls().sum > 0);
     let calls: f64 = calling.map(Part::basis_s).sum();
-    if calls > 0.0 { calls } else { measurement.span_s }
+    if calls > 0.0 {
+        calls
+    } else {
+        measurement.span_s
+    }
 }
 
 /// The threads of a part's two sides: what they computed of the time that was measured.
 fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
     let (side, share) = greatest(|side| part.computed(side))?;
     let (host, share) = (part.host(side), share.min(1.0));
-    let what = if side == Side::Initiator { "initiator" } else { "responder" };
+    let what = if side == Side::Initiator {
+        "initiator"
+    } else {
+        "responder"
+    };
     let computes = part.of_its_time(share);
     let (pairs, drive) = (part.plan.replicas, part.threads(side));
     let sentence = match pairs {
         _ if drive < pairs => {
-            let whose = if drive == 1 { "the one thread".into() } else { format!("each of the {drive} threads") };
-            format!("{whose} of the {pairs} {what}s on {host} is at the limit of its core: it computes {computes}")
+            let whose = if drive == 1 {
+                "the one thread".into()
+            } else {
+                format!("each of the {drive} threads")
+            };
+            format!(
+                "{whose} of the {pairs} {what}s on {host} is at the limit of its core: it computes {computes}"
+            )
         }
-        0 | 1 => format!("the {what} on {host} is at the limit of its core: it computes {computes}"),
-        n => format!("the {n} {what}s on {host} are at the limit of their cores: on average one computes {computes}"),
+        0 | 1 => {
+            format!("the {what} on {host} is at the limit of its core: it computes {computes}")
+        }
+        n => format!(
+            "the {n} {what}s on {host} are at the limit of their cores: on average one computes {computes}"
+        ),
     };
     (share >= FULL).then(|| Processor {
         share: share * part.weight,
@@ -197,7 +261,9 @@ fn threads(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> 
 
 /// A core that both sides of a part are pinned to: what they compute together.
 fn shared_core(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
-    let (Some(own), Some(other)) = part.plan.cpu else { return None };
+    let (Some(own), Some(other)) = part.plan.cpu else {
+        return None;
+    };
     let of = |side| part.computed(side) * f64::from(part.threads(side));
     let (initiators, responders) = (of(Side::Initiator), of(Side::Responder));
     let share = (initiators + responders).min(1.0);
@@ -219,17 +285,35 @@ fn shared_core(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Process
 /// Time that a control group was held back, or that a side's thread was ready and another ran.
 fn held_back(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
     let throttled_s = |record: &&RunRecord, side| {
-        side_of(record, side).host.as_ref().and_then(|host| host.throttled_s).unwrap_or(0.0)
+        side_of(record, side)
+            .host
+            .as_ref()
+            .and_then(|host| host.throttled_s)
+            .unwrap_or(0.0)
     };
-    let of = |side| part.records.iter().map(|record| throttled_s(record, side)).sum::<f64>() / part.elapsed_s;
+    let of = |side| {
+        part.records
+            .iter()
+            .map(|record| throttled_s(record, side))
+            .sum::<f64>()
+            / part.elapsed_s
+    };
     let (side, share) = greatest(of)?;
     let (host, share) = (part.host(side), share.min(1.0));
-    let rows: Vec<u32> =
-        measurement.log.rows("THROTTLED").iter().copied().filter(|row| measurement.log.host(*row) == host).collect();
+    let rows: Vec<u32> = measurement
+        .log
+        .rows("THROTTLED")
+        .iter()
+        .copied()
+        .filter(|row| measurement.log.host(*row) == host)
+        .collect();
     (share >= LEAST).then(|| Processor {
         share: share * part.weight,
         host: host.to_owned(),
-        sentence: format!("the control group on {host} is held back by its CPU limit {}", part.of_its_time(share)),
+        sentence: format!(
+            "the control group on {host} is held back by its CPU limit {}",
+            part.of_its_time(share)
+        ),
         evidence: Evidence {
             what: format!("throttled {} of the measured time", percent(share)),
             ..measurement.log.evidence(String::new(), &rows)
@@ -244,12 +328,21 @@ fn crowded(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> 
     let log = measurement.log;
     let waited = |host: &str| -> Vec<u32> {
         let here = |row: &u32| log.host(*row) == host && log.text(*row, "reason") == Some(NO_CORE);
-        measurement.rows_within("PROCESS_PAUSED").filter(here).collect()
+        measurement
+            .rows_within("PROCESS_PAUSED")
+            .filter(here)
+            .collect()
     };
-    let seconds =
-        |rows: &[u32]| rows.iter().filter_map(|row| waited_ns(log, *row)).map(|ns| ns as f64 / 1e9).sum::<f64>();
+    let seconds = |rows: &[u32]| {
+        rows.iter()
+            .filter_map(|row| waited_ns(log, *row))
+            .map(|ns| ns as f64 / 1e9)
+            .sum::<f64>()
+    };
     let hosts = [&part.hosts.0, &part.hosts.1].map(|host| (host, waited(host)));
-    let (host, rows) = hosts.into_iter().max_by(|a, b| seconds(&a.1).total_cmp(&seconds(&b.1)))?;
+    let (host, rows) = hosts
+        .into_iter()
+        .max_by(|a, b| seconds(&a.1).total_cmp(&seconds(&b.1)))?;
     let share = (seconds(&rows) / measurement.span_s).min(1.0);
     (share >= LEAST).then(|| Processor {
         share: share * part.weight,
@@ -264,8 +357,8 @@ fn crowded(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> 
 /// Both ends on one machine whose cores are all busy, whoever has them.
 fn all_cores(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor> {
     let host = &part.hosts.0;
-    let (busy, rows) =
-        cores(measurement, host).filter(|_| part.in_one_machine() && matches!(part.work, Work::Bulk(_)))?;
+    let (busy, rows) = cores(measurement, host)
+        .filter(|_| part.in_one_machine() && matches!(part.work, Work::Bulk(_)))?;
     let of = |side| part.computed(side) * f64::from(part.threads(side));
     let ends = of(Side::Initiator) + of(Side::Responder);
     let whose = if part.plan.replicas > 1 {
@@ -292,10 +385,20 @@ fn all_cores(measurement: &Measurement<'_>, part: &Part<'_>) -> Option<Processor
 fn cores(measurement: &Measurement<'_>, host: &str) -> Option<(f64, Vec<u32>)> {
     let log = measurement.log;
     let figure = |row: u32, field: &str| log.number(row, field).map_or(0.0, |figure| figure as f64);
-    let rows: Vec<u32> = measurement.rows_within("CPU_USE").filter(|row| log.host(*row) == host).collect();
+    let rows: Vec<u32> = measurement
+        .rows_within("CPU_USE")
+        .filter(|row| log.host(*row) == host)
+        .collect();
     let all: f64 = rows.iter().map(|row| figure(*row, "interval_ns")).sum();
-    let idle = |row: &u32| figure(*row, "interval_ns") * (figure(*row, "idle_ppm") + figure(*row, "iowait_ppm")) / 1e6;
-    (all > 0.0).then(|| ((1.0 - rows.iter().map(idle).sum::<f64>() / all).clamp(0.0, 1.0), rows))
+    let idle = |row: &u32| {
+        figure(*row, "interval_ns") * (figure(*row, "idle_ppm") + figure(*row, "iowait_ppm")) / 1e6
+    };
+    (all > 0.0).then(|| {
+        (
+            (1.0 - rows.iter().map(idle).sum::<f64>() / all).clamp(0.0, 1.0),
+            rows,
+        )
+    })
 }
 
 /// The side with the greatest of a figure; of two alike the responder.
@@ -306,5 +409,6 @@ fn greatest(of: impl Fn(Side) -> f64) -> Option<(Side, f64)> {
 
 /// How long a process could not run, of the interval that an event stands for, ns.
 pub(crate) fn waited_ns(log: &Log<'_>, row: u32) -> Option<i64> {
-    log.number(row, "waited_ns").or(log.number(row, "interval_ns"))
+    log.number(row, "waited_ns")
+        .or(log.number(row, "interval_ns"))
 }

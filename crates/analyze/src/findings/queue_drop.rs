@@ -11,7 +11,11 @@ use stackline_core::units;
 pub(super) const KIND: Kind = Kind {
     name: "queue_drop",
     meaning: "a named queue drops packets: that costs time, or more than 0.1 % of the data never arrives",
-    find: &[Find::Run(in_session), Find::Measurement(find), Find::Rest(for_good)],
+    find: &[
+        Find::Run(in_session),
+        Find::Measurement(find),
+        Find::Rest(for_good),
+    ],
 };
 
 /// Of units that events follow, where nothing was measured.
@@ -27,30 +31,45 @@ const UNSURE: f64 = 0.5;
 /// Unless its buffer is too small for its streams or the streams lose together: those explain more.
 fn find(context: &Context<'_>) -> Option<Finding> {
     let (place, share) = queues::worst(context)?;
-    if queues::too_small(context, place).is_some() || queues::synchronised(context, place).is_some() {
+    if queues::too_small(context, place).is_some() || queues::synchronised(context, place).is_some()
+    {
         return None;
     }
     let port = &context.measurement.ports[place.port];
-    let holds =
-        port.hop.queue_bytes.map_or_else(String::new, |bytes| format!(" (it holds {})", units::size(bytes as u64)));
+    let holds = port.hop.queue_bytes.map_or_else(String::new, |bytes| {
+        format!(" (it holds {})", units::size(bytes as u64))
+    });
     let sentence = format!(
         "the queue before {}{holds} drops packets ({}), which costs {} of the time",
         port.name,
         port.reasons(),
         percent(share)
     );
-    let confidence = if share < LITTLE { context.losses.confidence.min(UNSURE) } else { context.losses.confidence };
-    let finding = KIND.finding(context, share, confidence, sentence).because(context.drops(place));
+    let confidence = if share < LITTLE {
+        context.losses.confidence.min(UNSURE)
+    } else {
+        context.losses.confidence
+    };
+    let finding = KIND
+        .finding(context, share, confidence, sentence)
+        .because(context.drops(place));
     Some(queues::tries(context, context.with_stalls(finding), place))
 }
 
 /// Data that is missing, unless what queues drop is found already for the time that it costs.
 fn for_good(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
     let kinds = [KIND, undersized_buffer::KIND, synchronised_loss::KIND];
-    if found.iter().any(|finding| kinds.iter().any(|kind| kind.name == finding.kind)) {
+    if found
+        .iter()
+        .any(|finding| kinds.iter().any(|kind| kind.name == finding.kind))
+    {
         return None;
     }
-    let (port, finding) = lost_data::of(context, &KIND, "the queue before", Port::queue_drops, false)?;
-    let finding = finding.attempt(format!("a lower rate of units, or a longer queue before {}", port.name));
+    let (port, finding) =
+        lost_data::of(context, &KIND, "the queue before", Port::queue_drops, false)?;
+    let finding = finding.attempt(format!(
+        "a lower rate of units, or a longer queue before {}",
+        port.name
+    ));
     Some(finding.attempt(lost_data::ANOTHER_STACK))
 }

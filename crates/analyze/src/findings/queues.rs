@@ -18,7 +18,13 @@ const MOST: f64 = 0.5;
 
 /// The queue with most drops, and the time that all queues' drops cost.
 pub(crate) fn worst<'v>(context: &'v Context<'_>) -> Option<(&'v Place, f64)> {
-    let queues = || context.losses.places.iter().filter(|place| !place.on_the_link);
+    let queues = || {
+        context
+            .losses
+            .places
+            .iter()
+            .filter(|place| !place.on_the_link)
+    };
     let part: f64 = queues().map(|place| place.part).sum();
     let worst = queues().max_by(|a, b| a.part.total_cmp(&b.part))?;
     let share = context.losses.share * part;
@@ -31,7 +37,10 @@ pub(crate) fn too_small(context: &Context<'_>, place: &Place) -> Option<(u64, u6
     let holds = port.hop.queue_bytes?;
     // The largest packet that the streams send, not the largest that fits.
     let paths = context.measurement.parts.iter().filter_map(Part::data_path);
-    let packet = paths.map(stackline_model::Path::mtu_bytes).min().unwrap_or(port.hop.mtu_bytes);
+    let packet = paths
+        .map(stackline_model::Path::mtu_bytes)
+        .min()
+        .unwrap_or(port.hop.mtu_bytes);
     let needs = u64::from(port.streams) * packet;
     (port.streams > 1 && holds < real(needs)).then_some((holds as u64, needs))
 }
@@ -55,7 +64,10 @@ pub(crate) fn synchronised(context: &Context<'_>, place: &Place) -> Option<Synch
     let mut steps: BTreeMap<u64, BTreeSet<i64>> = BTreeMap::new();
     for row in &place.rows {
         if let Some(stream) = log.number(*row, "stream") {
-            steps.entry((log.at(*row) - first) / step).or_default().insert(stream);
+            steps
+                .entry((log.at(*row) - first) / step)
+                .or_default()
+                .insert(stream);
         }
     }
     let all = (1e9 * context.measurement.span_s / real(step)).max(real(steps.len() as u64));
@@ -75,7 +87,12 @@ pub(crate) fn synchronised(context: &Context<'_>, place: &Place) -> Option<Synch
         "at {common} of {moments} moments of loss several of {} streams lost: {coincidences} times one with another, where chance would give {expected:.1}",
         streams.len()
     );
-    Some(Synchronised { share, streams: streams.len(), moments, evidence: log.evidence(what, &place.rows) })
+    Some(Synchronised {
+        share,
+        streams: streams.len(),
+        moments,
+        evidence: log.evidence(what, &place.rows),
+    })
 }
 
 /// How often a stream lost in a step in which another had, and how often that would be by chance, times the steps.
@@ -84,7 +101,9 @@ fn coincidences<'s>(steps: impl Iterator<Item = &'s BTreeSet<i64>>) -> (u64, f64
     let mut observed = 0;
     for streams in steps {
         observed += streams.len() as u64 - 1;
-        streams.iter().for_each(|stream| *losing.entry(*stream).or_default() += 1);
+        streams
+            .iter()
+            .for_each(|stream| *losing.entry(*stream).or_default() += 1);
     }
     let all: f64 = losing.values().map(|n| real(*n)).sum();
     let squares: f64 = losing.values().map(|n| real(*n).powi(2)).sum();
@@ -96,9 +115,17 @@ pub(crate) fn tries(context: &Context<'_>, finding: Finding, place: &Place) -> F
     let port = &context.measurement.ports[place.port];
     // What the mean rate would need, or be paced at, is wrong most of the time.
     if port.varies {
-        return finding.attempt(format!("a longer queue before {}: its rate changes in time", port.name));
+        return finding.attempt(format!(
+            "a longer queue before {}: its rate changes in time",
+            port.name
+        ));
     }
-    let needed = context.measurement.parts.iter().filter_map(Part::bandwidth_delay_bytes).fold(0.0, f64::max);
+    let needed = context
+        .measurement
+        .parts
+        .iter()
+        .filter_map(Part::bandwidth_delay_bytes)
+        .fold(0.0, f64::max);
     let finding = if needed > 0.0 {
         let more = format!(
             "a queue of {} before {}: what the path holds in a round trip",
@@ -109,10 +136,17 @@ pub(crate) fn tries(context: &Context<'_>, finding: Finding, place: &Place) -> F
     } else {
         finding
     };
-    let Some(each) = port.hop.rate_bit_s.map(|rate| rate / f64::from(port.streams.max(1))) else {
+    let Some(each) = port
+        .hop
+        .rate_bit_s
+        .map(|rate| rate / f64::from(port.streams.max(1)))
+    else {
         return finding.attempt("senders that pace what they send (`pace` of the host)");
     };
-    let advice = format!("senders that pace what they send at {} (`pace` of the host)", units::rate(each));
+    let advice = format!(
+        "senders that pace what they send at {} (`pace` of the host)",
+        units::rate(each)
+    );
     finding.attempt_by(advice, Change::Pace(senders(context), each))
 }
 

@@ -52,7 +52,10 @@ pub(crate) fn of(measurement: &Measurement<'_>, part: usize, reader: Side) -> Ba
         let arrived = arrived.get(&stream).map(Vec::as_slice);
         let away = away(measurement.log, &walk, arrived);
         if let Some(last) = arrived.and_then(|packets| packets.iter().map(|(.., at)| *at).max()) {
-            at_end_s += away.iter().map(|found| after(measurement.log, found, last)).sum::<f64>();
+            at_end_s += away
+                .iter()
+                .map(|found| after(measurement.log, found, last))
+                .sum::<f64>();
         }
         found.extend(away);
     }
@@ -61,12 +64,20 @@ pub(crate) fn of(measurement: &Measurement<'_>, part: usize, reader: Side) -> Ba
         total_s: found.iter().map(|(seconds, ..)| seconds).sum(),
         at_end_s,
         times: found.len() as u64,
-        rows: found.iter().take(MOST).flat_map(|(_, over, awaits)| [*over, *awaits]).collect(),
+        rows: found
+            .iter()
+            .take(MOST)
+            .flat_map(|(_, over, awaits)| [*over, *awaits])
+            .collect(),
     }
 }
 
 /// What each reader of a part did, in the order of its host's time, by the stream it reads.
-fn walks(measurement: &Measurement<'_>, part: usize, reader: Side) -> BTreeMap<i64, Vec<(u32, Step)>> {
+fn walks(
+    measurement: &Measurement<'_>,
+    part: usize,
+    reader: Side,
+) -> BTreeMap<i64, Vec<(u32, Step)>> {
     let log = measurement.log;
     let (read, written) = match reader {
         Side::Initiator => (Direction::Back, Direction::There),
@@ -75,14 +86,27 @@ fn walks(measurement: &Measurement<'_>, part: usize, reader: Side) -> BTreeMap<i
     let mut walks: BTreeMap<i64, Vec<(u32, Step)>> = BTreeMap::new();
     for (keyword, step, reads) in STEPS {
         for row in measurement.rows(keyword) {
-            let Some((flow, direction)) = log.number(row, "stream").map(stream_parts) else { continue };
+            let Some((flow, direction)) = log.number(row, "stream").map(stream_parts) else {
+                continue;
+            };
             let mine = direction == if reads { read } else { written };
-            if mine && log.input.index.flow(flow).is_some_and(|flow| flow.part == part) {
-                walks.entry(stream(flow, read)).or_default().push((row, step));
+            if mine
+                && log
+                    .input
+                    .index
+                    .flow(flow)
+                    .is_some_and(|flow| flow.part == part)
+            {
+                walks
+                    .entry(stream(flow, read))
+                    .or_default()
+                    .push((row, step));
             }
         }
     }
-    walks.values_mut().for_each(|walk| walk.sort_by_key(|(row, _)| (log.at(*row), *row)));
+    walks
+        .values_mut()
+        .for_each(|walk| walk.sort_by_key(|(row, _)| (log.at(*row), *row)));
     walks
 }
 
@@ -91,21 +115,36 @@ fn arrivals(measurement: &Measurement<'_>) -> BTreeMap<i64, Vec<(i64, i64, u64)>
     let mut arrived: BTreeMap<i64, Vec<(i64, i64, u64)>> = BTreeMap::new();
     for row in measurement.rows("NET_DELIVER") {
         if let Some(range) = measurement.log.range(row) {
-            arrived.entry(range.stream).or_default().push((range.from, range.to, measurement.log.at(row)));
+            arrived.entry(range.stream).or_default().push((
+                range.from,
+                range.to,
+                measurement.log.at(row),
+            ));
         }
     }
-    arrived.values_mut().for_each(|packets| packets.sort_unstable());
+    arrived
+        .values_mut()
+        .for_each(|packets| packets.sort_unstable());
     arrived
 }
 
 /// Each time between two operations of which the second takes what was there: seconds, and the rows around it.
-fn away(log: &Log<'_>, walk: &[(u32, Step)], arrived: Option<&[(i64, i64, u64)]>) -> Vec<(f64, u32, u32)> {
+fn away(
+    log: &Log<'_>,
+    walk: &[(u32, Step)],
+    arrived: Option<&[(i64, i64, u64)]>,
+) -> Vec<(f64, u32, u32)> {
     let mut found = Vec::new();
     for (at, pair) in walk.windows(2).enumerate() {
-        let ((over, Step::Over | Step::Has), (takes, step)) = (pair[0], pair[1]) else { continue };
+        let ((over, Step::Over | Step::Has), (takes, step)) = (pair[0], pair[1]) else {
+            continue;
+        };
         let (from, to) = (log.at(over), log.at(takes));
         let has = match step {
-            Step::Awaits => walk.get(at + 2).filter(|(_, step)| *step == Step::Has).map(|(row, _)| *row),
+            Step::Awaits => walk
+                .get(at + 2)
+                .filter(|(_, step)| *step == Step::Has)
+                .map(|(row, _)| *row),
             // What is never waited for was there.
             Step::Has => Some(takes),
             Step::Over | Step::Else => None,
@@ -113,8 +152,9 @@ fn away(log: &Log<'_>, walk: &[(u32, Step)], arrived: Option<&[(i64, i64, u64)]>
         let Some(has) = has else { continue };
         // An operation that waits longer than its reader was away was not held up by that.
         let held_up = log.at(has).saturating_sub(to) <= to.saturating_sub(from);
-        let there =
-            arrived.map_or(Some(from), |arrived| first_arrival(log, has, arrived)).map(|arrived| arrived.max(from));
+        let there = arrived
+            .map_or(Some(from), |arrived| first_arrival(log, has, arrived))
+            .map(|arrived| arrived.max(from));
         if let Some(there) = there.filter(|there| held_up && *there < to) {
             found.push((real(to - there) / 1e9, over, takes));
         }
@@ -133,8 +173,14 @@ const MOST_TIMES: usize = 64;
 /// When the first of a unit's bytes arrived; `None` for a unit whose place in the stream is not known.
 fn first_arrival(log: &Log<'_>, unit: u32, arrived: &[(i64, i64, u64)]) -> Option<u64> {
     let range = log.range(unit)?;
-    let from = arrived.partition_point(|(from, ..)| *from <= range.from).checked_sub(1)?;
+    let from = arrived
+        .partition_point(|(from, ..)| *from <= range.from)
+        .checked_sub(1)?;
     // Bytes that were sent again count from their first arrival.
-    let packets = arrived[..=from].iter().rev().take(MOST_TIMES).take_while(|(_, to, _)| *to > range.from);
+    let packets = arrived[..=from]
+        .iter()
+        .rev()
+        .take(MOST_TIMES)
+        .take_while(|(_, to, _)| *to > range.from);
     packets.map(|(.., at)| *at).min()
 }

@@ -25,7 +25,9 @@ fn in_session(log: &Log<'_>) -> Option<Finding> {
 }
 
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    by_events(context, part).or_else(|| by_window(context, part)).or_else(|| by_rate(context, part))
+    by_events(context, part)
+        .or_else(|| by_window(context, part))
+        .or_else(|| by_rate(context, part))
 }
 
 /// By what waited for the reader while it was away.
@@ -33,7 +35,9 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let backlog = context.backlog(part)?;
     let own = (backlog.total_s / part.basis_s()).min(1.0);
     // Data that waits for its reader while the link is full is not late for it.
-    let own = context.account(part).map_or(own, |account| account.unread.min(1.0 - account.used));
+    let own = context
+        .account(part)
+        .map_or(own, |account| account.unread.min(1.0 - account.used));
     let share = own * part.weight;
     if share < LEAST {
         return None;
@@ -45,11 +49,22 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         part.of_its_time(own),
         units::time(each)
     );
-    let what = format!("{} times {} pass before {host} takes the next data unit", backlog.times, units::time(each));
-    let mut finding =
-        KIND.finding(context, share, 0.95, sentence).because(context.measurement.log.evidence(what, &backlog.rows));
-    if let Some(limits) = part.limits().filter(|limits| limits.receive_window >= LEAST) {
-        let what = format!("the sender waits for the receiver's window {} of the time", percent(limits.receive_window));
+    let what = format!(
+        "{} times {} pass before {host} takes the next data unit",
+        backlog.times,
+        units::time(each)
+    );
+    let mut finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(context.measurement.log.evidence(what, &backlog.rows));
+    if let Some(limits) = part
+        .limits()
+        .filter(|limits| limits.receive_window >= LEAST)
+    {
+        let what = format!(
+            "the sender waits for the receiver's window {} of the time",
+            percent(limits.receive_window)
+        );
         finding = finding.because(context.measurement.figure(what));
     }
     Some(tries(finding, part, host))
@@ -58,13 +73,16 @@ fn by_events(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 /// The window is closed though it allows a much higher rate: its reader is behind, in whatever operation.
 fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let share = context.at_most(part, limits.receive_window, |states| states.receive_window) * part.weight;
+    let share =
+        context.at_most(part, limits.receive_window, |states| states.receive_window) * part.weight;
     let (window, trip) = (part.receive_buffer()?, part.round_trip_s()?);
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // A hole that a loss left shuts a window too, and a processor at its limit is found for itself.
     // A sender that reports its states, and nothing unread: the window itself is small for a way that others' queues make longer.
     let small = context.account(part).is_some()
-        && context.backlog(part).is_some_and(|unread| unread.total_s < LEAST * part.basis_s());
+        && context
+            .backlog(part)
+            .is_some_and(|unread| unread.total_s < LEAST * part.basis_s());
     let other = context.losses.share >= LEAST || !context.processors.is_empty() || small;
     if share < LEAST || other || !part.window_is_closed_by_reader(limits, lets) {
         return None;
@@ -78,8 +96,16 @@ fn by_rate(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(trip),
         units::rate(lets)
     );
-    let figure = format!("the receiver's window held the sender back {} of the time", percent(limits.receive_window));
-    Some(tries(KIND.finding(context, share, 0.7, sentence).because(context.measurement.figure(figure)), part, host))
+    let figure = format!(
+        "the receiver's window held the sender back {} of the time",
+        percent(limits.receive_window)
+    );
+    Some(tries(
+        KIND.finding(context, share, 0.7, sentence)
+            .because(context.measurement.figure(figure)),
+        part,
+        host,
+    ))
 }
 
 /// Without events: the window is closed though it is large enough for the path.
@@ -91,7 +117,10 @@ fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let share = own * part.weight;
     let (window, needed) = (part.receive_buffer()?, part.bandwidth_delay_bytes()?);
     let fullness = context.measurement.fullness(part)?;
-    let shared = context.measurement.fullest().is_some_and(|port| port.streams > 1);
+    let shared = context
+        .measurement
+        .fullest()
+        .is_some_and(|port| port.streams > 1);
     if share < LEAST || real(window) < needed || shared || fullness >= FULL {
         return None;
     }
@@ -102,11 +131,17 @@ fn by_window(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::size(window),
         units::size(needed as u64)
     );
-    Some(tries(KIND.finding(context, share, 0.7, sentence), part, host))
+    Some(tries(
+        KIND.finding(context, share, 0.7, sentence),
+        part,
+        host,
+    ))
 }
 
 fn tries(finding: Finding, part: &Part<'_>, host: &str) -> Finding {
-    let read = format!("let the application on {host} read in a thread of its own, or do less between its reads");
+    let read = format!(
+        "let the application on {host} read in a thread of its own, or do less between its reads"
+    );
     let finding = match part.work.sender() {
         Some(sender) => finding.attempt_by(read, Change::NoDelays(part.index, other(sender))),
         None => finding.attempt(read),

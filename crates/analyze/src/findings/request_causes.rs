@@ -58,16 +58,28 @@ pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     if costs.roots == 0 || FINDS.iter().any(|find| find(log).is_some()) {
         return None;
     }
-    let way = [Cause::Distance, Cause::Connect, Cause::Handshake, Cause::Lookup]
-        .map(|cause| costs.of_cause(cause))
-        .iter()
-        .sum::<i64>();
+    let way = [
+        Cause::Distance,
+        Cause::Connect,
+        Cause::Handshake,
+        Cause::Lookup,
+    ]
+    .map(|cause| costs.of_cause(cause))
+    .iter()
+    .sum::<i64>();
     let share = way as f64 / costs.total_ns.max(1) as f64;
     let each = costs.total_ns as f64 / real(costs.roots.max(1));
-    let of_way = if share >= LEAST { format!(", of which {} is their way", percent(share)) } else { String::new() };
+    let of_way = if share >= LEAST {
+        format!(", of which {} is their way", percent(share))
+    } else {
+        String::new()
+    };
     let looked = costs.of_cause(Cause::Observer) as f64 / costs.total_ns.max(1) as f64;
     let of_way = match looked >= LEAST {
-        true => format!("{of_way}; for {} they waited for cores that whoever looks had", percent(looked)),
+        true => format!(
+            "{of_way}; for {} they waited for cores that whoever looks had",
+            percent(looked)
+        ),
         false => of_way,
     };
     let sentence = format!(
@@ -76,16 +88,30 @@ pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         time(each)
     );
     let longest = |request: &&Request| request.times.map_or(0, |times| times.total);
-    let roots = || costs.requests.iter().filter(|request| request.is_call && request.parent.is_none());
-    let busiest = roots().map(|request| request.row).take(12).collect::<Vec<_>>();
-    let between = roots()
-        .max_by_key(longest)
-        .map_or_else(String::new, |one| format!("{} > {}", client_name(one), server_name(one)));
+    let roots = || {
+        costs
+            .requests
+            .iter()
+            .filter(|request| request.is_call && request.parent.is_none())
+    };
+    let busiest = roots()
+        .map(|request| request.row)
+        .take(12)
+        .collect::<Vec<_>>();
+    let between = roots().max_by_key(longest).map_or_else(String::new, |one| {
+        format!("{} > {}", client_name(one), server_name(one))
+    });
     // What was lost may be what would have been to blame.
     let is_whole = Lost::of(log).share() < LOST_LEAST;
     let (confidence, sentence) = match is_whole {
         true => (0.9, sentence),
-        false => (0.6, format!("{sentence}; but packets or records were lost, and requests with them")),
+        false => (
+            0.6,
+            format!("{sentence}; but packets or records were lost, and requests with them"),
+        ),
     };
-    Some(kind.of_run(0.0, confidence, sentence).because(log.evidence(between, &busiest)))
+    Some(
+        kind.of_run(0.0, confidence, sentence)
+            .because(log.evidence(between, &busiest)),
+    )
 }

@@ -72,7 +72,10 @@ impl Cost {
     fn add(&mut self, ns: i64, row: u32) {
         self.ns += ns;
         self.requests += 1;
-        let size = self.by_size.entry(ns.max(0).unsigned_abs().checked_ilog2().unwrap_or(0)).or_default();
+        let size = self
+            .by_size
+            .entry(ns.max(0).unsigned_abs().checked_ilog2().unwrap_or(0))
+            .or_default();
         *size = (size.0 + 1, size.1 + ns);
         self.rows.push((ns, row));
         if self.rows.len() > 64 {
@@ -137,9 +140,14 @@ impl Costs {
         let mut spender = Spender::of(&all, waits(log));
         let within = lookups(&all);
         let (mut total_ns, mut roots) = (0, 0);
-        let is_root = |request: &Request| request.parent.is_none() && !(request.unknown.is_some() && is_wait(request));
+        let is_root = |request: &Request| {
+            request.parent.is_none() && !(request.unknown.is_some() && is_wait(request))
+        };
         let is_attempt = |request: &&Request| request.is_call || request.is_unopened;
-        for request in all.iter().filter(is_attempt).filter(|request| is_root(request) && !is_within(request, &within))
+        for request in all
+            .iter()
+            .filter(is_attempt)
+            .filter(|request| is_root(request) && !is_within(request, &within))
         {
             let Some(times) = request.times else { continue };
             total_ns += times.total.max(0);
@@ -147,22 +155,43 @@ impl Costs {
             spender.spend(request, times, times.total.max(0), 0);
         }
         let retries = retries(&all);
-        for retry in retries.iter().filter(|retry| is_root(&all[retry.failed]) && is_root(&all[retry.next])) {
+        for retry in retries
+            .iter()
+            .filter(|retry| is_root(&all[retry.failed]) && is_root(&all[retry.next]))
+        {
             total_ns += i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
             spender.between(retry);
         }
         let costs = spender.costs;
         let unanswered = |request: &&Request| {
-            request.is_call && !is_wait(request) && request.unknown.as_deref() == Some("nothing answered it")
+            request.is_call
+                && !is_wait(request)
+                && request.unknown.as_deref() == Some("nothing answered it")
         };
-        let unanswered = all.iter().filter(unanswered).map(|request| request.row).collect();
+        let unanswered = all
+            .iter()
+            .filter(unanswered)
+            .map(|request| request.row)
+            .collect();
         let observer_ns = observer_ns(log);
-        Some(Self { requests: all, costs, total_ns, roots, unanswered, retries, observer_ns })
+        Some(Self {
+            requests: all,
+            costs,
+            total_ns,
+            roots,
+            unanswered,
+            retries,
+            observer_ns,
+        })
     }
 
     /// What a cause takes everywhere, ns.
     pub(crate) fn of_cause(&self, cause: Cause) -> i64 {
-        self.costs.iter().filter(|((of, _), _)| *of == cause).map(|(_, cost)| cost.ns).sum()
+        self.costs
+            .iter()
+            .filter(|((of, _), _)| *of == cause)
+            .map(|(_, cost)| cost.ns)
+            .sum()
     }
 }
 
@@ -175,7 +204,11 @@ struct Way {
 }
 
 /// How long a message waited in queues; `None` where they were not recorded.
-fn waited(waits: Option<&HashMap<Message, i64>>, request: &Request, is_answer: bool) -> Option<i64> {
+fn waited(
+    waits: Option<&HashMap<Message, i64>>,
+    request: &Request,
+    is_answer: bool,
+) -> Option<i64> {
     waits.map(|waits| waits.get(&(request.unit, is_answer)).copied().unwrap_or(0))
 }
 
@@ -186,7 +219,10 @@ fn lookups(all: &[Request]) -> BTreeMap<&str, Vec<(u64, u64)>> {
         let length = request.times.map_or(0, |times| times.lookup.max(0));
         if length > 0 {
             let begin = request.begin_ns();
-            lookups.entry(&request.client).or_default().push((begin, begin + length.unsigned_abs()));
+            lookups
+                .entry(&request.client)
+                .or_default()
+                .push((begin, begin + length.unsigned_abs()));
         }
     }
     lookups
@@ -200,7 +236,8 @@ fn is_within(request: &Request, lookups: &BTreeMap<&str, Vec<(u64, u64)>>) -> bo
 
 impl<'r> Spender<'r> {
     fn of(all: &'r [Request], waits: Option<HashMap<Message, i64>>) -> Self {
-        let waited = |request: &Request, is_answer| waited(waits.as_ref(), request, is_answer).unwrap_or(0);
+        let waited =
+            |request: &Request, is_answer| waited(waits.as_ref(), request, is_answer).unwrap_or(0);
         let mut children: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         let mut usual: BTreeMap<(&str, &str), Usual> = BTreeMap::new();
         let mut working: BTreeMap<&str, Vec<(u64, u64, i64)>> = BTreeMap::new();
@@ -211,16 +248,31 @@ impl<'r> Spender<'r> {
             if let Some(times) = request.times.filter(|times| times.is_way_known) {
                 let known = usual
                     .entry((&request.client, &request.server))
-                    .or_insert(Usual { there: i64::MAX, back: i64::MAX });
-                known.there = known.there.min((times.there - waited(request, false)).max(0));
+                    .or_insert(Usual {
+                        there: i64::MAX,
+                        back: i64::MAX,
+                    });
+                known.there = known
+                    .there
+                    .min((times.there - waited(request, false)).max(0));
                 known.back = known.back.min((times.back - waited(request, true)).max(0));
             }
             if let Some((from, to)) = request.at_server() {
-                working.entry(&request.server).or_default().push((from, to, request.unit));
+                working
+                    .entry(&request.server)
+                    .or_default()
+                    .push((from, to, request.unit));
             }
         }
         working.values_mut().for_each(|spans| spans.sort_unstable());
-        Self { all, waits, children, usual, working, costs: BTreeMap::new() }
+        Self {
+            all,
+            waits,
+            children,
+            usual,
+            working,
+            costs: BTreeMap::new(),
+        }
     }
 
     /// Gives a request's time to its causes, `ns` of it in all.
@@ -233,8 +285,11 @@ impl<'r> Spender<'r> {
         shares.retain(|_, part| *part > 0);
         let all: i64 = shares.values().sum();
         for ((cause, who), part) in shares {
-            let part =
-                if all > ns { (i128::from(part) * i128::from(ns) / i128::from(all.max(1))) as i64 } else { part };
+            let part = if all > ns {
+                (i128::from(part) * i128::from(ns) / i128::from(all.max(1))) as i64
+            } else {
+                part
+            };
             let cost = self.costs.entry((cause, who)).or_default();
             cost.nested += u64::from(depth > 0);
             cost.add(part, request.row);
@@ -244,23 +299,39 @@ impl<'r> Spender<'r> {
     /// What lies between an attempt that failed and the next.
     fn between(&mut self, retry: &Retry) {
         let (failed, next) = (&self.all[retry.failed], &self.all[retry.next]);
-        let client = client_name(if failed.programs.0.is_empty() { next } else { failed });
+        let client = client_name(if failed.programs.0.is_empty() {
+            next
+        } else {
+            failed
+        });
         let cause = match retry.still_waits {
-            true => (Cause::GivenUp, format!("{} > {}", failed.client, failed.server)),
+            true => (
+                Cause::GivenUp,
+                format!("{} > {}", failed.client, failed.server),
+            ),
             false => (Cause::BackOff, client),
         };
         let ns = i64::try_from(retry.gap_ns).unwrap_or(i64::MAX);
         self.costs.entry(cause).or_default().add(ns, failed.row);
     }
 
-    fn shares(&mut self, request: &'r Request, times: Times, depth: u32) -> Vec<(Cause, String, i64)> {
+    fn shares(
+        &mut self,
+        request: &'r Request,
+        times: Times,
+        depth: u32,
+    ) -> Vec<(Cause, String, i64)> {
         let pair = || format!("{} > {}", request.client, request.server);
         let server = || server_name(request);
         let net = request.network;
         let mut shares = Vec::new();
         let mut put = |cause, who: String, ns: i64| shares.push((cause, who, ns));
         put(Cause::Lookup, request.client.clone(), times.lookup);
-        let lost = if net.connect_again > 0 { times.connect - times.round_trip.unwrap_or(0) } else { 0 };
+        let lost = if net.connect_again > 0 {
+            times.connect - times.round_trip.unwrap_or(0)
+        } else {
+            0
+        };
         put(Cause::ConnectLost, pair(), lost);
         put(Cause::Connect, pair(), times.connect - lost);
         put(Cause::Handshake, pair(), times.handshake);
@@ -270,11 +341,16 @@ impl<'r> Spender<'r> {
             put(Cause::GivenUp, pair(), times.total - before);
             return shares;
         }
-        let usual = self.usual.get(&(request.client.as_str(), request.server.as_str())).copied();
+        let usual = self
+            .usual
+            .get(&(request.client.as_str(), request.server.as_str()))
+            .copied();
         // The request leaves and travels.
         let held = net.held_there_ns.min(times.hold);
         let window = net.window_there_ns.min(times.hold - held);
-        let again = net.again_there_ns.min(times.hold + times.there - held - window);
+        let again = net
+            .again_there_ns
+            .min(times.hold + times.there - held - window);
         put(Cause::Held, client_name(request), held);
         put(Cause::Window, server(), window);
         put(Cause::Loss, pair(), again);
@@ -292,24 +368,44 @@ impl<'r> Spender<'r> {
         // The answer.
         let held = net.held_back_ns.min(times.sending);
         let window = net.window_back_ns.min(times.sending - held);
-        let again = net.again_back_ns.min(times.sending + times.back - held - window);
+        let again = net
+            .again_back_ns
+            .min(times.sending + times.back - held - window);
         put(Cause::Held, server(), held);
         // Who reads late has no room for that reason.
         let is_late = times.client_unread > window / 2;
-        put(if is_late { Cause::SlowReader } else { Cause::Window }, client_name(request), window);
+        put(
+            if is_late {
+                Cause::SlowReader
+            } else {
+                Cause::Window
+            },
+            client_name(request),
+            window,
+        );
         put(Cause::Loss, pair(), again);
         let rest = times.sending + times.back - held - window - again;
         let is_large = request.bytes.1 >= LARGE;
         let way = self.way(request, true, is_large, rest);
-        let base = usual.map_or(times.back, |usual| usual.back).clamp(0, way.rest.max(0));
+        let base = usual
+            .map_or(times.back, |usual| usual.back)
+            .clamp(0, way.rest.max(0));
         put(Cause::Queue, pair(), way.queued);
         put(Cause::Distance, pair(), base);
         let sending = (way.rest - base).min(times.sending - held - window).max(0);
         // Within a host nothing is under way: what is not sent while the client lets bytes lie waits for it.
         let is_within = is_large && request.client == request.server;
-        let late = if is_within { (net.late_back_ns - times.client_unread - window).clamp(0, sending) } else { 0 };
+        let late = if is_within {
+            (net.late_back_ns - times.client_unread - window).clamp(0, sending)
+        } else {
+            0
+        };
         put(Cause::SlowReader, client_name(request), late);
-        let (slow, whose) = if is_large { (Cause::Rate, pair()) } else { (Cause::Server, server()) };
+        let (slow, whose) = if is_large {
+            (Cause::Rate, pair())
+        } else {
+            (Cause::Server, server())
+        };
         put(slow, whose, sending - late);
         put(way.over, pair(), way.rest - base - sending);
         put(Cause::SlowReader, client_name(request), times.client_unread);
@@ -327,8 +423,15 @@ impl<'r> Spender<'r> {
             Some(_) => Cause::Distance,
         };
         // A long message stands in its own way.
-        let queued = queued.filter(|_| !is_large).unwrap_or(0).clamp(0, ns.max(0));
-        Way { queued, rest: ns - queued, over }
+        let queued = queued
+            .filter(|_| !is_large)
+            .unwrap_or(0)
+            .clamp(0, ns.max(0));
+        Way {
+            queued,
+            rest: ns - queued,
+            over,
+        }
     }
 
     /// A request that lies at the server: while its thread computes for others, waits for something, or does nothing.
@@ -350,14 +453,22 @@ impl<'r> Spender<'r> {
         let (others, _) = self.unread_by_others(request, times);
         let rest = (times.unread - known).max(0);
         let queued = others.saturating_sub(known).clamp(0, rest);
-        parts.into_iter().chain([(Cause::Queued, queued), (Cause::Away, rest - queued)]).collect()
+        parts
+            .into_iter()
+            .chain([(Cause::Queued, queued), (Cause::Away, rest - queued)])
+            .collect()
     }
 
     /// The same by the requests that the server had meanwhile.
     fn unread_by_others(&self, request: &Request, times: Times) -> (i64, i64) {
-        let Some((read, _)) = request.at_server().filter(|_| times.unread > 0) else { return (0, times.unread) };
+        let Some((read, _)) = request.at_server().filter(|_| times.unread > 0) else {
+            return (0, times.unread);
+        };
         let from = read.saturating_sub(times.unread as u64);
-        let spans = self.working.get(request.server.as_str()).map_or(&[][..], Vec::as_slice);
+        let spans = self
+            .working
+            .get(request.server.as_str())
+            .map_or(&[][..], Vec::as_slice);
         let (mut busy, mut until) = (0, from);
         for (begin, end, unit) in spans.iter().take_while(|(begin, ..)| *begin < read) {
             if *unit != request.unit && *end > until {
@@ -365,23 +476,44 @@ impl<'r> Spender<'r> {
                 until = (*end).min(read);
             }
         }
-        let busy = i64::try_from(busy).unwrap_or(times.unread).min(times.unread);
+        let busy = i64::try_from(busy)
+            .unwrap_or(times.unread)
+            .min(times.unread);
         (busy, times.unread - busy)
     }
 
     /// What the server did between the request and its answer.
-    fn work(&mut self, request: &'r Request, ns: i64, depth: u32, shares: &mut Vec<(Cause, String, i64)>) {
+    fn work(
+        &mut self,
+        request: &'r Request,
+        ns: i64,
+        depth: u32,
+        shares: &mut Vec<(Cause, String, i64)>,
+    ) {
         let server = server_name(request);
-        let children = self.children.get(&request.unit).cloned().unwrap_or_default();
-        let nested: i64 = covered(request, &children.iter().map(|at| &self.all[*at]).collect::<Vec<_>>()).min(ns);
+        let children = self
+            .children
+            .get(&request.unit)
+            .cloned()
+            .unwrap_or_default();
+        let nested: i64 = covered(
+            request,
+            &children.iter().map(|at| &self.all[*at]).collect::<Vec<_>>(),
+        )
+        .min(ns);
         let mut own = ns - nested;
         if nested > 0 && depth < DEEPEST {
-            let sum: i64 = children.iter().filter_map(|at| self.all[*at].times).map(|times| times.total.max(0)).sum();
+            let sum: i64 = children
+                .iter()
+                .filter_map(|at| self.all[*at].times)
+                .map(|times| times.total.max(0))
+                .sum();
             for at in children {
                 let child = &self.all[at];
                 if let Some(times) = child.times {
                     // Side by side, each takes its share of the time that they take together.
-                    let part = i128::from(times.total.max(0)) * i128::from(nested) / i128::from(sum.max(1));
+                    let part = i128::from(times.total.max(0)) * i128::from(nested)
+                        / i128::from(sum.max(1));
                     self.spend(child, times, part as i64, depth + 1);
                 }
             }
@@ -414,14 +546,23 @@ impl<'r> Spender<'r> {
 
 fn observer_ns(log: &Rows<'_>) -> i64 {
     let more = |row: &u32| Some(log.number(*row, "with_ns")? - log.number(*row, "without_ns")?);
-    log.rows("OBSERVER_COST").iter().filter_map(more).max().unwrap_or(0).max(0)
+    log.rows("OBSERVER_COST")
+        .iter()
+        .filter_map(more)
+        .max()
+        .unwrap_or(0)
+        .max(0)
 }
 
 /// How much of a server's time its own requests to others take, none counted twice.
 fn covered(request: &Request, children: &[&Request]) -> i64 {
-    let Some((from, to)) = request.at_server() else { return 0 };
-    let mut spans: Vec<(u64, u64)> =
-        children.iter().map(|child| (child.begin_ns().max(from), child.end_ns.min(to))).collect();
+    let Some((from, to)) = request.at_server() else {
+        return 0;
+    };
+    let mut spans: Vec<(u64, u64)> = children
+        .iter()
+        .map(|child| (child.begin_ns().max(from), child.end_ns.min(to)))
+        .collect();
     spans.sort_unstable();
     let (mut sum, mut until) = (0, from);
     for (begin, end) in spans {
@@ -442,13 +583,20 @@ pub(crate) fn client_name(request: &Request) -> String {
 }
 
 fn named(program: &str, host: &str) -> String {
-    if program.is_empty() { host.to_owned() } else { format!("{program} on {host}") }
+    if program.is_empty() {
+        host.to_owned()
+    } else {
+        format!("{program} on {host}")
+    }
 }
 
 /// Most requests that a server had at the same time.
 pub(crate) fn most_at_once(requests: &[Request], server: &str) -> usize {
     let mut moments: Vec<(u64, i32)> = Vec::new();
-    for request in requests.iter().filter(|request| server_name(request) == server) {
+    for request in requests
+        .iter()
+        .filter(|request| server_name(request) == server)
+    {
         if let Some((from, to)) = request.at_server() {
             moments.extend([(from, 1), (to, -1)]);
         }

@@ -68,8 +68,13 @@ impl Messages {
     /// Of requests by their units.
     pub(super) fn of(log: &Log<'_>, units: &BTreeSet<i64>) -> Self {
         let mut all = BTreeMap::new();
-        for row in ["APP_CALL", "APP_REPLY"].into_iter().flat_map(|keyword| log.rows(keyword)) {
-            if log.number(*row, "unit").is_some_and(|unit| units.contains(&unit))
+        for row in ["APP_CALL", "APP_REPLY"]
+            .into_iter()
+            .flat_map(|keyword| log.rows(keyword))
+        {
+            if log
+                .number(*row, "unit")
+                .is_some_and(|unit| units.contains(&unit))
                 && let Some(range) = log.range(*row)
             {
                 all.insert((range.stream, range.from), range.to);
@@ -87,11 +92,16 @@ impl Messages {
     /// Which of them a packet carries bytes of.
     fn met(&self, packet: &Range) -> Option<(i64, i64)> {
         let last = self.0.range(..(packet.stream, packet.to)).next_back();
-        last.filter(|((stream, _), to)| *stream == packet.stream && **to > packet.from).map(|(key, _)| *key)
+        last.filter(|((stream, _), to)| *stream == packet.stream && **to > packet.from)
+            .map(|(key, _)| *key)
     }
 
     /// Events with that keyword of packets that carry some of them.
-    fn rows<'m>(&'m self, log: &'m Log<'_>, keyword: &str) -> impl Iterator<Item = (u32, (i64, i64))> + 'm {
+    fn rows<'m>(
+        &'m self,
+        log: &'m Log<'_>,
+        keyword: &str,
+    ) -> impl Iterator<Item = (u32, (i64, i64))> + 'm {
         let of = |row: &u32| Some((*row, self.met(&packet_range(log, *row)?)?));
         log.rows(keyword).iter().filter_map(of)
     }
@@ -106,19 +116,27 @@ impl Queue {
         for (row, _) in messages.rows(log, "NET_ENQUEUE") {
             let (queued, own) = (number(row, fields.queued), number(row, fields.length));
             // The rest of its time there it was itself on the link.
-            let before = real((queued - own).max(0).unsigned_abs()) / real(queued.max(1).unsigned_abs());
-            came.insert((place(log, row, fields), number(row, fields.number)), (row, before));
+            let before =
+                real((queued - own).max(0).unsigned_abs()) / real(queued.max(1).unsigned_abs());
+            came.insert(
+                (place(log, row, fields), number(row, fields.number)),
+                (row, before),
+            );
         }
         let mut queues: BTreeMap<&str, Self> = BTreeMap::new();
         for row in log.rows("NET_DEQUEUE") {
-            let Some((came, before)) = came.get(&(place(log, *row, fields), number(*row, fields.number))) else {
+            let Some((came, before)) =
+                came.get(&(place(log, *row, fields), number(*row, fields.number)))
+            else {
                 continue;
             };
             let queue = queues.entry(place(log, *row, fields)).or_default();
             queue.waited_ns += before * real(log.at(*row).saturating_sub(log.at(*came)));
             queue.rows.push(*came);
         }
-        let (port, mut queue) = queues.into_iter().max_by(|a, b| a.1.waited_ns.total_cmp(&b.1.waited_ns))?;
+        let (port, mut queue) = queues
+            .into_iter()
+            .max_by(|a, b| a.1.waited_ns.total_cmp(&b.1.waited_ns))?;
         port.clone_into(&mut queue.port);
         queue.before = Before::of(log, fields, port, &queue.rows);
         Some(queue)
@@ -132,7 +150,13 @@ impl Queue {
     pub(super) fn evidence(&self, log: &Log<'_>) -> Evidence {
         let packets = counted(self.rows.len() as u64, "packet");
         let waited = units::time(self.waited_ns / 1e9);
-        log.evidence(format!("{packets} of them waited {waited} in all before {}", self.port), &self.rows)
+        log.evidence(
+            format!(
+                "{packets} of them waited {waited} in all before {}",
+                self.port
+            ),
+            &self.rows,
+        )
     }
 }
 
@@ -144,8 +168,12 @@ impl Before {
         // What leaves at a moment is not before what comes then.
         let kinds = [("NET_DEQUEUE", 0_u8), ("NET_DROP", 1), ("NET_ENQUEUE", 2)];
         let at_port = |(keyword, kind): (&str, u8)| {
-            let rows = log.rows(keyword).iter().filter(|row| place(log, **row, fields) == port);
-            rows.map(|row| (log.at(*row), kind, *row)).collect::<Vec<_>>()
+            let rows = log
+                .rows(keyword)
+                .iter()
+                .filter(|row| place(log, **row, fields) == port);
+            rows.map(|row| (log.at(*row), kind, *row))
+                .collect::<Vec<_>>()
         };
         let mut happened: Vec<(u64, u8, u32)> = kinds.into_iter().flat_map(at_port).collect();
         happened.sort_unstable();
@@ -154,7 +182,10 @@ impl Before {
         let mut before = Self::default();
         for (_, kind, row) in happened {
             let of = number(row, fields.stream);
-            let (id, bytes) = (number(row, fields.number).unwrap_or(-1), number(row, fields.length).unwrap_or(0));
+            let (id, bytes) = (
+                number(row, fields.number).unwrap_or(-1),
+                number(row, fields.length).unwrap_or(0),
+            );
             let bytes = bytes.max(0).unsigned_abs();
             if came.contains(&row) {
                 before.add(&queued, of);
@@ -184,7 +215,11 @@ impl Before {
         self.packets += 1;
         for (of, bytes) in queued {
             let is_own = of.is_some() && flow(*of) == flow(own);
-            *(if is_own { &mut self.own } else { self.others.entry(*of).or_default() }) += bytes;
+            *(if is_own {
+                &mut self.own
+            } else {
+                self.others.entry(*of).or_default()
+            }) += bytes;
         }
     }
 
@@ -198,17 +233,30 @@ impl Before {
         let share = real(others) / real(all);
         let text = format!("of the {size} that were queued before them there ");
         if share < 0.5 {
-            return Some(format!("{text}{} were of their own connection", percent(1.0 - share)));
+            return Some(format!(
+                "{text}{} were of their own connection",
+                percent(1.0 - share)
+            ));
         }
         let (most, bytes) = self.others.iter().max_by_key(|(_, bytes)| **bytes)?;
         let name = most.and_then(|most| name(log, most));
         let is_one = real(*bytes) >= NEARLY_ALL * real(others);
         let words = match (is_one, name) {
-            (true, Some(name)) => format!("{} were of another connection: {name}", percent(real(*bytes) / real(all))),
-            (true, None) => format!("{} were of another connection", percent(real(*bytes) / real(all))),
+            (true, Some(name)) => format!(
+                "{} were of another connection: {name}",
+                percent(real(*bytes) / real(all))
+            ),
+            (true, None) => format!(
+                "{} were of another connection",
+                percent(real(*bytes) / real(all))
+            ),
             (false, name) => {
                 let most = name.map_or_else(String::new, |name| format!(", most of {name}"));
-                format!("{} were of {} other connections{most}", percent(share), self.others.len())
+                format!(
+                    "{} were of {} other connections{most}",
+                    percent(share),
+                    self.others.len()
+                )
             }
         };
         Some(text + &words)
@@ -223,30 +271,60 @@ impl Drops {
         let mut all = 0;
         for (row, _) in messages.rows(log, "NET_DROP") {
             let reason = log.text(row, "reason").unwrap_or_default();
-            by_place.entry((place(log, row, fields), reason)).or_default().push(row);
+            by_place
+                .entry((place(log, row, fields), reason))
+                .or_default()
+                .push(row);
             all += 1;
         }
         let ((place, reason), rows) = by_place.into_iter().max_by_key(|(_, rows)| rows.len())?;
-        let before = if on_the_link(reason) { Before::default() } else { Before::of(log, fields, place, &rows) };
+        let before = if on_the_link(reason) {
+            Before::default()
+        } else {
+            Before::of(log, fields, place, &rows)
+        };
         let (count, place, reason) = (rows.len() as u64, place.to_owned(), reason.to_owned());
-        Some(Self { count, all, rows, place, reason, before })
+        Some(Self {
+            count,
+            all,
+            rows,
+            place,
+            reason,
+            before,
+        })
     }
 
     /// `3 of them were lost on the link a>b`.
     pub(super) fn words(&self, log: &Log<'_>) -> String {
-        let count = if self.count == self.all { "they".into() } else { format!("{} of {}", self.count, self.all) };
+        let count = if self.count == self.all {
+            "they".into()
+        } else {
+            format!("{} of {}", self.count, self.all)
+        };
         let Self { place, reason, .. } = self;
         if on_the_link(reason) {
-            let how = if reason == "lost on the link" { "lost".into() } else { format!("spoilt ({reason})") };
+            let how = if reason == "lost on the link" {
+                "lost".into()
+            } else {
+                format!("spoilt ({reason})")
+            };
             return format!("{count} were {how} on the link {place}");
         }
-        let whose = self.before.words(log).map_or_else(String::new, |whose| format!("; {whose}"));
+        let whose = self
+            .before
+            .words(log)
+            .map_or_else(String::new, |whose| format!("; {whose}"));
         format!("{count} were dropped before {place}: {reason}{whose}")
     }
 
     pub(super) fn evidence(&self, log: &Log<'_>) -> Evidence {
         log.evidence(
-            format!("{} of them dropped at {}: {}", counted(self.count, "packet"), self.place, self.reason),
+            format!(
+                "{} of them dropped at {}: {}",
+                counted(self.count, "packet"),
+                self.place,
+                self.reason
+            ),
             &self.rows,
         )
     }
@@ -264,24 +342,40 @@ impl Slowest {
             }
         }
         let came: Vec<(u32, (i64, i64))> = messages.rows(log, "NET_ENQUEUE").collect();
-        let ports: BTreeSet<&str> = came.iter().map(|(row, _)| place(log, *row, fields)).collect();
-        let known = ports.into_iter().filter_map(|port| Some((port, *rates.get(port)?)));
+        let ports: BTreeSet<&str> = came
+            .iter()
+            .map(|(row, _)| place(log, *row, fields))
+            .collect();
+        let known = ports
+            .into_iter()
+            .filter_map(|port| Some((port, *rates.get(port)?)));
         let (port, bit_s) = known.min_by(|a, b| a.1.total_cmp(&b.1))?;
         let here = |row: &u32| place(log, *row, fields) == port;
         // From when to when each message crossed it.
         let mut spans: BTreeMap<(i64, i64), (u64, u64)> = BTreeMap::new();
         for (row, message) in came.iter().filter(|(row, _)| here(row)) {
-            spans.entry(*message).or_insert((log.at(*row), log.at(*row)));
+            spans
+                .entry(*message)
+                .or_insert((log.at(*row), log.at(*row)));
         }
         let mut rows = Vec::new();
-        for (row, message) in messages.rows(log, "NET_DEQUEUE").filter(|(row, _)| here(row)) {
-            spans.entry(message).and_modify(|span| span.1 = span.1.max(log.at(row)));
+        for (row, message) in messages
+            .rows(log, "NET_DEQUEUE")
+            .filter(|(row, _)| here(row))
+        {
+            spans
+                .entry(message)
+                .and_modify(|span| span.1 = span.1.max(log.at(row)));
             rows.push(row);
         }
         let spans = united(spans.into_values().collect());
         let ns: u64 = spans.iter().map(|(from, to)| to - from).sum();
         let (mut own, mut others) = (0_u64, 0_u64);
-        let flows: BTreeSet<u32> = messages.0.keys().map(|(stream, _)| stream_parts(*stream).0).collect();
+        let flows: BTreeSet<u32> = messages
+            .0
+            .keys()
+            .map(|(stream, _)| stream_parts(*stream).0)
+            .collect();
         for row in log.rows("NET_DEQUEUE").iter().filter(|row| here(row)) {
             let at = log.at(*row);
             let next = spans.partition_point(|(from, _)| *from < at);
@@ -289,7 +383,8 @@ impl Slowest {
                 continue;
             }
             let number = |field| log.input.events.number(*row as usize, field);
-            let is_own = number(fields.stream).is_some_and(|stream| flows.contains(&stream_parts(stream).0));
+            let is_own =
+                number(fields.stream).is_some_and(|stream| flows.contains(&stream_parts(stream).0));
             let sum = if is_own { &mut own } else { &mut others };
             *sum = sum.saturating_add(number(fields.length).unwrap_or(0).max(0).unsigned_abs());
         }
@@ -298,7 +393,13 @@ impl Slowest {
         }
         let full = (real(own + others) * 8e9 / (bit_s * real(ns))).min(1.0);
         let others = real(others) / real((own + others).max(1));
-        Some(Self { port: port.to_owned(), bit_s, full, others, rows })
+        Some(Self {
+            port: port.to_owned(),
+            bit_s,
+            full,
+            others,
+            rows,
+        })
     }
 
     /// Whether it was used nearly all the time.
@@ -323,7 +424,11 @@ impl Slowest {
 
     pub(super) fn evidence(&self, log: &Log<'_>) -> Evidence {
         log.evidence(
-            format!("{} of them left through {}", counted(self.rows.len() as u64, "packet"), self.port),
+            format!(
+                "{} of them left through {}",
+                counted(self.rows.len() as u64, "packet"),
+                self.port
+            ),
             &self.rows,
         )
     }
@@ -346,7 +451,10 @@ fn united(mut spans: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 fn name(log: &Log<'_>, of: i64) -> Option<String> {
     let (flow, way) = stream_parts(of);
     let there = stream(flow, Direction::There);
-    let row = *log.rows("NET_FLOW").iter().find(|row| log.number(**row, "stream") == Some(there))?;
+    let row = *log
+        .rows("NET_FLOW")
+        .iter()
+        .find(|row| log.number(**row, "stream") == Some(there))?;
     let (initiator, responder) = (log.text(row, "initiator")?, log.text(row, "responder")?);
     Some(match way {
         Direction::There => format!("{initiator} > {responder}"),

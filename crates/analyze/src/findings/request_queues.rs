@@ -19,14 +19,21 @@ pub(crate) fn waits(log: &Rows<'_>) -> Option<HashMap<Message, i64>> {
     let beginnings = beginnings(log);
     let number = |row: u32, field| log.input.events.number(row as usize, field).unwrap_or(0);
     let first_bytes = |row: u32| -> Vec<Message> {
-        let Some(range) = packet_range(log, row) else { return Vec::new() };
-        beginnings.range((range.stream, range.from)..(range.stream, range.to)).map(|(_, message)| *message).collect()
+        let Some(range) = packet_range(log, row) else {
+            return Vec::new();
+        };
+        beginnings
+            .range((range.stream, range.from)..(range.stream, range.to))
+            .map(|(_, message)| *message)
+            .collect()
     };
     // Of packets that carry a first byte, the one that brought it: what was sent again in vain did not.
     let mut brought: HashMap<Message, i64> = HashMap::new();
     for row in log.rows("NET_DELIVER") {
         for message in first_bytes(*row) {
-            brought.entry(message).or_insert_with(|| number(*row, fields.number));
+            brought
+                .entry(message)
+                .or_insert_with(|| number(*row, fields.number));
         }
     }
     // By where and which packet: when it came, what of its wait is for others, and whose it is.
@@ -38,14 +45,19 @@ pub(crate) fn waits(log: &Rows<'_>) -> Option<HashMap<Message, i64>> {
         if !messages.is_empty() {
             let (queued, own) = (number(*row, fields.queued), number(*row, fields.length));
             let before = (queued - own).max(0) as f64 / queued.max(1) as f64;
-            carries.insert((place(log, *row, fields), packet), (log.at(*row), before, messages));
+            carries.insert(
+                (place(log, *row, fields), packet),
+                (log.at(*row), before, messages),
+            );
         }
     }
     // Of one that was not delivered, the copy that came last at a place.
     let mut by_place: HashMap<(Message, &str), i64> = HashMap::new();
     for row in log.rows("NET_DEQUEUE") {
         let at = place(log, *row, fields);
-        let Some((came, before, messages)) = carries.get(&(at, number(*row, fields.number))) else { continue };
+        let Some((came, before, messages)) = carries.get(&(at, number(*row, fields.number))) else {
+            continue;
+        };
         let waited = (before * log.at(*row).saturating_sub(*came) as f64) as i64;
         by_place.extend(messages.iter().map(|message| ((*message, at), waited)));
     }

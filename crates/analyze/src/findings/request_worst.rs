@@ -46,7 +46,11 @@ impl Worst<'_> {
     }
 
     fn calls(&self) -> u64 {
-        self.costs.requests.iter().filter(|request| request.is_call).count() as u64
+        self.costs
+            .requests
+            .iter()
+            .filter(|request| request.is_call)
+            .count() as u64
     }
 
     pub(super) fn of_all(&self) -> String {
@@ -56,18 +60,30 @@ impl Worst<'_> {
             true => format!("; the same elsewhere, {} in all", time(elsewhere as f64)),
             false => String::new(),
         };
-        format!("{} of {} requests, {} each{more}", self.cost.of_most().0, all, time(self.each()))
+        format!(
+            "{} of {} requests, {} each{more}",
+            self.cost.of_most().0,
+            all,
+            time(self.each())
+        )
     }
 
     /// What those of its requests said and were answered that have most of it.
     pub(super) fn messages(&self, log: &Log<'_>) -> Messages {
-        let units = self.cost.rows.iter().filter_map(|(_, row)| log.number(*row, "unit")).collect();
+        let units = self
+            .cost
+            .rows
+            .iter()
+            .filter_map(|(_, row)| log.number(*row, "unit"))
+            .collect();
         Messages::of(log, &units)
     }
 
     /// Whether who asks and who answers are on one host.
     pub(super) fn is_within_a_host(&self) -> bool {
-        self.place.split_once(" > ").is_some_and(|(client, server)| client == server)
+        self.place
+            .split_once(" > ")
+            .is_some_and(|(client, server)| client == server)
     }
 
     /// Most at once of its server.
@@ -81,14 +97,26 @@ pub(super) fn worst<'c>(log: &'c Log<'_>, cause: Cause, least: f64) -> Option<Wo
     let of_cause = costs.costs.iter().filter(|((of, _), _)| *of == cause);
     let ((_, place), cost) = of_cause.max_by_key(|(_, cost)| cost.ns)?;
     let share = cost.ns as f64 / costs.total_ns.max(1) as f64;
-    let worst = Worst { costs, cause, place, cost, share };
+    let worst = Worst {
+        costs,
+        cause,
+        place,
+        cost,
+        share,
+    };
     // What is not ten times as long as it takes to look at it is not attributed.
     let least = least.max(10.0 * costs.observer_ns as f64);
     (share >= LEAST && worst.mean() >= least).then_some(worst)
 }
 
 /// A finding of a cause: what it takes, of which requests, and what would be left.
-pub(super) fn found(kind: &Kind, log: &Log<'_>, worst: &Worst<'_>, confidence: f64, sentence: String) -> Finding {
+pub(super) fn found(
+    kind: &Kind,
+    log: &Log<'_>,
+    worst: &Worst<'_>,
+    confidence: f64,
+    sentence: String,
+) -> Finding {
     let costs = worst.costs;
     let mut rows = worst.cost.rows.clone();
     rows.sort_unstable_by(|a, b| b.cmp(a));
@@ -99,12 +127,24 @@ pub(super) fn found(kind: &Kind, log: &Log<'_>, worst: &Worst<'_>, confidence: f
         time(left),
         time(costs.total_ns as f64)
     );
-    let doubt = if costs.requests.iter().all(|request| request.exact) { 1.0 } else { 0.9 };
+    let doubt = if costs.requests.iter().all(|request| request.exact) {
+        1.0
+    } else {
+        0.9
+    };
     let those = log.evidence(worst.of_all(), &rows);
     let (from_ns, to_ns) = (those.from_ns, those.to_ns);
     let found = kind.of_run(worst.share.min(1.0), confidence * doubt, sentence);
-    let found = Finding { takes: Some(worst.takes()), ..found };
-    found.because(those).because(Evidence { what: without, from_ns, to_ns, ..Evidence::default() })
+    let found = Finding {
+        takes: Some(worst.takes()),
+        ..found
+    };
+    found.because(those).because(Evidence {
+        what: without,
+        from_ns,
+        to_ns,
+        ..Evidence::default()
+    })
 }
 
 pub(super) fn pair(request: &Request) -> String {

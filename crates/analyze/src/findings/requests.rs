@@ -91,7 +91,9 @@ impl Request {
 
     /// When it began, ns.
     pub(crate) fn begin_ns(&self) -> u64 {
-        self.times.map_or(self.end_ns, |times| self.end_ns.saturating_sub(times.total.max(0) as u64))
+        self.times.map_or(self.end_ns, |times| {
+            self.end_ns.saturating_sub(times.total.max(0) as u64)
+        })
     }
 
     /// From when to when the server had it, ns.
@@ -105,8 +107,16 @@ impl Request {
 
 /// All requests of a trace, in the order of their ends.
 pub(crate) fn requests(log: &Rows<'_>) -> Vec<Request> {
-    let mut all: Vec<Request> = log.rows("REQUEST").iter().map(|row| request(log, *row)).collect();
-    let by_unit: BTreeMap<i64, usize> = all.iter().enumerate().map(|(at, request)| (request.unit, at)).collect();
+    let mut all: Vec<Request> = log
+        .rows("REQUEST")
+        .iter()
+        .map(|row| request(log, *row))
+        .collect();
+    let by_unit: BTreeMap<i64, usize> = all
+        .iter()
+        .enumerate()
+        .map(|(at, request)| (request.unit, at))
+        .collect();
     let mut each = |keyword: &str, put: &dyn Fn(&mut Request, u32)| {
         for row in log.rows(keyword) {
             if let Some(at) = log.number(*row, "unit").and_then(|unit| by_unit.get(&unit)) {
@@ -114,17 +124,30 @@ pub(crate) fn requests(log: &Rows<'_>) -> Vec<Request> {
             }
         }
     };
-    each("REQUEST_TIME", &|request, row| request.times = Some(times(log, row)));
-    each("REQUEST_NETWORK", &|request, row| request.network = network(log, row));
-    each("REQUEST_PARENT", &|request, row| request.parent = log.number(row, "parent"));
-    each("REQUEST_WORK", &|request, row| request.work = Some(work(log, row)));
-    each("REQUEST_WAIT", &|request, row| request.wait = Some(work(log, row)));
+    each("REQUEST_TIME", &|request, row| {
+        request.times = Some(times(log, row))
+    });
+    each("REQUEST_NETWORK", &|request, row| {
+        request.network = network(log, row)
+    });
+    each("REQUEST_PARENT", &|request, row| {
+        request.parent = log.number(row, "parent")
+    });
+    each("REQUEST_WORK", &|request, row| {
+        request.work = Some(work(log, row))
+    });
+    each("REQUEST_WAIT", &|request, row| {
+        request.wait = Some(work(log, row))
+    });
     all
 }
 
 fn request(log: &Rows<'_>, row: u32) -> Request {
     let text = |field: &str| log.text(row, field).unwrap_or_default().to_owned();
-    let either = |field: &str| log.number(row, field).map_or_else(|| text(field), |number| number.to_string());
+    let either = |field: &str| {
+        log.number(row, field)
+            .map_or_else(|| text(field), |number| number.to_string())
+    };
     let number = |field: &str| log.number(row, field);
     Request {
         unit: number("unit").unwrap_or(-1),
@@ -138,7 +161,10 @@ fn request(log: &Rows<'_>, row: u32) -> Request {
         client: either("client"),
         server: either("server"),
         programs: (either("client_program"), either("server_program")),
-        bytes: (number("request_bytes").unwrap_or(0), number("response_bytes").unwrap_or(0)),
+        bytes: (
+            number("request_bytes").unwrap_or(0),
+            number("response_bytes").unwrap_or(0),
+        ),
         unknown: log.text(row, "unknown").map(str::to_owned),
         end_ns: log.at(row),
         ..Request::default()
@@ -149,7 +175,10 @@ fn request(log: &Rows<'_>, row: u32) -> Request {
 const LONGEST_NS: i64 = 1 << 47;
 
 fn times(log: &Rows<'_>, row: u32) -> Times {
-    let known = |field: &str| log.number(row, field).map(|ns| ns.clamp(-LONGEST_NS, LONGEST_NS));
+    let known = |field: &str| {
+        log.number(row, field)
+            .map(|ns| ns.clamp(-LONGEST_NS, LONGEST_NS))
+    };
     let time = |field: &str| known(field).unwrap_or(0);
     Times {
         total: time("total_ns"),

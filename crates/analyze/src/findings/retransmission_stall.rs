@@ -29,7 +29,10 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         units::time(stalls.longest_s)
     );
     let finding = KIND.finding(context, losses.stalled, stalls.confidence, sentence);
-    let what = format!("{} within waits for their bytes", counted(stalls.rows.len() as u64, "retransmission"));
+    let what = format!(
+        "{} within waits for their bytes",
+        counted(stalls.rows.len() as u64, "retransmission")
+    );
     Some(
         finding
             .because(context.measurement.log.evidence(what, &stalls.rows))

@@ -41,7 +41,10 @@ impl<'c> Rows<'c> {
     pub(crate) fn of(input: &'c Input<'c>) -> Self {
         let table = input.events;
         let mut counts: Vec<u32> = Vec::new();
-        let (mut times, mut places) = (Vec::with_capacity(table.len()), Vec::with_capacity(table.len()));
+        let (mut times, mut places) = (
+            Vec::with_capacity(table.len()),
+            Vec::with_capacity(table.len()),
+        );
         let mut by_keyword: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
         let mut rows: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for row in 0..table.len() {
@@ -51,15 +54,26 @@ impl<'c> Rows<'c> {
             }
             places.push(counts[host]);
             counts[host] += 1;
-            let clock = input.index.hosts.get(table.host(row)).map(|host| &host.clock);
-            times.push(clock.map_or(table.at_ns[row], |clock| clock.reference_ns(table.at_ns[row])));
+            let clock = input
+                .index
+                .hosts
+                .get(table.host(row))
+                .map(|host| &host.clock);
+            times.push(clock.map_or(table.at_ns[row], |clock| {
+                clock.reference_ns(table.at_ns[row])
+            }));
             rows.entry(table.keyword[row]).or_default().push(row as u32);
         }
         for (keyword, mut rows) in rows {
             rows.sort_by_key(|row| times[*row as usize]);
             by_keyword.insert(table.names.text(keyword), rows);
         }
-        Self { input, times, places, by_keyword }
+        Self {
+            input,
+            times,
+            places,
+            by_keyword,
+        }
     }
 
     /// The rows of a keyword in the order of time.
@@ -91,20 +105,28 @@ impl<'c> Rows<'c> {
 
     /// The unit of an event, as text.
     pub(crate) fn unit(&self, row: u32) -> String {
-        let at = catalogue::find(self.input.events.keyword(row as usize)).and_then(|entry| entry.field("unit"));
-        at.map_or_else(String::new, |at| self.input.events.value(row as usize, at).to_string())
+        let at = catalogue::find(self.input.events.keyword(row as usize))
+            .and_then(|entry| entry.field("unit"));
+        at.map_or_else(String::new, |at| {
+            self.input.events.value(row as usize, at).to_string()
+        })
     }
 
     /// The bytes an event is about; `None` when they are not known, or none.
     pub(crate) fn range(&self, row: u32) -> Option<Range> {
         let (stream, from) = (self.number(row, "stream")?, self.number(row, "offset")?);
         let bytes = self.number(row, "bytes").filter(|bytes| *bytes > 0)?;
-        Some(Range { stream, from, to: from.saturating_add(bytes) })
+        Some(Range {
+            stream,
+            from,
+            to: from.saturating_add(bytes),
+        })
     }
 
     /// The flow of an event's stream.
     pub(crate) fn flow(&self, row: u32) -> Option<u32> {
-        self.number(row, "stream").map(|stream| stream_parts(stream).0)
+        self.number(row, "stream")
+            .map(|stream| stream_parts(stream).0)
     }
 
     /// Whether there is any event at all.
@@ -117,13 +139,23 @@ impl<'c> Rows<'c> {
         let times = || rows.iter().map(|row| self.at(*row));
         let (from_ns, to_ns) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
         let mut units: Vec<String> = Vec::new();
-        for unit in rows.iter().map(|row| self.unit(*row)).filter(|unit| !unit.is_empty()) {
+        for unit in rows
+            .iter()
+            .map(|row| self.unit(*row))
+            .filter(|unit| !unit.is_empty())
+        {
             if units.len() < MOST && !units.contains(&unit) {
                 units.push(unit);
             }
         }
         let event = |row: &u32| (self.host(*row).to_owned(), self.places[*row as usize]);
-        Evidence { what, from_ns, to_ns, units, events: rows.iter().take(MOST).map(event).collect() }
+        Evidence {
+            what,
+            from_ns,
+            to_ns,
+            units,
+            events: rows.iter().take(MOST).map(event).collect(),
+        }
     }
 }
 

@@ -29,7 +29,9 @@ fn find(context: &Context<'_>) -> Option<Finding> {
 
 /// The stack sends at its option's rate, and the path could take more.
 fn by_stack(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let Work::Bulk(sender) = part.work else { return None };
+    let Work::Bulk(sender) = part.work else {
+        return None;
+    };
     let rate = real(part.plan.stack.number("rate").filter(|_| part.grants())?);
     let each = part.pair_bit_s();
     let kept = (each / rate).min(1.0);
@@ -45,17 +47,26 @@ fn by_stack(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let figure = format!("sent at {} by the option `rate`", units::rate(each));
     // While the path is full it is the path that limits.
     let share = kept.min(1.0 - context.measurement.fullness(part).unwrap_or(0.0)) * part.weight;
-    let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
-    Some(finding.attempt(format!("a higher `rate` of `{stack}`, if the path can take it, or none")))
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(context.measurement.figure(figure));
+    Some(finding.attempt(format!(
+        "a higher `rate` of `{stack}`, if the path can take it, or none"
+    )))
 }
 
 fn by_interface(context: &Context<'_>) -> Option<Finding> {
     let measurement = &context.measurement;
-    let port = measurement.ports.iter().filter(|port| port.paced && port.streams > 0 && port.packets > 0);
+    let port = measurement
+        .ports
+        .iter()
+        .filter(|port| port.paced && port.streams > 0 && port.packets > 0);
     let port = port.max_by(|a, b| a.busy_s().total_cmp(&b.busy_s()))?;
     let busy = measurement.busy(port);
     // A sender that is paced to its part of a full link gives it no less than the link takes.
-    let full = measurement.fullest().is_some_and(|port| measurement.busy(port) >= FULL);
+    let full = measurement
+        .fullest()
+        .is_some_and(|port| measurement.busy(port) >= FULL);
     if busy < FULL || full {
         return None;
     }
@@ -65,10 +76,20 @@ fn by_interface(context: &Context<'_>) -> Option<Finding> {
         port.rate(),
         percent(busy)
     );
-    let figure = format!("{}: {} packets paced to {}", port.name, port.packets, port.rate());
-    let finding = KIND.finding(context, busy, 0.95, sentence).because(measurement.figure(figure));
+    let figure = format!(
+        "{}: {} packets paced to {}",
+        port.name,
+        port.packets,
+        port.rate()
+    );
+    let finding = KIND
+        .finding(context, busy, 0.95, sentence)
+        .because(measurement.figure(figure));
     let advice = format!("a faster `pace` at {host}, if the links behind it can take it");
-    let twice = port.hop.rate_bit_s.map(|rate| Change::Pace(vec![host.clone()], 2.0 * rate));
+    let twice = port
+        .hop
+        .rate_bit_s
+        .map(|rate| Change::Pace(vec![host.clone()], 2.0 * rate));
     Some(match twice {
         Some(twice) => finding.attempt_by(advice, twice),
         None => finding.attempt(advice),

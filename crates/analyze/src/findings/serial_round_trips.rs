@@ -20,7 +20,8 @@ pub(super) const KIND: Kind = Kind {
 
 /// Of units that events follow, where nothing was measured.
 fn in_session(log: &Log<'_>) -> Option<Finding> {
-    session_turns::serial_round_trips(&KIND, log).or_else(|| session_left::serial_round_trips(&KIND, log))
+    session_turns::serial_round_trips(&KIND, log)
+        .or_else(|| session_left::serial_round_trips(&KIND, log))
 }
 
 /// A chain has at least so many links.
@@ -29,14 +30,18 @@ const CHAIN: u64 = 5;
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let (times, what) = match part.work {
         Work::Calls => (part.calls().n(), "calls"),
-        Work::Connects => (part.records.iter().map(|record| record.connects.n()).sum(), "connections"),
+        Work::Connects => (
+            part.records.iter().map(|record| record.connects.n()).sum(),
+            "connections",
+        ),
         Work::Bulk(_) => return None,
     };
     let pairs = u64::from(part.plan.replicas.max(1)) * part.records.len().max(1) as u64;
     let (each, trip) = (times / pairs, trip_s(part)?);
     // Calls that the application begins at moments of its own are no chain.
     let behind = part.falls_behind();
-    let paced = (part.paces(Side::Initiator) && !behind) || context.outside_share(part.index, Side::Initiator) > 0.5;
+    let paced = (part.paces(Side::Initiator) && !behind)
+        || context.outside_share(part.index, Side::Initiator) > 0.5;
     let own = (real(times) * trip / part.pairs_s()).min(1.0);
     let share = own * part.weight;
     if each < CHAIN || paced || trip < LEAST_TRIP_S || share < LEAST {
@@ -48,7 +53,10 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         "their caller falls behind the pace it was given".to_owned()
     } else {
         let (saves, then) = (units::time(saves), units::time((takes - saves).max(trip)));
-        format!("sent without waiting they would take {saves} less, {then} instead of {}", units::time(takes))
+        format!(
+            "sent without waiting they would take {saves} less, {then} instead of {}",
+            units::time(takes)
+        )
     };
     let sentence = format!(
         "{each} {what} go one after the other and each waits a round trip of {}: {}; {but}",
@@ -66,7 +74,9 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(part.elapsed_s)
     );
     let evidence = context.measurement.evidence(figure, &rows);
-    let finding = KIND.finding(context, share, 0.9, sentence).because(evidence);
+    let finding = KIND
+        .finding(context, share, 0.9, sentence)
+        .because(evidence);
     Some(if part.work == Work::Calls {
         finding
             .attempt("send requests without waiting for responses: `repeat count { DataRequest(unit); }` then await them, or several pairs")
@@ -79,7 +89,12 @@ fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 
 /// Everything between the two hosts is half as far.
 fn nearer(part: &Part<'_>) -> Change {
-    let (there, back) = part.paths.as_ref().map_or((&[][..], &[][..]), |(there, back)| (&there.hops, &back.hops));
+    let (there, back) = part
+        .paths
+        .as_ref()
+        .map_or((&[][..], &[][..]), |(there, back)| {
+            (&there.hops, &back.hops)
+        });
     let mut links: Vec<Ends> = Vec::new();
     for (a, b) in there.iter().chain(back).map(|hop| &hop.ends) {
         let (known, other) = ((a.clone(), b.clone()), (b.clone(), a.clone()));

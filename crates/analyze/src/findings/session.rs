@@ -94,10 +94,17 @@ impl Session {
         }
         let lines = || lifelines.lines.iter().filter(|line| line.flow.is_none());
         let comes_back = |line: &&Line| {
-            let host = |at: usize| lifelines.points[lifelines.passages_of(line)[at].point as usize].host.as_str();
+            let host = |at: usize| {
+                lifelines.points[lifelines.passages_of(line)[at].point as usize]
+                    .host
+                    .as_str()
+            };
             line.has_arrived() && line.count > 2 && host(0) == host(line.count as usize - 1)
         };
-        let (arrived, back) = (count(lines(), |line| line.has_arrived()), count(lines(), |line| comes_back(&line)));
+        let (arrived, back) = (
+            count(lines(), |line| line.has_arrived()),
+            count(lines(), |line| comes_back(&line)),
+        );
         let profiles = profiles(lifelines);
         let mut last_met: BTreeMap<u32, u64> = BTreeMap::new();
         let is_lost = is_lost(log);
@@ -107,21 +114,40 @@ impl Session {
                 *last_met.entry(after).or_default() += 1;
             }
         }
-        let moments = || lines().flat_map(|line| lifelines.passages_of(line)).map(|passage| passage.at_ns);
+        let moments = || {
+            lines()
+                .flat_map(|line| lifelines.passages_of(line))
+                .map(|passage| passage.at_ns)
+        };
         let flushed: u64 = last_met.values().sum();
         let asked = count(lines(), |_| true);
         let span = (moments().min()?, moments().max()?);
         let (inside, mut beyond) = limiting(&profiles, log);
-        let mut servers: Vec<&str> = answering(&profiles).map(|profile| profile.host.as_str()).collect();
+        let mut servers: Vec<&str> = answering(&profiles)
+            .map(|profile| profile.host.as_str())
+            .collect();
         if back + flushed < LEAST_UNITS || servers.is_empty() {
             // Nothing came back: whoever has something to send and gets none of it through is held up beyond itself.
             servers = stuck(log);
             if asked < LEAST_UNITS || (servers.is_empty() && lost < LEAST_UNITS) {
                 return None;
             }
-            let hosts = servers.iter().map(|host| ((*host).to_owned(), 1.0)).collect();
-            let share = if servers.is_empty() { real(lost) / real(asked) } else { 1.0 };
-            beyond = Some(Limit { from: 0, to: 0, share, hosts, has_room: false });
+            let hosts = servers
+                .iter()
+                .map(|host| ((*host).to_owned(), 1.0))
+                .collect();
+            let share = if servers.is_empty() {
+                real(lost) / real(asked)
+            } else {
+                1.0
+            };
+            beyond = Some(Limit {
+                from: 0,
+                to: 0,
+                share,
+                hosts,
+                has_room: false,
+            });
         } else if back * 2 < arrived {
             return None;
         }
@@ -129,13 +155,20 @@ impl Session {
         let share = real(lost) / real(asked.max(1));
         if share >= GIVEN_UP && beyond.as_ref().is_none_or(|limit| limit.share < share) {
             let hosts = beyond.map_or_else(Vec::new, |limit| limit.hosts);
-            beyond = Some(Limit { from: 0, to: 0, share, hosts, has_room: false });
+            beyond = Some(Limit {
+                from: 0,
+                to: 0,
+                share,
+                hosts,
+                has_room: false,
+            });
         }
         let blocked = blocked(lifelines);
         let transport = transport(log, &servers);
         let stalled = transport.as_ref().map_or(0.0, |seen| seen.stalled);
         let told = log.input.events.names.len() as u32;
-        let told = (0..told).any(|name| fate(log.input.events.names.text(name)) == Some(Fate::SentAgain));
+        let told =
+            (0..told).any(|name| fate(log.input.events.names.text(name)) == Some(Fate::SentAgain));
         let resending = resending(log, &blocked, servers.len(), span).max(stalled);
         let resending = (told || transport.is_some()).then_some(resending);
         let (ports, processors) = (ports(log, span), processors(log, span));
@@ -157,7 +190,8 @@ impl Session {
 
     /// Whether more was asked for than what there was could do.
     pub(crate) fn is_pressed(&self) -> bool {
-        let given_up = real(self.flushed + self.lost) / real((self.flushed + self.lost + self.arrived).max(1));
+        let given_up =
+            real(self.flushed + self.lost) / real((self.flushed + self.lost + self.arrived).max(1));
         let always = |limit: &Limit| limit.share >= ALWAYS;
         given_up >= GIVEN_UP || self.inside.iter().chain(&self.beyond).any(always)
     }
@@ -169,17 +203,23 @@ impl Session {
 
     /// The port that was busiest.
     pub(crate) fn fullest(&self) -> Option<&PortSeen> {
-        self.ports.iter().filter(|port| port.rate_bit_s.is_some()).max_by(|a, b| a.busy.total_cmp(&b.busy))
+        self.ports
+            .iter()
+            .filter(|port| port.rate_bit_s.is_some())
+            .max_by(|a, b| a.busy.total_cmp(&b.busy))
     }
 
     /// A port that is used nearly all the time, while units are on their way.
     pub(crate) fn full(&self, log: &Log<'_>) -> Option<&PortSeen> {
-        self.fullest().filter(|port| port.busy >= FULL && self.is_waited_for(log))
+        self.fullest()
+            .filter(|port| port.busy >= FULL && self.is_waited_for(log))
     }
 
     /// The processor that was busiest.
     pub(crate) fn busiest(&self) -> Option<&ProcessorSeen> {
-        self.processors.iter().max_by(|a, b| a.busy.total_cmp(&b.busy))
+        self.processors
+            .iter()
+            .max_by(|a, b| a.busy.total_cmp(&b.busy))
     }
 
     /// A processor that works nearly all the time.
@@ -194,22 +234,33 @@ impl Session {
 
     /// How much of the time nothing but losses held the network back: no full link, no window, no buffer.
     pub(crate) fn free_to_send(&self) -> f64 {
-        let held = self.transport.as_ref().map_or(0.0, |seen| (seen.window + seen.send_buffer).min(1.0));
+        let held = self
+            .transport
+            .as_ref()
+            .map_or(0.0, |seen| (seen.window + seen.send_buffer).min(1.0));
         (1.0 - self.used()) * (1.0 - held)
     }
 
     /// Whether units are on their way nearly all the time.
     pub(crate) fn is_waited_for(&self, log: &Log<'_>) -> bool {
         let lifelines = log.input.lifelines;
-        let lines = lifelines.lines.iter().filter(|line| line.flow.is_none()).map(|line| lifelines.passages_of(line));
-        let ways = lines.filter_map(|way| Some((way.first()?.at_ns, way.last()?.at_ns))).collect();
+        let lines = lifelines
+            .lines
+            .iter()
+            .filter(|line| line.flow.is_none())
+            .map(|line| lifelines.passages_of(line));
+        let ways = lines
+            .filter_map(|way| Some((way.first()?.at_ns, way.last()?.at_ns)))
+            .collect();
         real(covered(ways)) / real((self.span.1 - self.span.0).max(1)) >= ALWAYS
     }
 
     /// The server that has units nearly all the time, the busiest of them.
     pub(crate) fn always_busy(&self) -> Option<&Profile> {
         let idle = |server: &&Profile| server.share(server.idle_ns);
-        self.servers().filter(|server| idle(server) <= 1.0 - ALWAYS).min_by(|a, b| idle(a).total_cmp(&idle(b)))
+        self.servers()
+            .filter(|server| idle(server) <= 1.0 - ALWAYS)
+            .min_by(|a, b| idle(a).total_cmp(&idle(b)))
     }
 
     /// Servers: hosts that units come back from.
@@ -227,7 +278,11 @@ impl Session {
 
     /// That nothing was heard of units.
     fn never_came(&self) -> String {
-        format!("{} of {} units never came", self.lost, self.lost + self.flushed + self.arrived)
+        format!(
+            "{} of {} units never came",
+            self.lost,
+            self.lost + self.flushed + self.arrived
+        )
     }
 
     /// What the limit costs: what was lost for good, or that servers wait.
@@ -246,14 +301,29 @@ impl Session {
 
     /// What each server did with its time.
     pub(crate) fn operations(&self, log: &Log<'_>) -> Vec<Evidence> {
-        self.servers().take(SERVERS).map(|server| self.figure(log, operation(log, server))).collect()
+        self.servers()
+            .take(SERVERS)
+            .map(|server| self.figure(log, operation(log, server)))
+            .collect()
     }
 
     /// Figures of the whole session, with its first units.
     pub(crate) fn figure(&self, log: &Log<'_>, what: String) -> Evidence {
-        let units = log.input.lifelines.lines.iter().filter(|line| line.flow.is_none()).take(3);
+        let units = log
+            .input
+            .lifelines
+            .lines
+            .iter()
+            .filter(|line| line.flow.is_none())
+            .take(3);
         let units = units.map(|line| line.unit.to_string()).collect();
-        Evidence { what, from_ns: self.span.0, to_ns: self.span.1, units, events: Vec::new() }
+        Evidence {
+            what,
+            from_ns: self.span.0,
+            to_ns: self.span.1,
+            units,
+            events: Vec::new(),
+        }
     }
 
     /// Shares of units' time by stretch of the way, all hosts of a stretch together.
@@ -269,8 +339,14 @@ impl Session {
         };
         for line in lifelines.lines.iter().filter(|line| line.flow.is_none()) {
             for pair in lifelines.passages_of(line).windows(2) {
-                if lifelines.points[pair[0].point as usize].host != lifelines.points[pair[1].point as usize].host {
-                    add(pair[0].point, pair[1].point, pair[1].at_ns.saturating_sub(pair[0].at_ns));
+                if lifelines.points[pair[0].point as usize].host
+                    != lifelines.points[pair[1].point as usize].host
+                {
+                    add(
+                        pair[0].point,
+                        pair[1].point,
+                        pair[1].at_ns.saturating_sub(pair[0].at_ns),
+                    );
                 }
             }
         }
@@ -278,32 +354,54 @@ impl Session {
         stretches.for_each(|stretch| add(stretch.from, stretch.to, stretch.unit_ns));
         let mut parts: Vec<(u32, String, f64)> = sums
             .into_iter()
-            .map(|((from, to), (at, ns))| (at, format!("{from} to {to}"), real(ns) / real(all.max(1))))
+            .map(|((from, to), (at, ns))| {
+                (at, format!("{from} to {to}"), real(ns) / real(all.max(1)))
+            })
             .filter(|(.., share)| *share >= 0.01)
             .collect();
         parts.sort_by_key(|(at, ..)| *at);
-        let parts: Vec<String> =
-            parts.into_iter().map(|(_, name, share)| format!("{name} {}", percent(share))).collect();
+        let parts: Vec<String> = parts
+            .into_iter()
+            .map(|(_, name, share)| format!("{name} {}", percent(share)))
+            .collect();
         format!("of the time of all units: {}", parts.join(", "))
     }
 
     fn given_up(&self, log: &Log<'_>) -> Evidence {
         let mut by_keyword: BTreeMap<&str, (u32, u64)> = BTreeMap::new();
         for (point, n) in &self.last_met {
-            by_keyword.entry(keyword(log, *point)).or_insert((*point, 0)).1 += n;
+            by_keyword
+                .entry(keyword(log, *point))
+                .or_insert((*point, 0))
+                .1 += n;
         }
         let mut parts: Vec<(u32, String)> = by_keyword
             .into_iter()
-            .map(|(name, (at, n))| (at, format!("{} behind {name}", percent(real(n) / real(self.flushed)))))
+            .map(|(name, (at, n))| {
+                (
+                    at,
+                    format!("{} behind {name}", percent(real(n) / real(self.flushed))),
+                )
+            })
             .collect();
         parts.sort_unstable();
         let parts: Vec<String> = parts.into_iter().map(|(_, text)| text).collect();
         let all = self.flushed + self.arrived;
-        let what = format!("{} of {all} units were given up: {}", self.flushed, parts.join(", "));
+        let what = format!(
+            "{} of {all} units were given up: {}",
+            self.flushed,
+            parts.join(", ")
+        );
         let lifelines = log.input.lifelines;
         let is_flush = |keyword: &str| fate(keyword) == Some(Fate::Flushed);
-        let marks = lifelines.marks.iter().filter(|mark| is_flush(&lifelines.marked[mark.point as usize].keyword));
-        let rows: Vec<u32> = marks.map(|mark| mark.row).filter(|row| *row != u32::MAX).collect();
+        let marks = lifelines
+            .marks
+            .iter()
+            .filter(|mark| is_flush(&lifelines.marked[mark.point as usize].keyword));
+        let rows: Vec<u32> = marks
+            .map(|mark| mark.row)
+            .filter(|row| *row != u32::MAX)
+            .collect();
         log.evidence(what, &rows)
     }
 }
@@ -328,8 +426,17 @@ fn answering(profiles: &[Profile]) -> impl Iterator<Item = &Profile> {
 fn stuck<'c>(log: &Log<'c>) -> Vec<&'c str> {
     let lifelines = log.input.lifelines;
     let begins = |host: &str| {
-        let first = |line: &Line| lifelines.passages_of(line).first().map(|first| first.point as usize);
-        lifelines.lines.iter().filter_map(first).any(|point| lifelines.points[point].host == host)
+        let first = |line: &Line| {
+            lifelines
+                .passages_of(line)
+                .first()
+                .map(|first| first.point as usize)
+        };
+        lifelines
+            .lines
+            .iter()
+            .filter_map(first)
+            .any(|point| lifelines.points[point].host == host)
     };
     let mut hosts: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for row in log.rows("TCP_INFO").iter().copied() {
@@ -338,18 +445,40 @@ fn stuck<'c>(log: &Log<'c>) -> Vec<&'c str> {
         sum.0 = sum.0.saturating_add(number("retransmits"));
         sum.1 = sum.1.saturating_add(number("acked_bytes"));
     }
-    let is_stuck = |(host, (again, acked)): &(&str, (i64, i64))| *again > 0 && *acked < FEW && !begins(host);
-    hosts.into_iter().filter(is_stuck).map(|(host, _)| host).collect()
+    let is_stuck =
+        |(host, (again, acked)): &(&str, (i64, i64))| *again > 0 && *acked < FEW && !begins(host);
+    hosts
+        .into_iter()
+        .filter(is_stuck)
+        .map(|(host, _)| host)
+        .collect()
 }
 
 /// Whether nothing was heard of a unit once it was asked for, though it was not of the newest that were.
 fn is_lost(log: &Log<'_>) -> impl Fn(&Line) -> bool {
     let lifelines = log.input.lifelines;
-    let begun = |line: &Line| lifelines.passages_of(line).first().map_or(0, |first| first.at_ns);
-    let all = || lifelines.lines.iter().filter(|line| line.flow.is_none()).map(begun);
-    let newest = all().max().filter(|newest| all().min() != Some(*newest)).unwrap_or(u64::MAX);
+    let begun = |line: &Line| {
+        lifelines
+            .passages_of(line)
+            .first()
+            .map_or(0, |first| first.at_ns)
+    };
+    let all = || {
+        lifelines
+            .lines
+            .iter()
+            .filter(|line| line.flow.is_none())
+            .map(begun)
+    };
+    let newest = all()
+        .max()
+        .filter(|newest| all().min() != Some(*newest))
+        .unwrap_or(u64::MAX);
     move |line| {
-        let is_over = matches!(line.outcome, Outcome::Flushed { .. } | Outcome::NeverArrived { .. });
+        let is_over = matches!(
+            line.outcome,
+            Outcome::Flushed { .. } | Outcome::NeverArrived { .. }
+        );
         is_over && line.count == 1 && line.mark_count == 0 && begun(line) < newest
     }
 }
@@ -376,16 +505,28 @@ pub(crate) fn stretch_name(log: &Log<'_>, from: u32, to: u32) -> String {
 fn operation(log: &Log<'_>, server: &Profile) -> String {
     let of = |stretch: &Stretch| {
         let name = stretch_name(log, stretch.from, stretch.to);
-        let at_once =
-            if stretch.at_once() >= 1.05 { format!(" ({:.1} at once)", stretch.at_once()) } else { String::new() };
+        let at_once = if stretch.at_once() >= 1.05 {
+            format!(" ({:.1} at once)", stretch.at_once())
+        } else {
+            String::new()
+        };
         format!("{name} {}{at_once}", percent(server.share(stretch.busy_ns)))
     };
-    let busy: Vec<String> = server.stretches.iter().filter(|one| server.share(one.busy_ns) >= 0.01).map(of).collect();
+    let busy: Vec<String> = server
+        .stretches
+        .iter()
+        .filter(|one| server.share(one.busy_ns) >= 0.01)
+        .map(of)
+        .collect();
     let idle = percent(server.share(server.idle_ns));
     if busy.is_empty() {
         return format!("{} had nothing to do {idle} of the time", server.host);
     }
-    format!("{}, of the time: {}; nothing to do {idle}", server.host, busy.join(", "))
+    format!(
+        "{}, of the time: {}; nothing to do {idle}",
+        server.host,
+        busy.join(", ")
+    )
 }
 
 /// What limits inside hosts, and what does beyond those that answer.
@@ -393,33 +534,69 @@ fn limiting(profiles: &[Profile], log: &Log<'_>) -> (Vec<Limit>, Option<Limit>) 
     let mut found: BTreeMap<(bool, &str, &str), Limit> = BTreeMap::new();
     let weights = weights(profiles);
     for (profile, weight) in profiles.iter().zip(weights) {
-        for (at, stretch) in profile.stretches.iter().enumerate().filter(|(_, stretch)| stretch.limits_ns > 0) {
+        for (at, stretch) in profile
+            .stretches
+            .iter()
+            .enumerate()
+            .filter(|(_, stretch)| stretch.limits_ns > 0)
+        {
             let (from, to) = (keyword(log, stretch.from), keyword(log, stretch.to));
             let key = (stretch.leaves && !is_work(to), from, to);
-            let has_room = profile.stretches.iter().any(|one| one.waits_for == Some(at));
+            let has_room = profile
+                .stretches
+                .iter()
+                .any(|one| one.waits_for == Some(at));
             let (from, to) = (stretch.from, stretch.to);
-            let limit = found.entry(key).or_insert(Limit { from, to, share: 0.0, hosts: Vec::new(), has_room });
+            let limit = found.entry(key).or_insert(Limit {
+                from,
+                to,
+                share: 0.0,
+                hosts: Vec::new(),
+                has_room,
+            });
             let share = profile.share(stretch.limits_ns);
             limit.hosts.push((profile.host.clone(), share));
-            limit.share = if profile.answers() { limit.share + weight * share } else { limit.share.max(share) };
+            limit.share = if profile.answers() {
+                limit.share + weight * share
+            } else {
+                limit.share.max(share)
+            };
         }
     }
-    found.values_mut().for_each(|limit| limit.hosts.sort_by(|a, b| b.1.total_cmp(&a.1)));
-    let (beyond, inside): (Vec<_>, Vec<_>) = found.into_iter().partition(|((leaves, ..), _)| *leaves);
-    let beyond = beyond.into_iter().map(|(_, limit)| limit).max_by(|a, b| a.share.total_cmp(&b.share));
+    found
+        .values_mut()
+        .for_each(|limit| limit.hosts.sort_by(|a, b| b.1.total_cmp(&a.1)));
+    let (beyond, inside): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|((leaves, ..), _)| *leaves);
+    let beyond = beyond
+        .into_iter()
+        .map(|(_, limit)| limit)
+        .max_by(|a, b| a.share.total_cmp(&b.share));
     (inside.into_iter().map(|(_, limit)| limit).collect(), beyond)
 }
 
 /// How much each host that answers counts: by what was given up there, or else by the time that units were there.
 fn weights(profiles: &[Profile]) -> Vec<f64> {
-    let given_up = profiles.iter().filter(|profile| profile.answers()).map(|profile| profile.flushed).sum::<u64>() > 0;
+    let given_up = profiles
+        .iter()
+        .filter(|profile| profile.answers())
+        .map(|profile| profile.flushed)
+        .sum::<u64>()
+        > 0;
     let of = |profile: &Profile| match (profile.answers(), given_up) {
         (false, _) => 0,
         (true, true) => profile.flushed,
-        (true, false) => profile.stretches.iter().map(|stretch| stretch.unit_ns).sum(),
+        (true, false) => profile
+            .stretches
+            .iter()
+            .map(|stretch| stretch.unit_ns)
+            .sum(),
     };
     let all: u64 = profiles.iter().map(of).sum();
-    profiles.iter().map(|profile| real(of(profile)) / real(all.max(1))).collect()
+    profiles
+        .iter()
+        .map(|profile| real(of(profile)) / real(all.max(1)))
+        .collect()
 }
 
 /// What monitors saw of connections between servers and the others.
@@ -436,16 +613,37 @@ fn transport(log: &Log<'_>, servers: &[&str]) -> Option<TransportSeen> {
             window_ns += number("rwnd_limited_ns") as f64;
             buffer_ns += number("sndbuf_limited_ns") as f64;
             let has_more = number("in_flight_bytes").saturating_add(number("unsent_bytes")) > 0;
-            stalled_ns += if has_more && number("acked_bytes") == 0 { interval } else { 0.0 };
-            seen.retransmits = seen.retransmits.saturating_add(number("retransmits").unsigned_abs());
-            seen.in_flight_bytes = seen.in_flight_bytes.max(number("in_flight_bytes").unsigned_abs());
+            stalled_ns += if has_more && number("acked_bytes") == 0 {
+                interval
+            } else {
+                0.0
+            };
+            seen.retransmits = seen
+                .retransmits
+                .saturating_add(number("retransmits").unsigned_abs());
+            seen.in_flight_bytes = seen
+                .in_flight_bytes
+                .max(number("in_flight_bytes").unsigned_abs());
             seen.round_trip_ns = seen.round_trip_ns.max(number("rtt_ns").unsigned_abs());
             seen.segment_bytes = seen.segment_bytes.max(number("mss_bytes").unsigned_abs());
-            ends.insert((log.text(row, "local").unwrap_or_default(), log.text(row, "remote").unwrap_or_default()), ());
+            ends.insert(
+                (
+                    log.text(row, "local").unwrap_or_default(),
+                    log.text(row, "remote").unwrap_or_default(),
+                ),
+                (),
+            );
             seen.rows.push(row);
-        } else if log.text(row, "remote").is_some_and(|remote| servers.contains(&remote)) {
+        } else if log
+            .text(row, "remote")
+            .is_some_and(|remote| servers.contains(&remote))
+        {
             reading_ns += interval;
-            unread_ns += if number("receive_queue_bytes") >= FEW { interval } else { 0.0 };
+            unread_ns += if number("receive_queue_bytes") >= FEW {
+                interval
+            } else {
+                0.0
+            };
         }
     }
     seen.connections = ends.len();
@@ -460,18 +658,27 @@ fn transport(log: &Log<'_>, servers: &[&str]) -> Option<TransportSeen> {
 fn resending(log: &Log<'_>, blocked: &[Blocked], servers: usize, (from, to): (u64, u64)) -> f64 {
     let mut times: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     let keywords = log.input.events.names.len() as u32;
-    let again =
-        (0..keywords).map(|name| log.input.events.names.text(name)).filter(|name| fate(name) == Some(Fate::SentAgain));
+    let again = (0..keywords)
+        .map(|name| log.input.events.names.text(name))
+        .filter(|name| fate(name) == Some(Fate::SentAgain));
     for row in again.flat_map(|name| log.rows(name)).copied() {
         times.entry(log.host(row)).or_default().push(log.at(row));
     }
     times.values_mut().for_each(|times| times.sort_unstable());
     let mut sum = 0;
     for one in blocked {
-        let Some(times) = times.get(log.input.lifelines.groups[one.group as usize].as_str()) else { continue };
-        let within =
-            |(from, to): &&(u64, u64)| times.partition_point(|at| at < from) < times.partition_point(|at| at <= to);
-        sum += one.intervals.iter().filter(within).map(|(from, to)| to - from).sum::<u64>();
+        let Some(times) = times.get(log.input.lifelines.groups[one.group as usize].as_str()) else {
+            continue;
+        };
+        let within = |(from, to): &&(u64, u64)| {
+            times.partition_point(|at| at < from) < times.partition_point(|at| at <= to)
+        };
+        sum += one
+            .intervals
+            .iter()
+            .filter(within)
+            .map(|(from, to)| to - from)
+            .sum::<u64>();
     }
     real(sum) / real((to - from).max(1)) / real(servers.max(1) as u64)
 }

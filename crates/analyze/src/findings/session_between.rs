@@ -45,12 +45,19 @@ impl<'l> Between<'l> {
         let mut ways: BTreeMap<(&str, &str), Vec<(u64, u64)>> = BTreeMap::new();
         for line in lifelines.lines.iter().filter(|line| line.flow.is_none()) {
             let passages = lifelines.passages_of(line);
-            let Some(ends) = passages.last().map(|last| host(last.point)) else { continue };
+            let Some(ends) = passages.last().map(|last| host(last.point)) else {
+                continue;
+            };
             for pair in passages.windows(2) {
                 let (from, to) = (host(pair[0].point), host(pair[1].point));
                 // What comes back is looked at where it leaves.
-                if from != to && to != ends && pair.iter().all(|passage| known[passage.point as usize]) {
-                    ways.entry((from, to)).or_default().push((pair[0].at_ns, pair[1].at_ns.max(pair[0].at_ns)));
+                if from != to
+                    && to != ends
+                    && pair.iter().all(|passage| known[passage.point as usize])
+                {
+                    ways.entry((from, to))
+                        .or_default()
+                        .push((pair[0].at_ns, pair[1].at_ns.max(pair[0].at_ns)));
                 }
             }
         }
@@ -61,9 +68,18 @@ impl<'l> Between<'l> {
             let (fastest, median) = (*took.first()?, took[took.len() / 2]);
             let (all, there) = (took.iter().sum::<u64>(), covered(stays));
             let at_once = real(all) / real(there.max(1));
-            Some(Self { from, to, fastest, median, share: real(there) / span, at_once })
+            Some(Self {
+                from,
+                to,
+                fastest,
+                median,
+                share: real(there) / span,
+                at_once,
+            })
         });
-        let waits = |one: &Self| one.share >= ALWAYS && one.at_once >= MANY && one.median >= WAITS * one.fastest.max(1);
+        let waits = |one: &Self| {
+            one.share >= ALWAYS && one.at_once >= MANY && one.median >= WAITS * one.fastest.max(1)
+        };
         made.filter(waits).max_by_key(|one| one.median)
     }
 }
@@ -86,7 +102,10 @@ pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let seen = if session.ports.is_empty() {
         String::new()
     } else {
-        format!(", and no link is used more than {}", percent(session.used()))
+        format!(
+            ", and no link is used more than {}",
+            percent(session.used())
+        )
     };
     let sentence = format!(
         "what is between {} and {} limits: units wait there {} of the time, most for {}, of which the fastest took {}{seen}",
@@ -96,12 +115,23 @@ pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         time(between.median),
         time(between.fastest)
     );
-    let mut finding = kind.of_run(between.share.min(1.0), if session.ports.is_empty() { 0.8 } else { 0.7 }, sentence);
+    let mut finding = kind.of_run(
+        between.share.min(1.0),
+        if session.ports.is_empty() { 0.8 } else { 0.7 },
+        sentence,
+    );
     finding.evidence = session.operations(log);
     finding.evidence.extend(session.evidence(log));
     if session.ports.is_empty() {
-        let faster = format!("a faster line between {} and {}, or fewer bytes for each", between.from, between.to);
-        return Some(finding.attempt(faster).attempt("fewer units asked for at once"));
+        let faster = format!(
+            "a faster line between {} and {}, or fewer bytes for each",
+            between.from, between.to
+        );
+        return Some(
+            finding
+                .attempt(faster)
+                .attempt("fewer units asked for at once"),
+        );
     }
     let finding = finding.attempt("whatever holds back what could be sent: a larger window or buffer of the transport (`receive_buffer` of the display's end, `send_buffer`), small messages that leave at once (`nodelay` of tcp)");
     Some(finding.attempt("a shorter way, or fewer units asked for at once"))

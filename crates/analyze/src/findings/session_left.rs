@@ -34,7 +34,9 @@ fn is_limited(log: &Log<'_>, session: &Session) -> bool {
 
 /// Whether it is known what takes the time: something is at its limit, units go one after the other, or something is left over.
 pub(super) fn is_known(log: &Log<'_>, session: &Session) -> bool {
-    is_limited(log, session) || Turns::of(log, session).is_some() || Left::of(log, session).is_some()
+    is_limited(log, session)
+        || Turns::of(log, session).is_some()
+        || Left::of(log, session).is_some()
 }
 
 impl<'s> Left<'s> {
@@ -58,32 +60,49 @@ impl<'s> Left<'s> {
 /// The processor that works most, though not all the time.
 pub(super) fn cpu_limit(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let session = log.session()?;
-    let Left::Processor(processor) = Left::of(log, session)? else { return None };
+    let Left::Processor(processor) = Left::of(log, session)? else {
+        return None;
+    };
     let name = processor.name();
-    let sentence =
-        format!("{name} works {} of the time, more than anything else, and nothing is full", percent(processor.busy));
+    let sentence = format!(
+        "{name} works {} of the time, more than anything else, and nothing is full",
+        percent(processor.busy)
+    );
     let mut finding = kind.of_run(processor.busy, SURE, sentence);
     finding.evidence.push(processor.evidence(log));
     finding.evidence.extend(session.evidence(log));
-    let more = format!("a faster processor of {}, or less to do there for each request", processor.host);
+    let more = format!(
+        "a faster processor of {}, or less to do there for each request",
+        processor.host
+    );
     Some(finding.attempt(more))
 }
 
 /// The link that is used most, though not all the time.
 pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let session = log.session()?;
-    let Left::Link(port) = Left::of(log, session)? else { return None };
-    let sentence =
-        format!("the link {} is used {} of the time, and nothing works as much", port.name, percent(port.busy));
+    let Left::Link(port) = Left::of(log, session)? else {
+        return None;
+    };
+    let sentence = format!(
+        "the link {} is used {} of the time, and nothing works as much",
+        port.name,
+        percent(port.busy)
+    );
     let mut finding = kind.of_run(port.busy, SURE, sentence);
     finding.evidence.extend(session.evidence(log));
-    Some(finding.attempt(format!("a faster line {}, or fewer bytes for each request or answer", port.name)))
+    Some(finding.attempt(format!(
+        "a faster line {}, or fewer bytes for each request or answer",
+        port.name
+    )))
 }
 
 /// Nothing works for long: what units wait for is the way.
 pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let session = log.session()?;
-    let Left::Ways = Left::of(log, session)? else { return None };
+    let Left::Ways = Left::of(log, session)? else {
+        return None;
+    };
     let works = session.busiest().map_or(0.0, |one| one.busy);
     let sentence = format!(
         "units wait for the way there and back, or for a timer: they are on their way all the time, while no processor works more than {} and no link is used more than {}",
@@ -95,6 +114,8 @@ pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> 
     let finding = finding.attempt(
         "more on its way at once: a larger window or buffer of the transport (`receive_buffer` of the display's end, `send_buffer`), calls that do not wait for one another (`agent` for `messages`)",
     );
-    let finding = finding.attempt("what leaves at once: `nodelay` of tcp, no `polls`, more requests in each message");
+    let finding = finding.attempt(
+        "what leaves at once: `nodelay` of tcp, no `polls`, more requests in each message",
+    );
     Some(finding.attempt("a shorter way: a nearer host"))
 }

@@ -23,7 +23,13 @@ fn pressed<'l>(log: &'l Log<'_>) -> Option<(&'l Session, f64)> {
     (share >= LEAST).then_some((session, share))
 }
 
-fn made(kind: &Kind, log: &Log<'_>, session: &Session, (share, sure): (f64, f64), sentence: String) -> Option<Finding> {
+fn made(
+    kind: &Kind,
+    log: &Log<'_>,
+    session: &Session,
+    (share, sure): (f64, f64),
+    sentence: String,
+) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
@@ -31,10 +37,15 @@ fn made(kind: &Kind, log: &Log<'_>, session: &Session, (share, sure): (f64, f64)
     if let Some(seen) = &session.transport {
         finding.evidence.push(log.evidence(held(seen), &seen.rows));
     }
-    let ports = session.ports.iter().filter(|port| port.rate_bit_s.is_some());
+    let ports = session
+        .ports
+        .iter()
+        .filter(|port| port.rate_bit_s.is_some());
     let mut ports: Vec<&PortSeen> = ports.collect();
     ports.sort_by(|a, b| b.busy.total_cmp(&a.busy));
-    finding.evidence.extend(ports.iter().take(3).map(|port| carried(log, port)));
+    finding
+        .evidence
+        .extend(ports.iter().take(3).map(|port| carried(log, port)));
     finding.evidence.extend(session.evidence(log));
     Some(finding)
 }
@@ -52,31 +63,72 @@ fn held(seen: &TransportSeen) -> String {
 }
 
 fn carried(log: &Log<'_>, port: &PortSeen) -> Evidence {
-    let rate = port.rate_bit_s.map_or_else(|| "unlimited".into(), units::rate);
-    log.evidence(format!("{}: {} of {rate} used{}", port.name, percent(port.busy), dropped(port)), &port.rows)
+    let rate = port
+        .rate_bit_s
+        .map_or_else(|| "unlimited".into(), units::rate);
+    log.evidence(
+        format!(
+            "{}: {} of {rate} used{}",
+            port.name,
+            percent(port.busy),
+            dropped(port)
+        ),
+        &port.rows,
+    )
 }
 
 /// `, 12 cells dropped, 3 frames spoilt`, where anything was.
 fn dropped(port: &PortSeen) -> String {
-    let what = if port.cell_bytes.is_some() { "cell" } else { "packet" };
-    let part = |n: u64, text: String| if n > 0 { format!(", {text}") } else { String::new() };
-    part(port.queue_drops, format!("{} dropped", counted(port.queue_drops, what)))
-        + &part(port.losses, format!("{} lost on the link", counted(port.losses, what)))
-        + &part(port.spoilt, format!("{} spoilt", counted(port.spoilt, "frame")))
+    let what = if port.cell_bytes.is_some() {
+        "cell"
+    } else {
+        "packet"
+    };
+    let part = |n: u64, text: String| {
+        if n > 0 {
+            format!(", {text}")
+        } else {
+            String::new()
+        }
+    };
+    part(
+        port.queue_drops,
+        format!("{} dropped", counted(port.queue_drops, what)),
+    ) + &part(
+        port.losses,
+        format!("{} lost on the link", counted(port.losses, what)),
+    ) + &part(
+        port.spoilt,
+        format!("{} spoilt", counted(port.spoilt, "frame")),
+    )
 }
 
 /// How many frames or packets were gone for either reason, at one port.
 fn gone(port: &PortSeen) -> (f64, f64) {
     let all = real((port.queue_drops + port.losses).max(1));
-    let frames = if port.cell_bytes.is_some() { real(port.spoilt) } else { real(port.queue_drops + port.losses) };
-    (frames * real(port.queue_drops) / all, frames * real(port.losses) / all)
+    let frames = if port.cell_bytes.is_some() {
+        real(port.spoilt)
+    } else {
+        real(port.queue_drops + port.losses)
+    };
+    (
+        frames * real(port.queue_drops) / all,
+        frames * real(port.losses) / all,
+    )
 }
 
 /// The share of the time that losses of one kind cost, and the port with most of them.
 fn losses(session: &Session, of: fn((f64, f64)) -> f64) -> Option<(&PortSeen, f64)> {
-    let all: f64 = session.ports.iter().map(|port| gone(port).0 + gone(port).1).sum();
+    let all: f64 = session
+        .ports
+        .iter()
+        .map(|port| gone(port).0 + gone(port).1)
+        .sum();
     let these: f64 = session.ports.iter().map(|port| of(gone(port))).sum();
-    let worst = session.ports.iter().max_by(|a, b| of(gone(a)).total_cmp(&of(gone(b))))?;
+    let worst = session
+        .ports
+        .iter()
+        .max_by(|a, b| of(gone(a)).total_cmp(&of(gone(b))))?;
     (these > 0.0).then(|| (worst, session.free_to_send() * these / all))
 }
 
@@ -84,10 +136,19 @@ fn losses(session: &Session, of: fn((f64, f64)) -> f64) -> Option<(&PortSeen, f6
 pub(super) fn queue_drop(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
     let (port, part) = losses(session, |(queue, _)| queue)?;
-    let holds = port.holds_bytes.map_or_else(String::new, |bytes| format!(" (it holds {})", units::size(bytes)));
-    let again = session.resending.filter(|_| !session.loses()).map_or_else(String::new, |resending| {
-        format!(", {} of it for what is sent again", percent(resending / share.max(resending).max(f64::MIN_POSITIVE)))
+    let holds = port.holds_bytes.map_or_else(String::new, |bytes| {
+        format!(" (it holds {})", units::size(bytes))
     });
+    let again =
+        session
+            .resending
+            .filter(|_| !session.loses())
+            .map_or_else(String::new, |resending| {
+                format!(
+                    ", {} of it for what is sent again",
+                    percent(resending / share.max(resending).max(f64::MIN_POSITIVE))
+                )
+            });
     let sentence = format!(
         "the queue before {}{holds} drops too much{}: {}{again}, while {} of the link is used",
         port.name,
@@ -97,7 +158,9 @@ pub(super) fn queue_drop(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     );
     let finding = made(kind, log, session, (share * part, 0.9), sentence)?;
     let seen = session.transport.as_ref();
-    let needs = seen.map_or(0, |seen| seen.connections as u64 * seen.in_flight_bytes.max(2 * seen.segment_bytes));
+    let needs = seen.map_or(0, |seen| {
+        seen.connections as u64 * seen.in_flight_bytes.max(2 * seen.segment_bytes)
+    });
     let more = if needs > port.holds_bytes.unwrap_or(u64::MAX) {
         format!(
             "a queue of {} before {}: what its connections have on their way at once",
@@ -114,7 +177,9 @@ pub(super) fn queue_drop(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     };
     let finding = finding.attempt(more).attempt(pace);
     Some(if port.cell_bytes.is_some() {
-        finding.attempt("whole frames dropped instead of single cells (`early_packet_discard` of the switch)")
+        finding.attempt(
+            "whole frames dropped instead of single cells (`early_packet_discard` of the switch)",
+        )
     } else {
         finding
     })
@@ -134,7 +199,10 @@ pub(super) fn link_loss(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         percent(port.busy)
     );
     let finding = made(kind, log, session, (share * part, 0.9), sentence)?;
-    Some(finding.attempt(format!("repair the link {} (cable, radio, errors of the interface)", port.name)))
+    Some(finding.attempt(format!(
+        "repair the link {} (cable, radio, errors of the interface)",
+        port.name
+    )))
 }
 
 /// A link at its rate; where nothing was seen of the network, that it or the receiver limits.
@@ -153,17 +221,24 @@ pub(super) fn network_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
             session.costs(share)
         );
         let finding = made(kind, log, session, (share * port.busy, 0.95), sentence)?;
-        let faster =
-            format!("a faster link {}, or fewer bytes: compression, caching, fewer units in a list", port.name);
+        let faster = format!(
+            "a faster link {}, or fewer bytes: compression, caching, fewer units in a list",
+            port.name
+        );
         return Some(finding.attempt(faster));
     }
     if session.transport.is_some() || !session.ports.is_empty() {
         return None;
     }
-    let sentence =
-        format!("the network or the receiver limits: {}; which of them it is no event says", session.costs(share));
+    let sentence = format!(
+        "the network or the receiver limits: {}; which of them it is no event says",
+        session.costs(share)
+    );
     let finding = made(kind, log, session, (share, 0.6), sentence)?;
-    Some(finding.attempt("`--across SPEC` models the network and says which port, link or end it is"))
+    Some(
+        finding
+            .attempt("`--across SPEC` models the network and says which port, link or end it is"),
+    )
 }
 
 /// A link at its rate, of a session whose servers do not wait to send.
@@ -171,9 +246,16 @@ fn full(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let session = log.session().filter(|session| !session.is_pressed())?;
     let port = session.full(log)?;
     let rate = port.rate_bit_s.map_or_else(String::new, units::rate);
-    let sentence = format!("the link {} is full: {} of {rate} are used", port.name, percent(port.busy));
+    let sentence = format!(
+        "the link {} is full: {} of {rate} are used",
+        port.name,
+        percent(port.busy)
+    );
     let finding = made(kind, log, session, (port.busy, 0.9), sentence)?;
-    Some(finding.attempt(format!("a faster line {}, or fewer bytes for each request or answer", port.name)))
+    Some(finding.attempt(format!(
+        "a faster line {}, or fewer bytes for each request or answer",
+        port.name
+    )))
 }
 
 /// The application does not take what has come.
@@ -182,7 +264,10 @@ pub(super) fn receiver_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     if session.transport.is_none() {
         return by_ports(kind, log, session, share);
     }
-    let seen = session.transport.as_ref().filter(|seen| seen.unread >= HOLDS)?;
+    let seen = session
+        .transport
+        .as_ref()
+        .filter(|seen| seen.unread >= HOLDS)?;
     let sentence = format!(
         "the receiver limits: what has come lies unread {} of the time, its window holds servers back {}, and no link is used more than {}",
         percent(seen.unread),
@@ -191,13 +276,17 @@ pub(super) fn receiver_limited(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     );
     let part = seen.window.max(seen.unread) * (1.0 - session.used());
     let finding = made(kind, log, session, (share * part, 0.95), sentence)?;
-    let finding = finding.attempt("let the application read in a thread of its own, or do less between its reads");
+    let finding = finding
+        .attempt("let the application read in a thread of its own, or do less between its reads");
     Some(finding.attempt("fewer units asked for: a larger receive buffer only delays them"))
 }
 
 /// Where no monitor saw connections: ports drop nothing, and no link is full.
 fn by_ports(kind: &Kind, log: &Log<'_>, session: &Session, share: f64) -> Option<Finding> {
-    let gone = session.ports.iter().any(|port| port.queue_drops + port.losses + port.spoilt > 0);
+    let gone = session
+        .ports
+        .iter()
+        .any(|port| port.queue_drops + port.losses + port.spoilt > 0);
     if session.ports.is_empty() || gone || session.used() >= NEARLY {
         return None;
     }
@@ -206,36 +295,66 @@ fn by_ports(kind: &Kind, log: &Log<'_>, session: &Session, share: f64) -> Option
         session.costs(share),
         percent(session.used())
     );
-    let finding = made(kind, log, session, (share * (1.0 - session.used()), 0.7), sentence)?;
-    let finding = finding.attempt("let the application read in a thread of its own, or do less between its reads");
-    Some(finding.attempt("larger buffers where the way is long (`--receive-buffer`, `--send-buffer`)"))
+    let finding = made(
+        kind,
+        log,
+        session,
+        (share * (1.0 - session.used()), 0.7),
+        sentence,
+    )?;
+    let finding = finding
+        .attempt("let the application read in a thread of its own, or do less between its reads");
+    Some(
+        finding
+            .attempt("larger buffers where the way is long (`--receive-buffer`, `--send-buffer`)"),
+    )
 }
 
 /// A window that is too small for the way, though what comes is read.
 pub(super) fn window_below_bdp(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
-    let seen = session.transport.as_ref().filter(|seen| seen.window >= HOLDS && seen.unread < HOLDS)?;
+    let seen = session
+        .transport
+        .as_ref()
+        .filter(|seen| seen.window >= HOLDS && seen.unread < HOLDS)?;
     let sentence = format!(
         "the receiver's window holds servers back {} of the time, though what comes is read: at most {} are on their way in a round trip of {}",
         percent(seen.window),
         units::size(seen.in_flight_bytes),
         trip(seen)
     );
-    let finding = made(kind, log, session, (share * seen.window * (1.0 - session.used()), 0.9), sentence)?;
-    Some(finding.attempt("a larger receive buffer of the client (`--receive-buffer`, `tcp(receive_buffer = ...)`)"))
+    let finding = made(
+        kind,
+        log,
+        session,
+        (share * seen.window * (1.0 - session.used()), 0.9),
+        sentence,
+    )?;
+    Some(finding.attempt(
+        "a larger receive buffer of the client (`--receive-buffer`, `tcp(receive_buffer = ...)`)",
+    ))
 }
 
 /// A send buffer that is too small for the way.
 pub(super) fn socket_buffer(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let (session, share) = pressed(log)?;
-    let seen = session.transport.as_ref().filter(|seen| seen.send_buffer >= HOLDS && seen.unread < HOLDS)?;
+    let seen = session
+        .transport
+        .as_ref()
+        .filter(|seen| seen.send_buffer >= HOLDS && seen.unread < HOLDS)?;
     let sentence = format!(
         "the servers' send buffers hold them back {} of the time: at most {} are on their way in a round trip of {}",
         percent(seen.send_buffer),
         units::size(seen.in_flight_bytes),
         trip(seen)
     );
-    let finding = made(kind, log, session, (share * seen.send_buffer * (1.0 - session.used()), 0.9), sentence)?;
+    let finding = made(
+        kind,
+        log,
+        session,
+        (share * seen.send_buffer * (1.0 - session.used()), 0.9),
+        sentence,
+    )?;
     Some(finding.attempt("larger send buffers of the servers (`--send-buffer`, `tcp(send_buffer = ...)`); what they hold can no longer be superseded"))
 }
 
@@ -246,12 +365,18 @@ fn trip(seen: &TransportSeen) -> String {
 /// Nothing limits: what was asked for came.
 pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let session = log.session().filter(|session| !is_known(log, session))?;
-    let idle: Vec<f64> = session.servers().map(|server| server.share(server.idle_ns)).collect();
+    let idle: Vec<f64> = session
+        .servers()
+        .map(|server| server.share(server.idle_ns))
+        .collect();
     let least = idle.iter().copied().fold(1.0, f64::min);
     // Whoever waits all the time waits for something.
     let waits = session.is_waited_for(log);
     let (what, sure) = if waits {
-        ("what limits is not seen: units are on their way all the time", 0.5)
+        (
+            "what limits is not seen: units are on their way all the time",
+            0.5,
+        )
     } else {
         ("nothing limits", 0.95)
     };
@@ -264,8 +389,12 @@ pub(super) fn healthy(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let mut finding = kind.of_run(0.0, sure, sentence);
     finding.evidence = session.evidence(log);
     if waits {
-        finding.evidence.extend(session.busiest().map(|processor| processor.evidence(log)));
-        finding.evidence.extend(session.fullest().map(|port| carried(log, port)));
+        finding
+            .evidence
+            .extend(session.busiest().map(|processor| processor.evidence(log)));
+        finding
+            .evidence
+            .extend(session.fullest().map(|port| carried(log, port)));
     }
     Some(finding)
 }

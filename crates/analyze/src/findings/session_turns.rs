@@ -57,7 +57,11 @@ impl<'s> Turns<'s> {
             return None;
         }
         let lifelines = log.input.lifelines;
-        let lines = lifelines.lines.iter().filter(|line| line.flow.is_none()).map(|line| lifelines.passages_of(line));
+        let lines = lifelines
+            .lines
+            .iter()
+            .filter(|line| line.flow.is_none())
+            .map(|line| lifelines.passages_of(line));
         let mut ways: Vec<&[Passage]> = lines.filter(|way| way.len() > 1).collect();
         ways.sort_unstable_by_key(|way| way[0].at_ns);
         // Those that met no other on their way.
@@ -66,12 +70,19 @@ impl<'s> Turns<'s> {
             let end = way[way.len() - 1].at_ns;
             let is_first = way[0].at_ns.saturating_add(MOMENT) >= until;
             until = until.max(end);
-            if is_first && ways.get(at + 1).is_none_or(|next| next[0].at_ns.saturating_add(MOMENT) >= until) {
+            if is_first
+                && ways
+                    .get(at + 1)
+                    .is_none_or(|next| next[0].at_ns.saturating_add(MOMENT) >= until)
+            {
                 alone.push(*way);
             }
         }
         let lasted = |way: &[Passage]| way[way.len() - 1].at_ns.saturating_sub(way[0].at_ns);
-        let all_ns = alone.iter().map(|way| lasted(way)).fold(0, u64::saturating_add);
+        let all_ns = alone
+            .iter()
+            .map(|way| lasted(way))
+            .fold(0, u64::saturating_add);
         let share = real(all_ns) / real(session.span.1.saturating_sub(session.span.0).max(1));
         if (alone.len() as u64) < LEAST_UNITS || share < ALWAYS {
             return None;
@@ -80,22 +91,54 @@ impl<'s> Turns<'s> {
         let host = |passage: &Passage| lifelines.points[passage.point as usize].host.as_str();
         let asker = alone.first().map_or("", |way| host(&way[0]));
         let (mut there, mut back) = (0, 0);
-        for pair in alone.iter().flat_map(|way| way.windows(2)).filter(|pair| host(&pair[0]) != host(&pair[1])) {
-            let way = if host(&pair[1]) == asker { &mut back } else { &mut there };
+        for pair in alone
+            .iter()
+            .flat_map(|way| way.windows(2))
+            .filter(|pair| host(&pair[0]) != host(&pair[1]))
+        {
+            let way = if host(&pair[1]) == asker {
+                &mut back
+            } else {
+                &mut there
+            };
             *way += pair[1].at_ns.saturating_sub(pair[0].at_ns);
         }
-        for pair in alone.iter().flat_map(|way| way.windows(2)).filter(|pair| host(&pair[0]) == host(&pair[1])) {
+        for pair in alone
+            .iter()
+            .flat_map(|way| way.windows(2))
+            .filter(|pair| host(&pair[0]) == host(&pair[1]))
+        {
             *at.entry(host(&pair[0])).or_default() += pair[1].at_ns.saturating_sub(pair[0].at_ns);
         }
         let (host, ns) = at.into_iter().max_by_key(|(_, ns)| *ns)?;
-        let processor = session.busiest().map(|one| (Place::Processor(one), one.busy / share));
-        let link = session.fullest().map(|port| (Place::Link(port), port.busy / share));
-        let places = [Some((Place::Host(host), real(ns) / real(all_ns))), processor, link];
-        let (place, spent) = places.into_iter().flatten().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let processor = session
+            .busiest()
+            .map(|one| (Place::Processor(one), one.busy / share));
+        let link = session
+            .fullest()
+            .map(|port| (Place::Link(port), port.busy / share));
+        let places = [
+            Some((Place::Host(host), real(ns) / real(all_ns))),
+            processor,
+            link,
+        ];
+        let (place, spent) = places
+            .into_iter()
+            .flatten()
+            .max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         let units = alone.len() as u64;
         let each_s = |ns: u64| real(ns) / real(units) / 1e9;
         let (there_s, back_s) = (each_s(there), each_s(back));
-        let turns = Self { units, each_s: each_s(all_ns), share, place, spent: spent.min(1.0), there_s, back_s, asker };
+        let turns = Self {
+            units,
+            each_s: each_s(all_ns),
+            share,
+            place,
+            spent: spent.min(1.0),
+            there_s,
+            back_s,
+            asker,
+        };
         (turns.costs() >= LEAST).then_some(turns)
     }
 
@@ -109,7 +152,10 @@ impl<'s> Turns<'s> {
         let is_most = |way: f64, other: f64| way >= LONGER * other && way >= self.each_s / 2.0;
         // Bits on a link take as long as they do.
         let is_link = matches!(self.place, Place::Link(_)) && self.spent >= PART;
-        match (is_most(self.there_s, self.back_s), is_most(self.back_s, self.there_s)) {
+        match (
+            is_most(self.there_s, self.back_s),
+            is_most(self.back_s, self.there_s),
+        ) {
             _ if is_link => None,
             (true, _) => Some(Waits::Requests),
             (_, true) => Some(Waits::Answers),
@@ -121,7 +167,11 @@ impl<'s> Turns<'s> {
     fn share(&self) -> String {
         let each = units::time(self.each_s);
         match self.spent >= LEAST {
-            true => format!("of the {each} that each takes {} {}, and the rest", percent(self.spent), self.place()),
+            true => format!(
+                "of the {each} that each takes {} {}, and the rest",
+                percent(self.spent),
+                self.place()
+            ),
             false => format!("what each takes, {each},"),
         }
     }
@@ -164,7 +214,9 @@ pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> 
     let mut finding = kind.of_run(turns.costs(), 0.9, sentence);
     finding.evidence = session.operations(log);
     finding.evidence.extend(session.evidence(log));
-    finding.evidence.extend(session.busiest().map(|processor| processor.evidence(log)));
+    finding
+        .evidence
+        .extend(session.busiest().map(|processor| processor.evidence(log)));
     let finding = match turns.waits() {
         Some(Waits::Answers) => finding.attempt(format!(
             "answers that leave at once, as `nodelay` of tcp at the end that answers lets them, and somebody who waits for them at {}: no `polls`",
@@ -181,9 +233,11 @@ pub(super) fn serial_round_trips(kind: &Kind, log: &Log<'_>) -> Option<Finding> 
     );
     let link = session.fullest().filter(|port| port.busy >= PART);
     let finding = match link {
-        Some(port) => {
-            finding.attempt(format!("a faster line {}: it is used {} of the time", port.name, percent(port.busy)))
-        }
+        Some(port) => finding.attempt(format!(
+            "a faster line {}: it is used {} of the time",
+            port.name,
+            percent(port.busy)
+        )),
         None => finding,
     };
     Some(match turns.waits() {

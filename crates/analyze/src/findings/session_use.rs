@@ -43,7 +43,10 @@ impl ProcessorSeen {
     }
 
     pub(crate) fn evidence(&self, log: &Rows<'_>) -> Evidence {
-        log.evidence(format!("{} worked {} of the time", self.name(), percent(self.busy)), &self.rows)
+        log.evidence(
+            format!("{} worked {} of the time", self.name(), percent(self.busy)),
+            &self.rows,
+        )
     }
 }
 
@@ -65,17 +68,31 @@ struct Cores {
 /// Processors that did anything.
 pub(super) fn processors(log: &Rows<'_>, span: (u64, u64)) -> Vec<ProcessorSeen> {
     let mut hosts: BTreeMap<&str, Cores> = BTreeMap::new();
-    for row in log.rows("CPU_USE").iter().copied().filter(|row| is_within(log, *row, span)) {
+    for row in log
+        .rows("CPU_USE")
+        .iter()
+        .copied()
+        .filter(|row| is_within(log, *row, span))
+    {
         let number = |field: &str| log.number(row, field).map_or(0.0, |figure| figure as f64);
         let cores = hosts.entry(log.host(row)).or_default();
         cores.known.insert(log.number(row, "core").unwrap_or(0));
-        cores.busy += number("interval_ns") * (1.0 - (number("idle_ppm") + number("iowait_ppm")) / 1e6);
+        cores.busy +=
+            number("interval_ns") * (1.0 - (number("idle_ppm") + number("iowait_ppm")) / 1e6);
         cores.time += number("interval_ns");
         cores.rows.push(row);
     }
     // Of intervals in which a modelled processor did nothing there are no events.
     let all = real(span.1.saturating_sub(span.0).max(1));
-    let of = |(host, Cores { known, busy, time, rows }): (&str, Cores)| ProcessorSeen {
+    let of = |(
+        host,
+        Cores {
+            known,
+            busy,
+            time,
+            rows,
+        },
+    ): (&str, Cores)| ProcessorSeen {
         host: host.to_owned(),
         cores: known.len(),
         busy: (busy / f64::max(time, all * known.len() as f64)).min(1.0),
@@ -87,8 +104,15 @@ pub(super) fn processors(log: &Rows<'_>, span: (u64, u64)) -> Vec<ProcessorSeen>
 /// Ports through which something went.
 pub(super) fn ports(log: &Rows<'_>, (from, to): (u64, u64)) -> Vec<PortSeen> {
     let mut ports: BTreeMap<&str, (PortSeen, u64, u64)> = BTreeMap::new();
-    for row in log.rows("PORT_USE").iter().copied().filter(|row| is_within(log, *row, (from, to))) {
-        let Some(name) = log.text(row, "port") else { continue };
+    for row in log
+        .rows("PORT_USE")
+        .iter()
+        .copied()
+        .filter(|row| is_within(log, *row, (from, to)))
+    {
+        let Some(name) = log.text(row, "port") else {
+            continue;
+        };
         let number = |field: &str| log.number(row, field).unwrap_or(0).unsigned_abs();
         let (port, busy, time) = ports.entry(name).or_default();
         port.name = name.to_owned();

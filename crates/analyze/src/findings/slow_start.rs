@@ -44,8 +44,13 @@ fn by_states(context: &Context<'_>, part: &Part<'_>, account: &Account) -> Optio
             percent(account.used)
         ),
     };
-    let figure = format!("{host}: {} in slow start with data that the window kept back", percent(own));
-    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    let figure = format!(
+        "{host}: {} in slow start with data that the window kept back",
+        percent(own)
+    );
+    let finding = KIND
+        .finding(context, share, 0.9, sentence)
+        .because(context.measurement.figure(figure));
     let again = "keep the connection and use it again, so that its window is open already";
     Some(finding.attempt(match part.work {
         Work::Calls => format!("{again}: after a pause it shrinks (`net.ipv4.tcp_slow_start_after_idle = 0`); a larger first window (`initcwnd`)"),
@@ -56,11 +61,15 @@ fn by_states(context: &Context<'_>, part: &Part<'_>, account: &Account) -> Optio
 /// Without the senders' account: by what a window that doubles can have left unused.
 fn by_closed_form(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let (fullness, runs) = (context.measurement.fullness(part)?, real(part.records.len() as u64));
+    let (fullness, runs) = (
+        context.measurement.fullness(part)?,
+        real(part.records.len() as u64),
+    );
     let expected = part.without_loss_s()?;
     let takes = part.elapsed_s / runs;
     // The closed form has to account for the time that the path was not used.
-    let at_rate = 8.0 * real(part.bytes()) / runs / part.replicas() / context.measurement.fair_bit_s(part)?;
+    let at_rate =
+        8.0 * real(part.bytes()) / runs / part.replicas() / context.measurement.fair_bit_s(part)?;
     let opening = (expected - at_rate).max(0.0) + 2.0 * part.round_trip_s()?;
     let accounts = takes * (1.0 - fullness) <= SLACK * opening;
     let others = limits.receive_window + limits.send_buffer + context.losses.share;
@@ -79,6 +88,8 @@ fn by_closed_form(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::time(expected),
         units::time(takes)
     );
-    let finding = KIND.finding(context, share, 0.85, sentence).because(context.measurement.figure(figure));
+    let finding = KIND
+        .finding(context, share, 0.85, sentence)
+        .because(context.measurement.figure(figure));
     Some(finding.attempt("keep the connection and use it again, so that its window is open already; larger transfers"))
 }

@@ -40,15 +40,31 @@ fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         "messages are longer than the send buffer{size} on {host}: it is full and all of it on its way {}",
         part.of_its_time(own)
     );
-    let figure = format!("{host}: limited by its send buffer {} of the response time", percent(own));
-    let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
-    let needed = part.bandwidth_delay_bytes().map(|bytes| (2.0 * bytes) as u64);
-    Some(larger(finding, part, needed, format!("a larger send buffer ({})", Buffer::Send.option(part, needed))))
+    let figure = format!(
+        "{host}: limited by its send buffer {} of the response time",
+        percent(own)
+    );
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(context.measurement.figure(figure));
+    let needed = part
+        .bandwidth_delay_bytes()
+        .map(|bytes| (2.0 * bytes) as u64);
+    Some(larger(
+        finding,
+        part,
+        needed,
+        format!(
+            "a larger send buffer ({})",
+            Buffer::Send.option(part, needed)
+        ),
+    ))
 }
 
 fn of_bulk(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let limits = part.limits()?;
-    let share = context.at_most(part, limits.send_buffer, |states| states.send_buffer) * part.weight;
+    let share =
+        context.at_most(part, limits.send_buffer, |states| states.send_buffer) * part.weight;
     // In flight, it fills a path whose queue holds it: then it is not the buffer that limits.
     if share < LEAST || context.measurement.is_full(part) {
         return None;
@@ -59,27 +75,37 @@ fn of_bulk(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let size = buffer.map_or_else(String::new, |bytes| format!(" of {}", units::size(bytes)));
     let lets = buffer.and_then(|bytes| pipe::window_limited_bit_s(real(bytes), trip));
     let lets = lets.map_or_else(String::new, |rate| {
-        format!("; over a round trip of {} it allows {}", units::time(trip), units::rate(rate))
+        format!(
+            "; over a round trip of {} it allows {}",
+            units::time(trip),
+            units::rate(rate)
+        )
     });
     let sentence = format!(
         "the send buffer{size} on {host} is full and all of it on its way {}{lets}",
         part.of_its_time(limits.send_buffer)
     );
     let blocked = context.measurement.rows("TCP_RCVQ_FULL");
-    let mut finding = KIND.finding(context, share, 0.95, sentence).because(
-        context
-            .measurement
-            .figure(format!("limited by the send buffer {} of the measured time", percent(limits.send_buffer))),
-    );
+    let mut finding =
+        KIND.finding(context, share, 0.95, sentence)
+            .because(context.measurement.figure(format!(
+                "limited by the send buffer {} of the measured time",
+                percent(limits.send_buffer)
+            )));
     if !blocked.is_empty() {
-        finding = finding.because(
-            context.measurement.log.evidence(format!("{} times a receive queue was full", blocked.len()), &blocked),
-        );
+        finding = finding.because(context.measurement.log.evidence(
+            format!("{} times a receive queue was full", blocked.len()),
+            &blocked,
+        ));
     }
-    let needed = part.bandwidth_delay_bytes().map(|bytes| (2.0 * bytes) as u64);
+    let needed = part
+        .bandwidth_delay_bytes()
+        .map(|bytes| (2.0 * bytes) as u64);
     let option = Buffer::Send.option(part, needed);
-    let size = needed
-        .map_or_else(|| "a larger send buffer".into(), |needed| format!("a send buffer of {}", units::size(needed)));
+    let size = needed.map_or_else(
+        || "a larger send buffer".into(),
+        |needed| format!("a send buffer of {}", units::size(needed)),
+    );
     Some(larger(finding, part, needed, format!("{size} ({option})")))
 }
 

@@ -19,18 +19,34 @@ const MOSTLY: f64 = 0.6;
 
 fn find(log: &Log<'_>) -> Option<Finding> {
     // Before what is between hosts they are held too.
-    let session = log.session().filter(|session| Between::of(log, session).is_none())?;
+    let session = log
+        .session()
+        .filter(|session| Between::of(log, session).is_none())?;
     if !session.is_pressed() {
         return busy(log, session);
     }
-    let limit = session.inside.iter().max_by(|a, b| a.share.total_cmp(&b.share))?;
+    let limit = session
+        .inside
+        .iter()
+        .max_by(|a, b| a.share.total_cmp(&b.share))?;
     if limit.share < LEAST {
         return None;
     }
     let (name, hosts) = (stretch_name(log, limit.from, limit.to), hosts(limit));
-    let waits = if limit.has_room { "units wait for it there and none behind it" } else { "units are held there" };
-    let sentence = format!("{name} at {hosts} limits: {} of the time {waits}", percent(limit.share));
-    let mut finding = KIND.of_run(limit.share.min(1.0), if limit.has_room { 0.9 } else { 0.7 }, sentence);
+    let waits = if limit.has_room {
+        "units wait for it there and none behind it"
+    } else {
+        "units are held there"
+    };
+    let sentence = format!(
+        "{name} at {hosts} limits: {} of the time {waits}",
+        percent(limit.share)
+    );
+    let mut finding = KIND.of_run(
+        limit.share.min(1.0),
+        if limit.has_room { 0.9 } else { 0.7 },
+        sentence,
+    );
     finding.evidence = session.operations(log);
     finding.evidence.extend(session.evidence(log));
     if limit.has_room && !is_work(keyword(log, limit.to)) {
@@ -42,13 +58,22 @@ fn find(log: &Log<'_>) -> Option<Finding> {
         ));
     }
     let faster = format!("a faster host {hosts}, or less to do there for each request");
-    Some(finding.attempt(faster).attempt("fewer requests, each for more units"))
+    Some(
+        finding
+            .attempt(faster)
+            .attempt("fewer requests, each for more units"),
+    )
 }
 
 /// A server that is never without units, though none of its stretches limits it by itself.
 fn busy(log: &Log<'_>, session: &Session) -> Option<Finding> {
-    let server = session.always_busy().filter(|_| session.at_limit().is_none() && Turns::of(log, session).is_none())?;
-    let serves = server.stretches.iter().filter(|stretch| stretch.waits_for.is_none());
+    let server = session
+        .always_busy()
+        .filter(|_| session.at_limit().is_none() && Turns::of(log, session).is_none())?;
+    let serves = server
+        .stretches
+        .iter()
+        .filter(|stretch| stretch.waits_for.is_none());
     let most = serves.max_by_key(|stretch| stretch.busy_ns)?;
     let share = server.share(most.busy_ns);
     let sentence = format!(
@@ -60,7 +85,10 @@ fn busy(log: &Log<'_>, session: &Session) -> Option<Finding> {
     let mut finding = KIND.of_run(share.min(1.0), 0.5, sentence);
     finding.evidence = session.operations(log);
     finding.evidence.extend(session.evidence(log));
-    Some(finding.attempt(format!("a faster host {}, or less to do there for each request", server.host)))
+    Some(finding.attempt(format!(
+        "a faster host {}, or less to do there for each request",
+        server.host
+    )))
 }
 
 /// The hosts that a limit is on: all of them, or the one that has most of it.
@@ -68,7 +96,13 @@ fn hosts(limit: &Limit) -> String {
     let all: f64 = limit.hosts.iter().map(|(_, share)| share).sum();
     let some: Vec<&str> = match limit.hosts.first() {
         Some((host, share)) if *share >= MOSTLY * all => vec![host.as_str()],
-        _ => limit.hosts.iter().filter(|(_, share)| *share >= LEAST).take(8).map(|(host, _)| host.as_str()).collect(),
+        _ => limit
+            .hosts
+            .iter()
+            .filter(|(_, share)| *share >= LEAST)
+            .take(8)
+            .map(|(host, _)| host.as_str())
+            .collect(),
     };
     match some.as_slice() {
         [] => "its host".into(),

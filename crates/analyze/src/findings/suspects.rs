@@ -8,8 +8,8 @@ use super::measurement::Measurement;
 use super::part::{Part, Work};
 use super::path::Port;
 use super::{
-    application_limited, cpu_limit, link_loss, nagle_delayed_ack, network_limited, queue_drop, receiver_limited,
-    socket_buffer, window_below_bdp,
+    application_limited, cpu_limit, link_loss, nagle_delayed_ack, network_limited, queue_drop,
+    receiver_limited, socket_buffer, window_below_bdp,
 };
 use stackline_core::catalogue::FlowControl;
 use stackline_core::network::Loss;
@@ -41,16 +41,31 @@ pub(super) fn of(measurement: &Measurement<'_>) -> Vec<Suspect> {
     found
 }
 
-fn suspect(measurement: &Measurement<'_>, kind: &Kind, places: Vec<String>, what: String, change: Change) -> Suspect {
-    let advice = Advice { change: Some(change), ..Advice::of(format!("without that: {what}")) };
-    let finding = Finding { measurement: Some(measurement.index), tries: vec![advice], ..kind.of_run(0.0, 0.0, what) };
+fn suspect(
+    measurement: &Measurement<'_>,
+    kind: &Kind,
+    places: Vec<String>,
+    what: String,
+    change: Change,
+) -> Suspect {
+    let advice = Advice {
+        change: Some(change),
+        ..Advice::of(format!("without that: {what}"))
+    };
+    let finding = Finding {
+        measurement: Some(measurement.index),
+        tries: vec![advice],
+        ..kind.of_run(0.0, 0.0, what)
+    };
     Suspect { finding, places }
 }
 
 /// What either application does by itself between its operations.
 fn delays(measurement: &Measurement<'_>, part: &Part<'_>) -> Vec<Suspect> {
     let waits = |side: &Side| {
-        program::any(part.plan.procedure.side(*side), &|call| matches!(call, Call::Delay(_))) && !part.paces(*side)
+        program::any(part.plan.procedure.side(*side), &|call| {
+            matches!(call, Call::Delay(_))
+        }) && !part.paces(*side)
     };
     let sides = [Side::Initiator, Side::Responder].into_iter().filter(waits);
     sides
@@ -60,10 +75,13 @@ fn delays(measurement: &Measurement<'_>, part: &Part<'_>) -> Vec<Suspect> {
             let (kind, what) = if reads {
                 (
                     &receiver_limited::KIND,
-                    format!("the receiver limits: the application on {host} is away between its reads"),
+                    format!(
+                        "the receiver limits: the application on {host} is away between its reads"
+                    ),
                 )
             } else {
-                let what = format!("the application on {host} limits: it is away between its operations");
+                let what =
+                    format!("the application on {host} limits: it is away between its operations");
                 (&application_limited::KIND, what)
             };
             suspect(measurement, kind, vec![format!("on {host} ")], what, change)
@@ -76,33 +94,60 @@ fn options(measurement: &Measurement<'_>, part: &Part<'_>) -> Vec<Suspect> {
     let stack = &part.plan.stack;
     let mut found = Vec::new();
     let buffers = [
-        ("receive_buffer", &window_below_bdp::KIND, "the receive buffer"),
+        (
+            "receive_buffer",
+            &window_below_bdp::KIND,
+            "the receive buffer",
+        ),
         ("send_buffer", &socket_buffer::KIND, "the send buffer"),
     ];
     for (name, kind, words) in buffers {
         if let Some(bytes) = stack.number(name) {
             let what = format!("{words} that was asked for limits: `{name} = {bytes}`");
-            found.push(suspect(measurement, kind, vec![String::new()], what, Change::Unset(part.index, name)));
+            found.push(suspect(
+                measurement,
+                kind,
+                vec![String::new()],
+                what,
+                Change::Unset(part.index, name),
+            ));
         }
     }
     if stack.facts.flow_control == FlowControl::KernelBuffers && !stack.flag("nodelay") {
         let change = Change::nodelay(part.index);
         let what = "Nagle's algorithm holds the end of messages back".to_owned();
-        found.push(suspect(measurement, &nagle_delayed_ack::KIND, vec![String::new()], what, change));
+        found.push(suspect(
+            measurement,
+            &nagle_delayed_ack::KIND,
+            vec![String::new()],
+            what,
+            change,
+        ));
     }
     found
 }
 
 /// Losses and queues of the links that data goes over.
 fn links(measurement: &Measurement<'_>) -> Vec<Suspect> {
-    let crossed = || measurement.ports.iter().filter(|port| measurement.is_crossed(port) && port.packets > 0);
+    let crossed = || {
+        measurement
+            .ports
+            .iter()
+            .filter(|port| measurement.is_crossed(port) && port.packets > 0)
+    };
     let mut found = Vec::new();
     for port in crossed().take(MOST_LINKS) {
         let (name, ends) = (&port.name, port.hop.ends.clone());
         let places = vec![name.clone(), format!("{}>{}", ends.1, ends.0)];
         if port.link_drops() > 0 && port.hop.losses != Loss::None {
             let what = format!("the link {name} loses packets");
-            found.push(suspect(measurement, &link_loss::KIND, places.clone(), what, Change::NoLoss(ends.clone())));
+            found.push(suspect(
+                measurement,
+                &link_loss::KIND,
+                places.clone(),
+                what,
+                Change::NoLoss(ends.clone()),
+            ));
         }
         if port.queue_drops() > 0 && port.hop.queue_bytes.is_some() {
             let what = format!("the queue before {name} drops packets");
@@ -116,7 +161,13 @@ fn links(measurement: &Measurement<'_>) -> Vec<Suspect> {
         }
         if measurement.busy(port) >= USED {
             let what = format!("the link {name} of {} limits", port.rate());
-            found.push(suspect(measurement, &network_limited::KIND, places, what, Change::Faster(vec![ends])));
+            found.push(suspect(
+                measurement,
+                &network_limited::KIND,
+                places,
+                what,
+                Change::Faster(vec![ends]),
+            ));
         }
     }
     found
@@ -129,7 +180,10 @@ const ROOM: u64 = 1 << 32;
 fn hosts(measurement: &Measurement<'_>) -> Vec<Suspect> {
     let ends = |part: &Part<'_>| [part.hosts.0.clone(), part.hosts.1.clone()];
     let measured: Vec<String> = measurement.parts.iter().flat_map(ends).collect();
-    let hosts = measurement.network.map_or(&[][..], |network| &network.hosts).iter();
+    let hosts = measurement
+        .network
+        .map_or(&[][..], |network| &network.hosts)
+        .iter();
     let copies = |host: &&stackline_core::network::Host| {
         host.interface.copy_ns_per_byte > 0.0 || host.interface.copy_per_packet.seconds() > 0.0
     };
@@ -137,9 +191,18 @@ fn hosts(measurement: &Measurement<'_>) -> Vec<Suspect> {
         .filter(|host| measured.contains(&host.name))
         .filter(copies)
         .map(|host| {
-            let what = format!("the processor of {} limits: it copies each packet", host.name);
+            let what = format!(
+                "the processor of {} limits: it copies each packet",
+                host.name
+            );
             let place = format!("of {}", host.name);
-            suspect(measurement, &cpu_limit::KIND, vec![place], what, Change::Processor(host.name.clone()))
+            suspect(
+                measurement,
+                &cpu_limit::KIND,
+                vec![place],
+                what,
+                Change::Processor(host.name.clone()),
+            )
         })
         .collect()
 }
@@ -151,5 +214,11 @@ fn load(measurement: &Measurement<'_>) -> Option<Suspect> {
     let port = measurement.fullest().filter(shared)?;
     let what = format!("others' data is in the way at {}", port.name);
     let places = vec!["others' data".to_owned()];
-    Some(suspect(measurement, &network_limited::KIND, places, what, Change::NoLoad))
+    Some(suspect(
+        measurement,
+        &network_limited::KIND,
+        places,
+        what,
+        Change::NoLoad,
+    ))
 }

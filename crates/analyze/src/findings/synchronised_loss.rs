@@ -29,8 +29,15 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         percent(share)
     );
     let finding = KIND.finding(context, share, context.losses.confidence, sentence);
-    let finding = context.with_stalls(finding.because(losses.evidence).because(context.drops(place)));
-    let advice = format!("an active queue before {}: `queue fq_codel` or `red` drops one stream at a time", port.name);
+    let finding = context.with_stalls(
+        finding
+            .because(losses.evidence)
+            .because(context.drops(place)),
+    );
+    let advice = format!(
+        "an active queue before {}: `queue fq_codel` or `red` drops one stream at a time",
+        port.name
+    );
     let finding = finding.attempt_by(advice, Change::FairQueue(port.hop.ends.clone()));
     Some(queues::tries(context, finding, place))
 }

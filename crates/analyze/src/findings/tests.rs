@@ -39,11 +39,19 @@ const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 
 /// That part from each of so many senders, in parallel over one link.
-fn plan_of(mbit_s: f64, one_way_ms: u64, queue_bytes: Option<u64>, senders: usize, part: &str) -> Plan {
+fn plan_of(
+    mbit_s: f64,
+    one_way_ms: u64,
+    queue_bytes: Option<u64>,
+    senders: usize,
+    part: &str,
+) -> Plan {
     let of_each = |text: &dyn Fn(usize) -> String| (0..senders).map(text).collect::<String>();
     let hosts = of_each(&|at| format!("a{at}, "));
     let links = of_each(&|at| format!("link a{at} - s 1 Gbit/s 0 ms; "));
-    let parts: Vec<String> = (0..senders).map(|at| format!("from a{at} to b {part}")).collect();
+    let parts: Vec<String> = (0..senders)
+        .map(|at| format!("from a{at} to b {part}"))
+        .collect();
     let queue = queue_bytes.map_or_else(String::new, |bytes| format!(" queue {bytes} B"));
     plan(&format!(
         "network n {{ host {hosts}b; switch s; {links}link s - b {mbit_s} Mbit/s {one_way_ms} ms{queue}; }}
@@ -53,7 +61,9 @@ fn plan_of(mbit_s: f64, one_way_ms: u64, queue_bytes: Option<u64>, senders: usiz
 }
 
 fn network(mbit_s: f64, one_way_ms: u64, senders: usize) -> Network {
-    plan_of(mbit_s, one_way_ms, None, senders, "bulk_put 1*1").networks.remove(0)
+    plan_of(mbit_s, one_way_ms, None, senders, "bulk_put 1*1")
+        .networks
+        .remove(0)
 }
 
 /// Transfers of so many bytes in so many seconds over a link of 100 Mbit/s and a round trip of 20 ms.
@@ -80,10 +90,20 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
         span_ns: (seconds * 1e9) as u64,
         initiator: SideRecord {
             sent_bytes: bytes,
-            transport: Some((transport, Transport { busy_s: Some(seconds), ..transport })),
-            settings: [("receive_buffer", "102679 B"), ("send_buffer", "65536 B"), ("nodelay", "off")]
-                .map(|(name, value)| (name.into(), value.into()))
-                .into(),
+            transport: Some((
+                transport,
+                Transport {
+                    busy_s: Some(seconds),
+                    ..transport
+                },
+            )),
+            settings: [
+                ("receive_buffer", "102679 B"),
+                ("send_buffer", "65536 B"),
+                ("nodelay", "off"),
+            ]
+            .map(|(name, value)| (name.into(), value.into()))
+            .into(),
             ..SideRecord::default()
         },
         responder: SideRecord {
@@ -91,7 +111,11 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
             settings: [("receive_buffer".into(), "102679 B".into())].into(),
             ..SideRecord::default()
         },
-        network: Some(NetworkRecord { name: "n".into(), ports: vec![port.clone()], emulation: None }),
+        network: Some(NetworkRecord {
+            name: "n".into(),
+            ports: vec![port.clone()],
+            emulation: None,
+        }),
         ..RunRecord::default()
     };
     let flow = |at: usize| Flow {
@@ -102,7 +126,10 @@ fn bulk(streams: usize, seconds: f64, bytes: u64, queue: Option<u64>) -> Given {
         ..Flow::default()
     };
     let index = Index {
-        runs: vec![RunSpan { to_ns: (seconds * 1e9) as u64, ..RunSpan::default() }],
+        runs: vec![RunSpan {
+            to_ns: (seconds * 1e9) as u64,
+            ..RunSpan::default()
+        }],
         flows: (0..streams).map(flow).collect(),
         ..Index::default()
     };
@@ -123,7 +150,12 @@ fn calls(times: &[(u64, u64)]) -> Given {
     let counts: Vec<(u64, u64)> = times.iter().map(|(ms, n)| (ms * MS, *n)).collect();
     let sum: u64 = counts.iter().map(|(value, n)| value * n).sum();
     let record = &mut given.records[0];
-    record.calls = Histogram { min_max: Some((counts[0].0, counts[counts.len() - 1].0)), counts, sum, squares: 0.0 };
+    record.calls = Histogram {
+        min_max: Some((counts[0].0, counts[counts.len() - 1].0)),
+        counts,
+        sum,
+        squares: 0.0,
+    };
     (record.elapsed_ns, record.span_ns) = (sum, sum);
     record.initiator.sent_bytes = 64 * n;
     record.responder.received_bytes = 64 * n;
@@ -149,11 +181,15 @@ impl Given {
     }
 
     fn port(&mut self) -> impl Iterator<Item = &mut PortRecord> {
-        self.records.iter_mut().map(|record| &mut record.network.as_mut().unwrap().ports[0])
+        self.records
+            .iter_mut()
+            .map(|record| &mut record.network.as_mut().unwrap().ports[0])
     }
 
     fn transport(&mut self, change: impl Fn(&mut Transport)) {
-        self.records.iter_mut().for_each(|record| change(&mut record.initiator.transport.as_mut().unwrap().1));
+        self.records
+            .iter_mut()
+            .for_each(|record| change(&mut record.initiator.transport.as_mut().unwrap().1));
     }
 
     /// Adds an event of a host at a time in us.
@@ -164,8 +200,20 @@ impl Given {
     }
 
     fn found(&self) -> Vec<Finding> {
-        let Self { plan, records, index, events, lifelines } = self;
-        diagnose(&Input { plan, records, index, events, lifelines })
+        let Self {
+            plan,
+            records,
+            index,
+            events,
+            lifelines,
+        } = self;
+        diagnose(&Input {
+            plan,
+            records,
+            index,
+            events,
+            lifelines,
+        })
     }
 
     fn all(&self) -> Vec<&'static str> {
@@ -174,7 +222,10 @@ impl Given {
 
     /// Causes: what is named.
     fn kinds(&self) -> Vec<&'static str> {
-        self.all().into_iter().filter(|kind| !matches!(*kind, "healthy" | "unexplained")).collect()
+        self.all()
+            .into_iter()
+            .filter(|kind| !matches!(*kind, "healthy" | "unexplained"))
+            .collect()
     }
 }
 
@@ -183,7 +234,12 @@ const NOTHING: [&str; 0] = [];
 
 /// 10 s of a transfer that uses this share of its link.
 fn used(share: f64) -> Given {
-    bulk(1, 10.0, (share * 1e8 / 8.0 * 10.0 * 1448.0 / 1500.0) as u64, Some(20_000))
+    bulk(
+        1,
+        10.0,
+        (share * 1e8 / 8.0 * 10.0 * 1448.0 / 1500.0) as u64,
+        Some(20_000),
+    )
 }
 
 #[test]
@@ -196,20 +252,36 @@ fn only_a_full_link_limits() {
 fn of_equally_full_links_the_first_is_named_and_all_are_to_be_faster() {
     let equal = |mbit_s: f64| {
         used(0.95).with(|given| {
-            let first = given.plan.networks[0].links.iter_mut().find(|link| link.ends.0 == "a0").unwrap();
+            let first = given.plan.networks[0]
+                .links
+                .iter_mut()
+                .find(|link| link.ends.0 == "a0")
+                .unwrap();
             first.rate = Rate::Constant(mbit_s * 1e6);
             let ports = &mut given.records[0].network.as_mut().unwrap().ports;
-            ports.push(PortRecord { name: "a0>s".into(), ..ports[0].clone() });
+            ports.push(PortRecord {
+                name: "a0>s".into(),
+                ..ports[0].clone()
+            });
         })
     };
     let found = equal(100.0).found().remove(0);
     assert!(
-        found.sentence.starts_with("the link a0>s is full") && found.sentence.ends_with("; as full: s>b"),
+        found.sentence.starts_with("the link a0>s is full")
+            && found.sentence.ends_with("; as full: s>b"),
         "{found:?}"
     );
-    assert!(found.tries[0].what.starts_with("faster links a0>s and s>b, all of them"), "{found:?}");
+    assert!(
+        found.tries[0]
+            .what
+            .starts_with("faster links a0>s and s>b, all of them"),
+        "{found:?}"
+    );
     let found = equal(120.0).found().remove(0);
-    assert!(found.sentence.starts_with("the link s>b is full") && !found.sentence.contains("as full"), "{found:?}");
+    assert!(
+        found.sentence.starts_with("the link s>b is full") && !found.sentence.contains("as full"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -218,20 +290,39 @@ fn a_rate_that_changes_is_judged_by_what_it_was_during_the_run() {
     let steps = vec![(Duration::ZERO, 1e8), (Duration::from_seconds(9.0), 1e7)];
     let varying = |share: f64| {
         used(share).with(|given| {
-            let link = given.plan.networks[0].links.iter_mut().find(|link| link.ends.1 == "b").unwrap();
-            link.rate = Rate::Schedule(RateSchedule { steps: steps.clone(), period: None });
+            let link = given.plan.networks[0]
+                .links
+                .iter_mut()
+                .find(|link| link.ends.1 == "b")
+                .unwrap();
+            link.rate = Rate::Schedule(RateSchedule {
+                steps: steps.clone(),
+                period: None,
+            });
         })
     };
-    assert!(!varying(0.5).kinds().contains(&"network_limited"), "{:?}", varying(0.5).kinds());
+    assert!(
+        !varying(0.5).kinds().contains(&"network_limited"),
+        "{:?}",
+        varying(0.5).kinds()
+    );
     let found = varying(0.9).found().remove(0);
-    assert!(found.sentence.contains("99 % of 91.0 Mbit/s on average are used"), "{found:?}");
+    assert!(
+        found
+            .sentence
+            .contains("99 % of 91.0 Mbit/s on average are used"),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn healthy_runs_leave_no_time_unexplained() {
     assert_eq!(used(0.8).all(), ["unexplained"]);
     let sentence = &used(0.8).found()[0].sentence;
-    assert!(sentence.starts_with("20 % of the time is not explained"), "{sentence}");
+    assert!(
+        sentence.starts_with("20 % of the time is not explained"),
+        "{sentence}"
+    );
     let seen = &used(0.8).found()[0].evidence[0].what;
     assert!(seen.ends_with("of which 0 % is explained"), "{seen}");
     let paced = used(0.8).paced();
@@ -248,7 +339,11 @@ fn healthy_runs_leave_no_time_unexplained() {
 #[test]
 fn one_loss_in_a_long_time_is_no_link_loss() {
     let lossy = |n: u64| {
-        used(0.4).with(|given| given.port().for_each(|port| _ = port.drops.insert("lost on the link".into(), n)))
+        used(0.4).with(|given| {
+            given
+                .port()
+                .for_each(|port| _ = port.drops.insert("lost on the link".into(), n))
+        })
     };
     assert_eq!(lossy(60).kinds(), ["link_loss"]);
     let long = lossy(1).with(|given| {
@@ -265,12 +360,18 @@ fn an_opening_window_is_not_the_cost_of_a_loss() {
     let given = |lost: u64| {
         bulk(1, 0.62, 1_000_000, None).with(|given| {
             given.plan.networks = vec![network(100.0, 40, 1)];
-            given.port().for_each(|port| _ = port.drops.insert("lost on the link".into(), lost));
+            given
+                .port()
+                .for_each(|port| _ = port.drops.insert("lost on the link".into(), lost));
         })
     };
     let found = given(1).found();
     assert_eq!(found[0].kind, "slow_start");
-    let cost: f64 = found.iter().filter(|finding| finding.kind == "link_loss").map(|finding| finding.share).sum();
+    let cost: f64 = found
+        .iter()
+        .filter(|finding| finding.kind == "link_loss")
+        .map(|finding| finding.share)
+        .sum();
     assert!(cost < 0.3, "{cost}");
     assert_eq!(given(0).found()[0].kind, "slow_start");
 }
@@ -278,29 +379,54 @@ fn an_opening_window_is_not_the_cost_of_a_loss() {
 #[test]
 fn a_buffer_below_a_packet_for_each_stream_is_undersized() {
     let drops = |streams: usize, queue: u64| {
-        bulk(streams, 10.0, 50_000_000 / streams as u64, Some(queue))
-            .with(|given| given.port().for_each(|port| _ = port.drops.insert("queue full".into(), 200)))
+        bulk(streams, 10.0, 50_000_000 / streams as u64, Some(queue)).with(|given| {
+            given
+                .port()
+                .for_each(|port| _ = port.drops.insert("queue full".into(), 200))
+        })
     };
     let fixed = drops(1, 20_000);
     assert_eq!(fixed.kinds(), ["queue_drop"]);
-    assert!(fixed.found()[0].tries.iter().any(|advice| advice.what.contains("`pace`")), "{:?}", fixed.found());
+    assert!(
+        fixed.found()[0]
+            .tries
+            .iter()
+            .any(|advice| advice.what.contains("`pace`")),
+        "{:?}",
+        fixed.found()
+    );
     // No figure is made of the mean of a rate that changes.
     let varying = drops(1, 20_000).with(|given| {
-        let link = given.plan.networks[0].links.iter_mut().find(|link| link.ends.1 == "b").unwrap();
-        link.rate = Rate::Schedule(RateSchedule { steps: vec![(Duration::ZERO, 1e8)], period: None });
+        let link = given.plan.networks[0]
+            .links
+            .iter_mut()
+            .find(|link| link.ends.1 == "b")
+            .unwrap();
+        link.rate = Rate::Schedule(RateSchedule {
+            steps: vec![(Duration::ZERO, 1e8)],
+            period: None,
+        });
     });
-    assert_eq!(varying.found()[0].tries[0].what, "a longer queue before s>b: its rate changes in time");
+    assert_eq!(
+        varying.found()[0].tries[0].what,
+        "a longer queue before s>b: its rate changes in time"
+    );
     assert_eq!(drops(4, 5_999).kinds(), ["undersized_buffer"]);
     assert_eq!(drops(4, 6_000).kinds(), ["queue_drop"]);
     let sentence = &drops(4, 4_500).found()[0].sentence;
-    assert!(sentence.contains("4500 B for 4 streams of packets up to 1500 B need 6000 B"), "{sentence}");
+    assert!(
+        sentence.contains("4500 B for 4 streams of packets up to 1500 B need 6000 B"),
+        "{sentence}"
+    );
 }
 
 #[test]
 fn losses_at_the_same_moments_are_synchronised() {
     let drops = |apart_ms: u64| {
         bulk(3, 10.0, 16_000_000, Some(20_000)).with(|given| {
-            given.port().for_each(|port| _ = port.drops.insert("queue full".into(), 9));
+            given
+                .port()
+                .for_each(|port| _ = port.drops.insert("queue full".into(), 9));
             for moment in 0..3 {
                 for flow in 0..3 {
                     let at = 1_000_000 + moment * 3_000_000 + u64::from(flow) * apart_ms * 1000;
@@ -323,13 +449,22 @@ fn a_small_window_limits_when_it_is_waited_for() {
     let waits = |share: f64, buffer: &str, bytes: u64| {
         bulk(1, 10.0, bytes, None).with(|given| {
             given.transport(|t| t.receive_window_limited_s = Some(10.0 * share));
-            given.records[0].responder.settings.insert("receive_buffer".into(), buffer.into());
+            given.records[0]
+                .responder
+                .settings
+                .insert("receive_buffer".into(), buffer.into());
         })
     };
-    assert_eq!(waits(0.9, "102679 B", 30_000_000).kinds(), ["window_below_bdp"]);
+    assert_eq!(
+        waits(0.9, "102679 B", 30_000_000).kinds(),
+        ["window_below_bdp"]
+    );
     assert_eq!(waits(0.04, "102679 B", 30_000_000).kinds(), NOTHING);
     // Large enough for the path: then its reader holds it shut.
-    assert_eq!(waits(0.9, "1000000 B", 30_000_000).kinds(), ["receiver_limited"]);
+    assert_eq!(
+        waits(0.9, "1000000 B", 30_000_000).kinds(),
+        ["receiver_limited"]
+    );
 }
 
 #[test]
@@ -363,7 +498,8 @@ fn one_packet_at_a_time_is_a_window() {
 #[test]
 fn a_full_send_buffer_limits() {
     let waits = |share: f64| {
-        bulk(1, 10.0, 30_000_000, None).with(|given| given.transport(|t| t.send_buffer_limited_s = Some(10.0 * share)))
+        bulk(1, 10.0, 30_000_000, None)
+            .with(|given| given.transport(|t| t.send_buffer_limited_s = Some(10.0 * share)))
     };
     assert_eq!(waits(0.5).kinds(), ["socket_buffer"]);
     assert_eq!(waits(0.04).kinds(), NOTHING);
@@ -383,7 +519,10 @@ fn a_larger_buffer_is_requested_by_the_option_of_the_stack() {
     };
     let window = |stack| tried(stack, |t| t.receive_window_limited_s = Some(9.0));
     let buffer = |stack| tried(stack, |t| t.send_buffer_limited_s = Some(9.0));
-    for (told, option) in [(window("quic"), "quic(receive_buffer = 5"), (buffer("quic"), "quic(send_buffer = 5")] {
+    for (told, option) in [
+        (window("quic"), "quic(receive_buffer = 5"),
+        (buffer("quic"), "quic(send_buffer = 5"),
+    ] {
         assert!(told.contains(option) && !told.contains("tcp"), "{told}");
     }
     for (told, sysctl) in [(window("tcp"), "tcp_rmem"), (buffer("tcp"), "tcp_wmem")] {
@@ -394,7 +533,12 @@ fn a_larger_buffer_is_requested_by_the_option_of_the_stack() {
 /// 30 MB in 10 s over a stack of granted packets, which has neither a congestion window nor a send buffer.
 fn granted(options: &[(&str, u64)], bytes: u64) -> Given {
     bulk(1, 10.0, bytes, None).with(|given| {
-        given.part().stack = over("blast", options.iter().map(|(name, value)| ((*name).to_owned(), *value)));
+        given.part().stack = over(
+            "blast",
+            options
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), *value)),
+        );
         given.transport(|t| (t.cwnd_segments, t.send_buffer_limited_s) = (None, None));
         given.records[0].responder.settings.clear();
     })
@@ -408,30 +552,64 @@ fn a_grant_of_the_receiver_is_a_window() {
     };
     let found = waits(65_536).found();
     assert_eq!(found[0].kind, "window_below_bdp");
-    assert!(found[0].tries[0].what.contains("`blast(buffer = 5"), "{}", found[0].tries[0].what);
+    assert!(
+        found[0].tries[0].what.contains("`blast(buffer = 5"),
+        "{}",
+        found[0].tries[0].what
+    );
     assert!(!waits(1_000_000).kinds().contains(&"window_below_bdp"));
 }
 
 #[test]
 fn a_rate_in_the_specification_limits_the_sender() {
     let rate = 24_000_000;
-    assert_eq!(granted(&[("rate", rate)], 30_000_000).kinds(), ["sender_limited"]);
+    assert_eq!(
+        granted(&[("rate", rate)], 30_000_000).kinds(),
+        ["sender_limited"]
+    );
     // Far below its rate something else is in the way; beyond what the link takes the link is.
     assert_eq!(granted(&[("rate", rate)], 15_000_000).kinds(), NOTHING);
     let full = (0.97 * 1e8 / 8.0 * 10.0 * 1448.0 / 1500.0) as u64;
-    assert_eq!(granted(&[("rate", 8 * full / 10)], full).kinds(), ["network_limited"]);
+    assert_eq!(
+        granted(&[("rate", 8 * full / 10)], full).kinds(),
+        ["network_limited"]
+    );
 }
 
 #[test]
 fn the_share_of_one_of_several_parts_names_the_part() {
     let given = bulk(3, 10.0, 10_000_000, None).with(|given| {
         given.plan.measurements[0].parts[1].text = "bulk_put 1 KiB".into();
-        given.records[1].initiator.transport.as_mut().unwrap().1.send_buffer_limited_s = Some(8.2);
+        given.records[1]
+            .initiator
+            .transport
+            .as_mut()
+            .unwrap()
+            .1
+            .send_buffer_limited_s = Some(8.2);
     });
-    let finding = given.found().into_iter().find(|finding| finding.kind == "socket_buffer").unwrap();
-    assert!(finding.sentence.contains("82 % of the time of `bulk_put 1 KiB`"), "{}", finding.sentence);
-    assert!(finding.evidence[0].what.contains("82 %"), "{}", finding.evidence[0].what);
-    assert!((finding.share - 0.82 / 3.0).abs() < 1e-6, "{}", finding.share);
+    let finding = given
+        .found()
+        .into_iter()
+        .find(|finding| finding.kind == "socket_buffer")
+        .unwrap();
+    assert!(
+        finding
+            .sentence
+            .contains("82 % of the time of `bulk_put 1 KiB`"),
+        "{}",
+        finding.sentence
+    );
+    assert!(
+        finding.evidence[0].what.contains("82 %"),
+        "{}",
+        finding.evidence[0].what
+    );
+    assert!(
+        (finding.share - 0.82 / 3.0).abs() < 1e-6,
+        "{}",
+        finding.share
+    );
 }
 
 #[test]
@@ -443,37 +621,102 @@ fn stalls_within_the_clocks_error_are_not_explained() {
 #[test]
 fn steps_and_large_errors_of_clocks_are_trouble() {
     let clock = |clock: Clock| {
-        used(0.5).with(|given| drop(given.index.hosts.insert("b".into(), HostTrace { clock, ..HostTrace::default() })))
+        used(0.5).with(|given| {
+            drop(given.index.hosts.insert(
+                "b".into(),
+                HostTrace {
+                    clock,
+                    ..HostTrace::default()
+                },
+            ))
+        })
     };
-    let kinds = clock(Clock { steps: vec![(SECOND, 5_000_000)], ..Clock::default() }).kinds();
+    let kinds = clock(Clock {
+        steps: vec![(SECOND, 5_000_000)],
+        ..Clock::default()
+    })
+    .kinds();
     assert_eq!(kinds, ["clock_trouble"]);
-    assert_eq!(clock(Clock { error_ns: Some(50 * MS), ..Clock::default() }).kinds(), ["clock_trouble"]);
-    assert_eq!(clock(Clock { error_ns: Some(50_000), offset_ns: 3_000, ..Clock::default() }).kinds(), NOTHING);
+    assert_eq!(
+        clock(Clock {
+            error_ns: Some(50 * MS),
+            ..Clock::default()
+        })
+        .kinds(),
+        ["clock_trouble"]
+    );
+    assert_eq!(
+        clock(Clock {
+            error_ns: Some(50_000),
+            offset_ns: 3_000,
+            ..Clock::default()
+        })
+        .kinds(),
+        NOTHING
+    );
 }
 
 #[test]
 fn a_clock_that_is_corrected_is_noted_at_most() {
     let clock = |given: Given, clock: Clock| {
-        given.with(|given| drop(given.index.hosts.insert("b".into(), HostTrace { clock, ..HostTrace::default() })))
+        given.with(|given| {
+            drop(given.index.hosts.insert(
+                "b".into(),
+                HostTrace {
+                    clock,
+                    ..HostTrace::default()
+                },
+            ))
+        })
     };
-    let ahead = || Clock { offset_ns: 80_000_000, error_ns: Some(50_000), ..Clock::default() };
-    let fast = || Clock { drift_ppm: 300.0, error_ns: Some(50_000), ..Clock::default() };
-    assert_eq!(clock(calls(&[(20, 4)]), ahead()).all(), ["healthy", "clock_trouble"]);
-    assert_eq!(clock(calls(&[(20, 4)]), fast()).all(), ["healthy", "clock_trouble"]);
+    let ahead = || Clock {
+        offset_ns: 80_000_000,
+        error_ns: Some(50_000),
+        ..Clock::default()
+    };
+    let fast = || Clock {
+        drift_ppm: 300.0,
+        error_ns: Some(50_000),
+        ..Clock::default()
+    };
+    assert_eq!(
+        clock(calls(&[(20, 4)]), ahead()).all(),
+        ["healthy", "clock_trouble"]
+    );
+    assert_eq!(
+        clock(calls(&[(20, 4)]), fast()).all(),
+        ["healthy", "clock_trouble"]
+    );
     // What one clock shows comes before what two cannot.
-    let blurred = || Clock { error_ns: Some(50 * MS), ..Clock::default() };
+    let blurred = || Clock {
+        error_ns: Some(50 * MS),
+        ..Clock::default()
+    };
     let found = clock(writer(1, 7), blurred());
     assert_eq!(found.kinds(), ["clock_trouble"]);
     let found = clock(writer(5, 1), blurred()).found();
-    assert_eq!([found[0].kind, found[1].kind], ["application_limited", "clock_trouble"]);
-    assert_eq!(found[1].evidence[0].what, "error 50.0 ms, half a round trip 10.0 ms");
+    assert_eq!(
+        [found[0].kind, found[1].kind],
+        ["application_limited", "clock_trouble"]
+    );
+    assert_eq!(
+        found[1].evidence[0].what,
+        "error 50.0 ms, half a round trip 10.0 ms"
+    );
 }
 
 #[test]
 fn many_lost_events_are_a_finding() {
     let lost = |lost: u64| {
-        writer(0, 10)
-            .with(|given| drop(given.index.hosts.insert("s".into(), HostTrace { lost, ..HostTrace::default() })))
+        writer(0, 10).with(|given| {
+            drop(given.index.hosts.insert(
+                "s".into(),
+                HostTrace {
+                    lost,
+                    ..HostTrace::default()
+                },
+            ))
+        })
     };
     assert_eq!(lost(1000).kinds(), ["lost_events"]);
     assert_eq!(lost(10).kinds(), NOTHING);
@@ -497,13 +740,29 @@ fn huge_figures_do_not_panic() {
     let most = i64::MAX;
     let hostile = writer(5, 1).with(|given| {
         given.lifelines.clock_error_ns = u64::MAX;
-        for keyword in ["TCP_RETRANSMIT", "NET_DROP", "PROCESS_PAUSED", "EVENTS_LOST", "APP_RECEIVED", "TCP_SEGMENT"] {
+        for keyword in [
+            "TCP_RETRANSMIT",
+            "NET_DROP",
+            "PROCESS_PAUSED",
+            "EVENTS_LOST",
+            "APP_RECEIVED",
+            "TCP_SEGMENT",
+        ] {
             for (first, second) in [(most, most), (i64::MIN, most), (-1, i64::MIN)] {
-                given.event(u64::MAX / 1000 - 1, "b", keyword, &format!("{first}; {second}; {first}; {second}; s>b"));
+                given.event(
+                    u64::MAX / 1000 - 1,
+                    "b",
+                    keyword,
+                    &format!("{first}; {second}; {first}; {second}; s>b"),
+                );
                 given.event(0, "a0", keyword, &format!("{second}; 0; {first}; {second}"));
             }
         }
-        let trace = HostTrace { lost: u64::MAX, recorded: u64::MAX, ..HostTrace::default() };
+        let trace = HostTrace {
+            lost: u64::MAX,
+            recorded: u64::MAX,
+            ..HostTrace::default()
+        };
         given.index.hosts.insert("a0".into(), trace.clone());
         given.index.hosts.insert("b".into(), trace);
     });
@@ -514,9 +773,19 @@ fn huge_figures_do_not_panic() {
 fn missing(lost: u64, on_the_link: u64, in_the_queue: u64) -> Given {
     used(0.04).paced().with(|given| {
         let record = &mut given.records[0];
-        (record.initiator.transport, record.initiator.sent_units, record.responder.lost) = (None, 400, Some(lost));
-        for (reason, count) in [("lost on the link", on_the_link), ("queue full", in_the_queue)] {
-            given.port().filter(|_| count > 0).for_each(|port| _ = port.drops.insert(reason.into(), count));
+        (
+            record.initiator.transport,
+            record.initiator.sent_units,
+            record.responder.lost,
+        ) = (None, 400, Some(lost));
+        for (reason, count) in [
+            ("lost on the link", on_the_link),
+            ("queue full", in_the_queue),
+        ] {
+            given
+                .port()
+                .filter(|_| count > 0)
+                .for_each(|port| _ = port.drops.insert(reason.into(), count));
         }
     })
 }
@@ -524,12 +793,29 @@ fn missing(lost: u64, on_the_link: u64, in_the_queue: u64) -> Given {
 #[test]
 fn data_lost_for_good_is_a_finding_without_cost_in_time() {
     let found = missing(11, 11, 0).found();
-    assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), ["link_loss"]);
-    assert!((found[0].share - 11.0 / 400.0).abs() < 1e-9, "{}", found[0].share);
-    assert!(found[0].sentence.contains("11 of 400 units (2.8 %) never arrive"), "{}", found[0].sentence);
+    assert_eq!(
+        found.iter().map(|finding| finding.kind).collect::<Vec<_>>(),
+        ["link_loss"]
+    );
+    assert!(
+        (found[0].share - 11.0 / 400.0).abs() < 1e-9,
+        "{}",
+        found[0].share
+    );
+    assert!(
+        found[0]
+            .sentence
+            .contains("11 of 400 units (2.8 %) never arrive"),
+        "{}",
+        found[0].sentence
+    );
     assert_eq!(missing(11, 0, 11).all(), ["queue_drop"]);
     // Twelve were lost at two places that dropped as many packets each.
-    let shares: Vec<f64> = missing(12, 12, 12).found().iter().map(|finding| finding.share).collect();
+    let shares: Vec<f64> = missing(12, 12, 12)
+        .found()
+        .iter()
+        .map(|finding| finding.share)
+        .collect();
     assert_eq!(shares, [6.0 / 400.0; 2]);
     // Nothing was lost, or somewhere else.
     assert_eq!(missing(0, 11, 0).all(), ["healthy"]);
@@ -540,7 +826,13 @@ fn data_lost_for_good_is_a_finding_without_cost_in_time() {
 fn waiting(streams: usize, wait: usize) -> Given {
     bulk(streams, 10.0, 12_500_000 / streams as u64, None).with(|given| {
         for record in given.records.iter_mut().take(wait) {
-            record.initiator.transport.as_mut().unwrap().1.send_buffer_limited_s = Some(9.0);
+            record
+                .initiator
+                .transport
+                .as_mut()
+                .unwrap()
+                .1
+                .send_buffer_limited_s = Some(9.0);
         }
     })
 }
@@ -549,8 +841,16 @@ fn waiting(streams: usize, wait: usize) -> Given {
 fn a_cause_in_every_stream_has_share_one() {
     for streams in [1, 2, 12, 40] {
         let found = waiting(streams, streams).found();
-        assert_eq!(found.iter().map(|finding| finding.kind).collect::<Vec<_>>(), ["socket_buffer"], "{streams}");
-        assert!((found[0].share - 0.9).abs() < 1e-6, "{streams}: {}", found[0].share);
+        assert_eq!(
+            found.iter().map(|finding| finding.kind).collect::<Vec<_>>(),
+            ["socket_buffer"],
+            "{streams}"
+        );
+        assert!(
+            (found[0].share - 0.9).abs() < 1e-6,
+            "{streams}: {}",
+            found[0].share
+        );
     }
     let sentence = &waiting(3, 3).found()[0].sentence;
     let together = "; the same holds for 2 of the 2 other parts (a1 to b, a2 to b), 90 % of the time of all together";
@@ -560,7 +860,18 @@ fn a_cause_in_every_stream_has_share_one() {
 #[test]
 fn a_cause_in_one_stream_has_the_share_of_its_stream() {
     let found = waiting(4, 1).found();
-    assert_eq!([found[0].kind, found[1].kind], ["socket_buffer", "unexplained"]);
-    assert!((found[0].share - 0.9 / 4.0).abs() < 1e-6, "{}", found[0].share);
-    assert!(!found[0].sentence.contains("beside it"), "{}", found[0].sentence);
+    assert_eq!(
+        [found[0].kind, found[1].kind],
+        ["socket_buffer", "unexplained"]
+    );
+    assert!(
+        (found[0].share - 0.9 / 4.0).abs() < 1e-6,
+        "{}",
+        found[0].share
+    );
+    assert!(
+        !found[0].sentence.contains("beside it"),
+        "{}",
+        found[0].sentence
+    );
 }

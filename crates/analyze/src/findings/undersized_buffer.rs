@@ -28,23 +28,44 @@ fn find(context: &Context<'_>) -> Option<Finding> {
         units::size(needs),
         percent(share)
     );
-    let mut finding = KIND.finding(context, share, context.losses.confidence, sentence).because(context.drops(place));
-    finding.evidence.extend(queues::synchronised(context, place).map(|losses| losses.evidence));
+    let mut finding = KIND
+        .finding(context, share, context.losses.confidence, sentence)
+        .because(context.drops(place));
+    finding
+        .evidence
+        .extend(queues::synchronised(context, place).map(|losses| losses.evidence));
     let fits = holds / packet.max(1);
     let small = holds / u64::from(port.streams.max(1));
-    let larger =
-        format!("a buffer of at least {} (now {} fits {fits} such streams)", units::size(needs), units::size(holds));
-    let smaller = format!("packets of at most {} (`mtu {small}` on the links)", units::size(small));
+    let larger = format!(
+        "a buffer of at least {} (now {} fits {fits} such streams)",
+        units::size(needs),
+        units::size(holds)
+    );
+    let smaller = format!(
+        "packets of at most {} (`mtu {small}` on the links)",
+        units::size(small)
+    );
     let finding = context
         .with_stalls(finding)
         .attempt_by(larger, Change::Queue(port.hop.ends.clone(), needs))
         .attempt_by(smaller, Change::Packets(small));
     // A pace below a rate that changes wastes it, one above it does not help.
-    Some(match port.hop.rate_bit_s.filter(|_| !port.varies).map(|rate| rate / f64::from(port.streams)) {
-        Some(pace) => finding.attempt_by(
-            format!("each sender paced to 1/{} of the link (`pace {}`)", port.streams, units::rate(pace)),
-            Change::Pace(queues::senders(context), pace),
-        ),
-        None => finding,
-    })
+    Some(
+        match port
+            .hop
+            .rate_bit_s
+            .filter(|_| !port.varies)
+            .map(|rate| rate / f64::from(port.streams))
+        {
+            Some(pace) => finding.attempt_by(
+                format!(
+                    "each sender paced to 1/{} of the link (`pace {}`)",
+                    port.streams,
+                    units::rate(pace)
+                ),
+                Change::Pace(queues::senders(context), pace),
+            ),
+            None => finding,
+        },
+    )
 }

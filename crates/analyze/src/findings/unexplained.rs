@@ -20,11 +20,21 @@ const CALM: f64 = 0.1;
 
 /// Where no link lies between the ends, what they compute is what a transfer takes; of the rest it is only known that no limit was found.
 fn in_one_machine(context: &Context<'_>, rest: f64) -> Option<Finding> {
-    let of = |side: Side| context.measurement.over_parts(|part| part.computed(side).min(1.0));
+    let of = |side: Side| {
+        context
+            .measurement
+            .over_parts(|part| part.computed(side).min(1.0))
+    };
     let ends = (of(Side::Initiator), of(Side::Responder));
     // They may have computed at the same time.
     let share = rest - ends.0.max(ends.1);
-    let mean = match context.measurement.parts.iter().map(|part| part.plan.replicas).sum::<u32>() {
+    let mean = match context
+        .measurement
+        .parts
+        .iter()
+        .map(|part| part.plan.replicas)
+        .sum::<u32>()
+    {
         0 | 1 => String::new(),
         pairs => format!(" (means over {pairs} pairs)"),
     };
@@ -33,21 +43,38 @@ fn in_one_machine(context: &Context<'_>, rest: f64) -> Option<Finding> {
         percent(ends.0),
         percent(ends.1)
     );
-    let figure = format!("initiators computed {} of the time, responders {}", percent(ends.0), percent(ends.1));
-    (share >= LEAST).then(|| KIND.finding(context, share, CALM, sentence).because(context.measurement.figure(figure)))
+    let figure = format!(
+        "initiators computed {} of the time, responders {}",
+        percent(ends.0),
+        percent(ends.1)
+    );
+    (share >= LEAST).then(|| {
+        KIND.finding(context, share, CALM, sentence)
+            .because(context.measurement.figure(figure))
+    })
 }
 
 /// Beside these findings, those below [`LEAST`] among them.
 fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
     let measurement = &context.measurement;
-    let known = measurement.parts.iter().all(|part| measurement.fullness(part).is_some());
+    let known = measurement
+        .parts
+        .iter()
+        .all(|part| measurement.fullness(part).is_some());
     // Calls wait for one another, and with a pace of either side a path is empty by intention.
-    let paced = |part: &Part<'_>| [Side::Initiator, Side::Responder].into_iter().any(|side| part.paces(side));
+    let paced = |part: &Part<'_>| {
+        [Side::Initiator, Side::Responder]
+            .into_iter()
+            .any(|side| part.paces(side))
+    };
     let unused = measurement.over_parts(|part| match part.work {
         Work::Bulk(_) if !paced(part) => 1.0 - measurement.fullness(part).unwrap_or(0.0),
         Work::Bulk(_) | Work::Calls | Work::Connects => 0.0,
     });
-    let explained: f64 = found.iter().map(|finding| finding.share).fold(0.0, |sum, share| sum + share);
+    let explained: f64 = found
+        .iter()
+        .map(|finding| finding.share)
+        .fold(0.0, |sum, share| sum + share);
     let share = unused - explained;
     if share < LEAST {
         return None;
@@ -55,14 +82,31 @@ fn find(context: &Context<'_>, found: &[Finding]) -> Option<Finding> {
     if measurement.parts.iter().all(Part::in_one_machine) {
         return in_one_machine(context, share);
     }
-    let path = if known { "no link was full in it" } else { "how full the network was is not known" };
-    let sentence = format!("{} of the time is not explained: {path}, and no other limit was found", percent(share));
-    let figure =
-        format!("links were not full {} of the time, of which {} is explained", percent(unused), percent(explained));
-    let figure = if known { figure } else { format!("{} of the time is explained", percent(explained)) };
-    let finding = KIND.finding(context, share, SURE, sentence).because(measurement.figure(figure));
+    let path = if known {
+        "no link was full in it"
+    } else {
+        "how full the network was is not known"
+    };
+    let sentence = format!(
+        "{} of the time is not explained: {path}, and no other limit was found",
+        percent(share)
+    );
+    let figure = format!(
+        "links were not full {} of the time, of which {} is explained",
+        percent(unused),
+        percent(explained)
+    );
+    let figure = if known {
+        figure
+    } else {
+        format!("{} of the time is explained", percent(explained))
+    };
+    let finding = KIND
+        .finding(context, share, SURE, sentence)
+        .because(measurement.figure(figure));
     Some(if measurement.log.is_empty() {
-        finding.attempt("trace the run (`run --trace`): events show what its ends did with their time")
+        finding
+            .attempt("trace the run (`run --trace`): events show what its ends did with their time")
     } else {
         finding.attempt("watch hosts and switches while it runs (`stackline watch`)")
     })

@@ -27,20 +27,32 @@ fn in_session(log: &Log<'_>) -> Option<Finding> {
 }
 
 fn find(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let in_packets =
-        || if part.work == Work::Calls { turns_of_calls(context, part) } else { stop_and_wait(context, part) };
-    of_calls(context, part).or_else(|| offered(context, part)).or_else(in_packets)
+    let in_packets = || {
+        if part.work == Work::Calls {
+            turns_of_calls(context, part)
+        } else {
+            stop_and_wait(context, part)
+        }
+    };
+    of_calls(context, part)
+        .or_else(|| offered(context, part))
+        .or_else(in_packets)
 }
 
 /// The messages of calls are longer than the window that their receiver offers.
 fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let (side, own) = context.account(part)?.most(|states| states.receive_window)?;
+    let (side, own) = context
+        .account(part)?
+        .most(|states| states.receive_window)?;
     let share = own * part.weight;
     if part.work != Work::Calls || share < LEAST {
         return None;
     }
     let (reader, sender) = (part.host(other(side)), part.host(side));
-    let (window, trip) = (part.offered_of(part.setting_of(other(side), "receive_buffer")?), part.round_trip_s()?);
+    let (window, trip) = (
+        part.offered_of(part.setting_of(other(side), "receive_buffer")?),
+        part.round_trip_s()?,
+    );
     let sentence = format!(
         "messages are longer than the window of {reader}: with {} in each round trip of {}, {sender} waits for it {}",
         units::size(window),
@@ -48,9 +60,16 @@ fn of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         part.of_its_time(own)
     );
     let figure = format!("the window of {reader} held {sender} back {}", percent(own));
-    let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
-    let needed = part.bandwidth_delay_bytes().map(|needed| (2.0 * needed) as u64);
-    let advice = format!("a larger receive buffer ({})", Buffer::Receive.option(part, needed));
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(context.measurement.figure(figure));
+    let needed = part
+        .bandwidth_delay_bytes()
+        .map(|needed| (2.0 * needed) as u64);
+    let advice = format!(
+        "a larger receive buffer ({})",
+        Buffer::Receive.option(part, needed)
+    );
     Some(match needed {
         Some(needed) => finding.attempt_by(advice, Buffer::Receive.change(part, needed)),
         None => finding.attempt(advice),
@@ -73,16 +92,20 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
     let lets = pipe::window_limited_bit_s(real(window), trip)?;
     // Enough for the stream's part of the path, or not what the window really was. A sender that reports its states knows better
     // what it waited for: packets take their time on each link, and acknowledgements wait for company.
-    let enough =
-        context.account(part).is_none() && context.measurement.fair_bit_s(part).is_some_and(|fair| lets >= fair);
+    let enough = context.account(part).is_none()
+        && context
+            .measurement
+            .fair_bit_s(part)
+            .is_some_and(|fair| lets >= fair);
     let larger = part.pair_bit_s() > SLACK * lets;
-    let by_reader = part.window_is_closed_by_reader(limits, lets) && context.account(part).is_none();
+    let by_reader =
+        part.window_is_closed_by_reader(limits, lets) && context.account(part).is_none();
     if share < LEAST || enough || larger || by_reader {
         return None;
     }
-    let path = part
-        .bottleneck_bit_s()
-        .map_or_else(String::new, |rate| format!(" of the {} that the path has", units::rate(rate)));
+    let path = part.bottleneck_bit_s().map_or_else(String::new, |rate| {
+        format!(" of the {} that the path has", units::rate(rate))
+    });
     let sentence = format!(
         "the window is below bandwidth times delay: with {} in each round trip of {} it allows {}{path}, and the sender waits for it {}",
         units::size(window),
@@ -95,12 +118,17 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::rate(part.rate_bit_s()),
         percent(limits.receive_window)
     );
-    let finding = KIND.finding(context, share, 0.95, sentence).because(context.measurement.figure(figure));
+    let finding = KIND
+        .finding(context, share, 0.95, sentence)
+        .because(context.measurement.figure(figure));
     let needed = part.bandwidth_delay_bytes();
     let option = Buffer::Receive.option(part, needed.map(|needed| (2.0 * needed) as u64));
     Some(match needed {
         Some(needed) => {
-            let advice = format!("a receive buffer of at least {} ({option})", units::size(needed as u64));
+            let advice = format!(
+                "a receive buffer of at least {} ({option})",
+                units::size(needed as u64)
+            );
             finding.attempt_by(advice, Buffer::Receive.change(part, (2.0 * needed) as u64))
         }
         None => finding.attempt(format!("a larger receive buffer ({option})")),
@@ -109,7 +137,9 @@ fn offered(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
 
 /// Messages of calls that go a few packets at a time, each time a round trip.
 fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
-    let InFlight { packets, packet, .. } = in_flight(part)?;
+    let InFlight {
+        packets, packet, ..
+    } = in_flight(part)?;
     let trip = part.round_trip_s()?;
     let each = |size: &Size| match size {
         Size::Bytes(bytes) => Some(bytes.div_ceil(packet).div_ceil(packets.max(1))),
@@ -130,10 +160,20 @@ fn turns_of_calls(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::size(packet),
         part.of_its_time(own)
     );
-    let figure = format!("{} calls x {} x {}", part.calls().n(), turns.saturating_sub(2), units::time(trip));
-    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    let figure = format!(
+        "{} calls x {} x {}",
+        part.calls().n(),
+        turns.saturating_sub(2),
+        units::time(trip)
+    );
+    let finding = KIND
+        .finding(context, share, 0.9, sentence)
+        .because(context.measurement.figure(figure));
     let most = each(&part.plan.data.unit)?.max(each(&part.plan.data.reply)?) * packets;
-    Some(finding.attempt_by(format!("`window(n = {most})`, or `blast`"), Change::Window(part.index, most)))
+    Some(finding.attempt_by(
+        format!("`window(n = {most})`, or `blast`"),
+        Change::Window(part.index, most),
+    ))
 }
 
 /// One packet on its way at a time.
@@ -161,7 +201,9 @@ fn stop_and_wait(context: &Context<'_>, part: &Part<'_>) -> Option<Finding> {
         units::rate(part.bottleneck_bit_s()?)
     );
     let figure = format!("sent at {}", units::rate(part.rate_bit_s()));
-    let finding = KIND.finding(context, share, 0.9, sentence).because(context.measurement.figure(figure));
+    let finding = KIND
+        .finding(context, share, 0.9, sentence)
+        .because(context.measurement.figure(figure));
     let most = (needed / real(packet.max(1))).ceil();
     let advice = format!("`window(n = {most})`, or `blast`: the path holds {most} packets");
     Some(finding.attempt_by(advice, Change::Window(part.index, most as u64)))
@@ -175,13 +217,19 @@ struct InFlight {
 
 fn in_flight(part: &Part<'_>) -> Option<InFlight> {
     let stack = &part.plan.stack;
-    let of_path = || part.data_path().map(|path| path.mtu_bytes().saturating_sub(HEADERS));
+    let of_path = || {
+        part.data_path()
+            .map(|path| path.mtu_bytes().saturating_sub(HEADERS))
+    };
     let packets = match stack.facts.in_flight? {
         PacketsInFlight::Fixed(packets) => packets,
         PacketsInFlight::OptionN => stack.number("n")?,
         PacketsInFlight::Links(_) => return None,
     };
-    Some(InFlight { packets, packet: stack.number("packet").or_else(of_path)?.max(1) })
+    Some(InFlight {
+        packets,
+        packet: stack.number("packet").or_else(of_path)?.max(1),
+    })
 }
 
 /// More than this times the rate that a window allows is no rounding error.

@@ -8,12 +8,23 @@ const MS: u64 = 1_000_000;
 
 /// Units that come to a server every so many ms, are served by `workers` at once in `serve` ms each and then sent by one, each in
 /// `send` ms; those that wait for a worker after `patience` ms are given up.
-fn served(units: u64, every: u64, (workers, serve): (usize, u64), send: u64, patience: u64) -> Lifelines {
+fn served(
+    units: u64,
+    every: u64,
+    (workers, serve): (usize, u64),
+    send: u64,
+    patience: u64,
+) -> Lifelines {
     let mut table = Table::default();
     let (mut free, mut link) = (vec![0_u64; workers], 0_u64);
     for unit in 0..units {
         let mut event = |keyword: &str, host: &str, ms: u64, order: u64| {
-            table.push(keyword, host, ms * MS + order, &[Value::Number(unit as i64)]);
+            table.push(
+                keyword,
+                host,
+                ms * MS + order,
+                &[Value::Number(unit as i64)],
+            );
         };
         let came = unit * every;
         event("asked", "c", came, 0);
@@ -40,9 +51,16 @@ fn served(units: u64, every: u64, (workers, serve): (usize, u64), send: u64, pat
 fn limit(lines: &Lifelines) -> (String, f64) {
     let found = profiles(lines);
     let server = found.iter().find(|profile| profile.host == "s").unwrap();
-    let most = server.stretches.iter().max_by_key(|stretch| stretch.limits_ns).unwrap();
+    let most = server
+        .stretches
+        .iter()
+        .max_by_key(|stretch| stretch.limits_ns)
+        .unwrap();
     let name = |point: u32| lines.points[point as usize].keyword.clone();
-    (format!("{} to {}", name(most.from), name(most.to)), server.share(most.limits_ns))
+    (
+        format!("{} to {}", name(most.from), name(most.to)),
+        server.share(most.limits_ns),
+    )
 }
 
 #[test]
@@ -65,11 +83,23 @@ fn steps_of_one_server_are_waited_for_together() {
         let came = 3 * unit;
         let begins = free.max(came + 1);
         free = begins + 6;
-        let way = [("asked", "c", came), ("came", "s", came + 1), ("read", "s", begins), ("kept", "s", begins + 1)];
-        for (order, (keyword, host, ms)) in
-            way.into_iter().chain([("drawn", "s", free), ("got", "c", free + 1)]).enumerate()
+        let way = [
+            ("asked", "c", came),
+            ("came", "s", came + 1),
+            ("read", "s", begins),
+            ("kept", "s", begins + 1),
+        ];
+        for (order, (keyword, host, ms)) in way
+            .into_iter()
+            .chain([("drawn", "s", free), ("got", "c", free + 1)])
+            .enumerate()
         {
-            table.push(keyword, host, ms * MS + order as u64, &[Value::Number(unit as i64)]);
+            table.push(
+                keyword,
+                host,
+                ms * MS + order as u64,
+                &[Value::Number(unit as i64)],
+            );
         }
     }
     let (which, share) = limit(&lifelines(&table, None, &Options::default()));
@@ -84,7 +114,10 @@ fn what_is_given_up_waited_until_then() {
     assert_eq!(which, "begun to done");
     assert!(share > 0.9, "{share}");
     let found = profiles(&lines);
-    assert!(found[0].flushed > 200 && found[0].stretches[0].flushed == found[0].flushed, "{found:?}");
+    assert!(
+        found[0].flushed > 200 && found[0].stretches[0].flushed == found[0].flushed,
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -96,9 +129,23 @@ fn a_server_that_keeps_up_is_idle_and_limits_nothing() {
     // 7 ms of each 20.
     assert!((0.6..0.7).contains(&idle), "{idle}");
     assert!(limit(&lines).1 < 0.01);
-    let shares: Vec<f64> = server.stretches.iter().map(|stretch| server.share(stretch.busy_ns)).collect();
-    assert!((shares[1] - 0.3).abs() < 0.02 && (shares[3] - 0.05).abs() < 0.01, "{shares:?}");
-    assert_eq!(server.stretches.iter().map(|stretch| stretch.leaves).collect::<Vec<_>>(), [false, false, false, true]);
+    let shares: Vec<f64> = server
+        .stretches
+        .iter()
+        .map(|stretch| server.share(stretch.busy_ns))
+        .collect();
+    assert!(
+        (shares[1] - 0.3).abs() < 0.02 && (shares[3] - 0.05).abs() < 0.01,
+        "{shares:?}"
+    );
+    assert_eq!(
+        server
+            .stretches
+            .iter()
+            .map(|stretch| stretch.leaves)
+            .collect::<Vec<_>>(),
+        [false, false, false, true]
+    );
 }
 
 #[test]
@@ -106,7 +153,11 @@ fn times_of_all_units_add_up() {
     let lines = served(200, 3, (2, 10), 1, 10_000);
     let server = &profiles(&lines)[0];
     let inside: u64 = server.stretches.iter().map(|stretch| stretch.unit_ns).sum();
-    let whole: u64 = lines.lines.iter().map(|line| lasted(lines.passages_of(line))).sum();
+    let whole: u64 = lines
+        .lines
+        .iter()
+        .map(|line| lasted(lines.passages_of(line)))
+        .sum();
     // A millisecond there, and one back.
     let apart = whole - inside;
     assert!(apart.abs_diff(200 * 2 * MS) < 200 * 10, "{apart}");

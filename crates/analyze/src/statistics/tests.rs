@@ -24,22 +24,40 @@ pub(crate) fn histogram(values: &[u64]) -> Histogram {
 
 #[test]
 fn quantiles_of_student() {
-    for (freedom, t) in
-        [(1.0, 12.706_204_7), (9.0, 2.262_157_2), (30.0, 2.042_272_5), (1000.0, 1.962_339_1), (1e9, 1.959_964_0)]
-    {
-        assert!(near(t_quantile(freedom), t), "{freedom}: {}", t_quantile(freedom));
+    for (freedom, t) in [
+        (1.0, 12.706_204_7),
+        (9.0, 2.262_157_2),
+        (30.0, 2.042_272_5),
+        (1000.0, 1.962_339_1),
+        (1e9, 1.959_964_0),
+    ] {
+        assert!(
+            near(t_quantile(freedom), t),
+            "{freedom}: {}",
+            t_quantile(freedom)
+        );
     }
     for freedom in [60.0, 80.0, 100.0] {
-        assert!((t_series(freedom) - t_quantile(freedom)).abs() < 1e-6, "{freedom}: {}", t_series(freedom));
+        assert!(
+            (t_series(freedom) - t_quantile(freedom)).abs() < 1e-6,
+            "{freedom}: {}",
+            t_series(freedom)
+        );
     }
 }
 
 #[test]
 fn a_known_sample() {
     let s = Statistics::from_values(&[4.0, 1.0, 3.0, 2.0]).unwrap();
-    assert_eq!((s.n, s.mean, s.min, s.max, s.median), (4, 2.5, 1.0, 4.0, 2.5));
+    assert_eq!(
+        (s.n, s.mean, s.min, s.max, s.median),
+        (4, 2.5, 1.0, 4.0, 2.5)
+    );
     assert!(near(s.sd.unwrap(), 1.290_994_4));
-    assert!(near(s.half_width().unwrap(), 3.182_446_3 * 1.290_994_4 / 2.0));
+    assert!(near(
+        s.half_width().unwrap(),
+        3.182_446_3 * 1.290_994_4 / 2.0
+    ));
     assert!(near(s.p90, 3.7));
 }
 
@@ -57,47 +75,87 @@ fn no_value_and_one_value() {
 
 #[test]
 fn equal_runs_give_students_interval_of_their_means() {
-    let runs = [histogram(&[10, 20, 30]), histogram(&[12, 22, 32]), histogram(&[17, 27, 37])];
+    let runs = [
+        histogram(&[10, 20, 30]),
+        histogram(&[12, 22, 32]),
+        histogram(&[17, 27, 37]),
+    ];
     let pooled = Statistics::from_runs(&runs, 1.0).unwrap();
     let means = Statistics::from_values(&[20.0, 22.0, 27.0]).unwrap();
     assert!(near(pooled.mean, means.mean));
-    assert!(near(pooled.half_width().unwrap(), means.half_width().unwrap()));
+    assert!(near(
+        pooled.half_width().unwrap(),
+        means.half_width().unwrap()
+    ));
 }
 
 #[test]
 fn one_run_gives_the_interval_of_its_calls() {
     let run = histogram(&[10, 20, 30]);
-    assert_eq!(Statistics::from_runs(std::slice::from_ref(&run), 1.0), Statistics::from_histogram(&run, 1.0));
+    assert_eq!(
+        Statistics::from_runs(std::slice::from_ref(&run), 1.0),
+        Statistics::from_histogram(&run, 1.0)
+    );
 }
 
 #[test]
 fn a_percentile_takes_as_many_values_as_leave_one_above_it() {
-    for (percent, needed) in
-        [(50.0, 2), (75.0, 4), (95.0, 20), (99.0, 100), (99.9, 1000), (99.99, 10_000), (99.999, 100_000)]
-    {
+    for (percent, needed) in [
+        (50.0, 2),
+        (75.0, 4),
+        (95.0, 20),
+        (99.0, 100),
+        (99.9, 1000),
+        (99.99, 10_000),
+        (99.999, 100_000),
+    ] {
         assert_eq!(values_needed(percent), needed, "{percent}");
-        let times = |n: u64| Histogram { counts: (1..=n).map(|ns| (ns, 1)).collect(), ..Histogram::default() };
+        let times = |n: u64| Histogram {
+            counts: (1..=n).map(|ns| (ns, 1)).collect(),
+            ..Histogram::default()
+        };
         assert_eq!(percentile(&times(needed - 1), percent), None);
         let found = percentile(&times(needed), percent).unwrap() * 1e9;
-        assert!((found - real(needed - 1).max(1.0)).abs() < 1e-3, "{percent}: {found}");
+        assert!(
+            (found - real(needed - 1).max(1.0)).abs() < 1e-3,
+            "{percent}: {found}"
+        );
     }
-    let hundred = Histogram { counts: (1..=100).map(|ns| (ns, 1)).collect(), ..Histogram::default() };
-    assert!((percentile(&hundred, 7.0).unwrap() * 1e9 - 7.0).abs() < 1e-6, "no rank more by rounding");
+    let hundred = Histogram {
+        counts: (1..=100).map(|ns| (ns, 1)).collect(),
+        ..Histogram::default()
+    };
+    assert!(
+        (percentile(&hundred, 7.0).unwrap() * 1e9 - 7.0).abs() < 1e-6,
+        "no rank more by rounding"
+    );
 }
 
 #[test]
 fn percentiles_of_a_histogram_are_nearest_ranks() {
     let s = Statistics::from_histogram(&histogram(&(1..=1000).collect::<Vec<_>>()), 1.0).unwrap();
-    assert_eq!((s.median, s.p90, s.p99, s.p999), (500.0, 900.0, 990.0, 999.0));
+    assert_eq!(
+        (s.median, s.p90, s.p99, s.p999),
+        (500.0, 900.0, 990.0, 999.0)
+    );
 }
 
 fn check(s: &Statistics) -> Result<(), TestCaseError> {
     let ascending = [s.min, s.median, s.p90, s.p99, s.p999, s.max];
-    prop_assert!(ascending.windows(2).all(|pair| pair[0] <= pair[1]), "{:?}", s);
+    prop_assert!(
+        ascending.windows(2).all(|pair| pair[0] <= pair[1]),
+        "{:?}",
+        s
+    );
     prop_assert!(s.min <= s.mean && s.mean <= s.max, "{:?}", s);
     prop_assert_eq!(s.sd.is_some(), s.n > 1);
     prop_assert_eq!(s.ci95.is_some(), s.n > 1);
-    prop_assert!(s.ci95.is_none_or(|(low, high)| low <= s.mean && s.mean <= high), "{:?}", s);
+    prop_assert!(
+        s.ci95
+            .is_none_or(|(low, high)| low <= s.mean && s.mean <= high),
+        "{:?}",
+        s
+    );
     Ok(())
 }
 

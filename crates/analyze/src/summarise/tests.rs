@@ -10,7 +10,10 @@ use stackline_core::program::{Call, DelayArgument, Step};
 use stackline_core::record::{HostUsage, SideRecord, Transport};
 
 pub(crate) fn get(text: &str) -> Part {
-    Part { text: text.into(), ..part("host khons; 1 from khons bulk_get 1000*10") }
+    Part {
+        text: text.into(),
+        ..part("host khons; 1 from khons bulk_get 1000*10")
+    }
 }
 
 fn rr() -> Part {
@@ -26,27 +29,54 @@ pub(crate) fn plan(composer: Composer, parts: Vec<Part>) -> Plan {
 
 /// `mb` megabytes in one second.
 pub(crate) fn moved(part: usize, run: u32, mb: u64) -> RunRecord {
-    let side = SideRecord { received_units: mb * 1000, received_bytes: mb * 1_000_000, ..SideRecord::default() };
-    RunRecord { part, run, replicas: 1, elapsed_ns: 1_000_000_000, initiator: side, ..RunRecord::default() }
+    let side = SideRecord {
+        received_units: mb * 1000,
+        received_bytes: mb * 1_000_000,
+        ..SideRecord::default()
+    };
+    RunRecord {
+        part,
+        run,
+        replicas: 1,
+        elapsed_ns: 1_000_000_000,
+        initiator: side,
+        ..RunRecord::default()
+    }
 }
 
 fn called(run: u32, ns: &[u64]) -> RunRecord {
     let calls = crate::statistics::tests::histogram(ns);
-    RunRecord { run, replicas: 1, elapsed_ns: calls.sum, calls, ..RunRecord::default() }
+    RunRecord {
+        run,
+        replicas: 1,
+        elapsed_ns: calls.sum,
+        calls,
+        ..RunRecord::default()
+    }
 }
 
 #[test]
 fn no_runs_give_a_summary_without_figures() {
     let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &[])[0];
     assert_eq!((summary.runs, summary.units, summary.main), (0, 0.0, None));
-    assert!(summary.throughput_bit_s.is_none() && summary.lost.is_none() && summary.cpu_s_per_gb.is_none());
+    assert!(
+        summary.throughput_bit_s.is_none()
+            && summary.lost.is_none()
+            && summary.cpu_s_per_gb.is_none()
+    );
     assert!(summary.flags.is_empty());
-    assert_eq!((summary.from.as_str(), summary.to.as_str()), ("khons", "local"));
+    assert_eq!(
+        (summary.from.as_str(), summary.to.as_str()),
+        ("khons", "local")
+    );
 }
 
 #[test]
 fn bytes_that_are_not_those_of_the_clock_give_no_throughput() {
-    for note in [stackline_core::record::IN_TRANSIT, stackline_core::record::UNPLACED] {
+    for note in [
+        stackline_core::record::IN_TRANSIT,
+        stackline_core::record::UNPLACED,
+    ] {
         let mut record = moved(0, 0, 100);
         record.responder.notes.push(note.into());
         let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &[record])[0];
@@ -60,14 +90,27 @@ fn bytes_that_are_not_those_of_the_clock_give_no_throughput() {
 
 #[test]
 fn throughput_over_runs_without_the_warmup() {
-    let warmup = RunRecord { warmup: true, ..moved(0, 0, 900) };
+    let warmup = RunRecord {
+        warmup: true,
+        ..moved(0, 0, 900)
+    };
     let records = [warmup, moved(0, 0, 100), moved(0, 1, 100), moved(0, 2, 106)];
     let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &records)[0];
     let throughput = summary.throughput_bit_s.unwrap();
-    assert_eq!((throughput.n, throughput.min, throughput.max), (3, 8e8, 8.48e8));
-    assert_eq!((summary.runs, summary.units, summary.unit_bytes), (3, 102_000.0, Some(1000)));
+    assert_eq!(
+        (throughput.n, throughput.min, throughput.max),
+        (3, 8e8, 8.48e8)
+    );
+    assert_eq!(
+        (summary.runs, summary.units, summary.unit_bytes),
+        (3, 102_000.0, Some(1000))
+    );
     assert_eq!(summary.main, Some(Metric::Throughput));
-    assert!(summary.response_s.is_none() && summary.flags.is_empty(), "{:?}", summary.flags);
+    assert!(
+        summary.response_s.is_none() && summary.flags.is_empty(),
+        "{:?}",
+        summary.flags
+    );
 }
 
 #[test]
@@ -85,36 +128,67 @@ fn calls_are_not_throughput_even_when_their_bytes_are_counted() {
 #[test]
 fn parallel_parts_have_an_aggregate() {
     let records = [moved(0, 0, 100), moved(1, 0, 50), moved(0, 1, 100)];
-    let summaries = summarise(&plan(Composer::Parallel, vec![get("a"), get("b")]), &records);
+    let summaries = summarise(
+        &plan(Composer::Parallel, vec![get("a"), get("b")]),
+        &records,
+    );
     let parts: Vec<&str> = summaries.iter().map(|s| s.part.as_str()).collect();
     assert_eq!(parts, ["a", "b", "all"]);
     // The second run was cut before part b was done: it is no run of all parts.
-    assert_eq!(summaries.iter().map(|s| s.runs).collect::<Vec<_>>(), [2, 1, 1]);
+    assert_eq!(
+        summaries.iter().map(|s| s.runs).collect::<Vec<_>>(),
+        [2, 1, 1]
+    );
     assert_eq!(summaries[2].throughput_bit_s.unwrap().mean, 1.2e9);
     assert!(summaries[2].is_aggregate());
 }
 
 #[test]
 fn all_parts_together_last_as_long_as_the_longest() {
-    let slow = RunRecord { elapsed_ns: 2_000_000_000, ..moved(1, 0, 100) };
-    let summaries = summarise(&plan(Composer::Total, vec![get("a"), get("b")]), &[moved(0, 0, 100), slow]);
+    let slow = RunRecord {
+        elapsed_ns: 2_000_000_000,
+        ..moved(1, 0, 100)
+    };
+    let summaries = summarise(
+        &plan(Composer::Total, vec![get("a"), get("b")]),
+        &[moved(0, 0, 100), slow],
+    );
     assert_eq!(summaries.len(), 1);
     assert_eq!(summaries[0].throughput_bit_s.unwrap().mean, 8e8);
 }
 
 #[test]
 fn background_is_marked_and_has_no_aggregate() {
-    let load = Part { background: true, ..get("load") };
-    let summaries = summarise(&plan(Composer::Background, vec![get("a"), load]), &[moved(0, 0, 1), moved(1, 0, 1)]);
-    assert_eq!(summaries.iter().map(|s| s.background).collect::<Vec<_>>(), [false, true]);
+    let load = Part {
+        background: true,
+        ..get("load")
+    };
+    let summaries = summarise(
+        &plan(Composer::Background, vec![get("a"), load]),
+        &[moved(0, 0, 1), moved(1, 0, 1)],
+    );
+    assert_eq!(
+        summaries.iter().map(|s| s.background).collect::<Vec<_>>(),
+        [false, true]
+    );
 }
 
 #[test]
 fn replicas_last_from_the_first_start_to_the_last_stop() {
-    let record = RunRecord { replicas: 4, span_ns: 4_000_000_000, ..moved(0, 0, 100) };
-    let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), std::slice::from_ref(&record))[0];
+    let record = RunRecord {
+        replicas: 4,
+        span_ns: 4_000_000_000,
+        ..moved(0, 0, 100)
+    };
+    let summary = &summarise(
+        &plan(Composer::Basic, vec![get("a")]),
+        std::slice::from_ref(&record),
+    )[0];
     assert_eq!(summary.throughput_bit_s.unwrap().mean, 2e8);
-    let unknown = RunRecord { span_ns: 0, ..record };
+    let unknown = RunRecord {
+        span_ns: 0,
+        ..record
+    };
     let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &[unknown])[0];
     assert_eq!(summary.throughput_bit_s.unwrap().mean, 8e8);
 }
@@ -136,16 +210,27 @@ fn costs_are_per_work_done() {
 #[test]
 fn connections_have_a_rate_and_a_cost() {
     let connects = crate::statistics::tests::histogram(&[100_000, 300_000]);
-    let mut record = RunRecord { replicas: 1, elapsed_ns: 1_000_000, connects, ..RunRecord::default() };
+    let mut record = RunRecord {
+        replicas: 1,
+        elapsed_ns: 1_000_000,
+        connects,
+        ..RunRecord::default()
+    };
     record.initiator.usage.system_s = 60e-6;
     record.responder.usage.system_s = 20e-6;
     let part = part("host khons; 1 from khons connect_disconnect 0*2");
     let summary = &summarise(&plan(Composer::Basic, vec![part]), &[record])[0];
-    assert_eq!((summary.main, summary.rate_of), (Some(Metric::Connect), Some(Work::Connection)));
+    assert_eq!(
+        (summary.main, summary.rate_of),
+        (Some(Metric::Connect), Some(Work::Connection))
+    );
     assert!((summary.rate_per_s.unwrap().mean - 2000.0).abs() < 1e-9);
     let cost = summary.cpu_us_per_call.unwrap();
     assert!((summary.run_values.cpu_us_per_call[0] - 40.0).abs() < 1e-9);
-    assert!((cost.both - 40.0).abs() < 1e-9 && (cost.initiator - 30.0).abs() < 1e-9, "{cost:?}");
+    assert!(
+        (cost.both - 40.0).abs() < 1e-9 && (cost.initiator - 30.0).abs() < 1e-9,
+        "{cost:?}"
+    );
     assert_eq!(summary.cpu_s_per_gb, None);
 }
 
@@ -161,9 +246,18 @@ fn calls_come_before_connections() {
 /// 500 MB with hosts that were busy for 1 s and 3 s of `elapsed_s`.
 fn on_hosts(run: u32, elapsed_s: f64) -> RunRecord {
     let mut record = moved(0, run, 500);
-    let host =
-        |user_s| HostUsage { user_s, system_s: 0.3, interrupt_s: 0.2, idle_s: 9.0, elapsed_s, ..HostUsage::default() };
-    record.initiator.host = Some(HostUsage { elapsed_s: elapsed_s * 1.01, ..host(0.5) });
+    let host = |user_s| HostUsage {
+        user_s,
+        system_s: 0.3,
+        interrupt_s: 0.2,
+        idle_s: 9.0,
+        elapsed_s,
+        ..HostUsage::default()
+    };
+    record.initiator.host = Some(HostUsage {
+        elapsed_s: elapsed_s * 1.01,
+        ..host(0.5)
+    });
     record.responder.host = Some(host(2.5));
     record
 }
@@ -173,16 +267,28 @@ fn hosts_have_costs_and_one_machine_counts_once() {
     let mut plan = plan(Composer::Basic, vec![get("a")]);
     let records = [on_hosts(0, 0.5), on_hosts(1, 0.5)];
     let here = summarise(&plan, &records)[0].host_cpu_s_per_gb.unwrap();
-    assert_eq!((here.both, here.initiator, here.responder), (2.0, 2.0, 6.0), "the longer view of one machine");
+    assert_eq!(
+        (here.both, here.initiator, here.responder),
+        (2.0, 2.0, 6.0),
+        "the longer view of one machine"
+    );
     let via = Via::Ssh("user@far".into());
-    plan.hosts.insert("khons".into(), HostPlan { via, ..Default::default() });
+    plan.hosts.insert(
+        "khons".into(),
+        HostPlan {
+            via,
+            ..Default::default()
+        },
+    );
     let apart = summarise(&plan, &records)[0].clone();
     assert_eq!(apart.host_cpu_s_per_gb.unwrap().both, 8.0);
     assert_eq!(apart.host_cpu_us_per_call, None);
     assert!(!apart.absent.contains_key("host_cpu"));
     let mut calls = called(0, &[1000; 1000]);
-    (calls.initiator.host, calls.responder.host) =
-        (records[0].initiator.host.clone(), records[0].responder.host.clone());
+    (calls.initiator.host, calls.responder.host) = (
+        records[0].initiator.host.clone(),
+        records[0].responder.host.clone(),
+    );
     plan.measurements[0].parts = vec![rr()];
     let per_call = summarise(&plan, &[calls])[0].host_cpu_us_per_call.unwrap();
     assert!((per_call.both - 4000.0).abs() < 1e-6, "{per_call:?}");
@@ -198,13 +304,35 @@ fn a_short_period_is_too_few_steps_for_the_cost_of_a_host() {
         "a run lasted 75.0 ms, and a host counts the time of a core in steps of 10 ms"
     );
     let unknown = &summarise(&plan, &[on_hosts(0, 1.0), moved(0, 1, 1)])[0];
-    assert_eq!(unknown.absent["host_cpu"], "the CPU time of a host is not known of every run");
-    let far = Part { from: None, to: Some("far".into()), ..get("b") };
+    assert_eq!(
+        unknown.absent["host_cpu"],
+        "the CPU time of a host is not known of every run"
+    );
+    let far = Part {
+        from: None,
+        to: Some("far".into()),
+        ..get("b")
+    };
     let mut two = self::plan(Composer::Total, vec![get("a"), far]);
     let via = Via::Ssh("user@far".into());
-    two.hosts.insert("far".into(), HostPlan { via, ..Default::default() });
-    let records = [on_hosts(0, 1.0), RunRecord { part: 1, ..on_hosts(0, 1.0) }];
-    assert_eq!(summarise(&two, &records)[0].absent["host_cpu"], "the parts ran on several hosts");
+    two.hosts.insert(
+        "far".into(),
+        HostPlan {
+            via,
+            ..Default::default()
+        },
+    );
+    let records = [
+        on_hosts(0, 1.0),
+        RunRecord {
+            part: 1,
+            ..on_hosts(0, 1.0)
+        },
+    ];
+    assert_eq!(
+        summarise(&two, &records)[0].absent["host_cpu"],
+        "the parts ran on several hosts"
+    );
 }
 
 #[test]
@@ -217,12 +345,31 @@ fn spinning_on_the_core_of_the_peer() {
         }
     };
     let none: [&str; 0] = [];
-    assert_eq!(flags_of(get("a"), spin((0, 0), (0, 0), "spin")), ["spin on one core"]);
-    assert_eq!(flags_of(get("a"), spin((0, 1), (0, 2), "spin")), ["spin on one core"], "at the start");
-    assert_eq!(flags_of(get("a"), spin((1, 0), (2, 0), "spin")), ["spin on one core"], "at the end");
-    assert_eq!(flags_of(get("a"), spin((0, 1), (1, 0), "spin")), none, "never at the same time");
+    assert_eq!(
+        flags_of(get("a"), spin((0, 0), (0, 0), "spin")),
+        ["spin on one core"]
+    );
+    assert_eq!(
+        flags_of(get("a"), spin((0, 1), (0, 2), "spin")),
+        ["spin on one core"],
+        "at the start"
+    );
+    assert_eq!(
+        flags_of(get("a"), spin((1, 0), (2, 0), "spin")),
+        ["spin on one core"],
+        "at the end"
+    );
+    assert_eq!(
+        flags_of(get("a"), spin((0, 1), (1, 0), "spin")),
+        none,
+        "never at the same time"
+    );
     assert_eq!(flags_of(get("a"), spin((0, 0), (0, 0), "block")), none);
-    assert_eq!(flags_of(get("a"), |r| r.initiator.settings = [("receive".into(), "spin".into())].into()), none);
+    assert_eq!(
+        flags_of(get("a"), |r| r.initiator.settings =
+            [("receive".into(), "spin".into())].into()),
+        none
+    );
     let first_run_only = |r: &mut RunRecord| {
         if r.run == 0 {
             spin((0, 0), (0, 0), "spin")(r)
@@ -231,10 +378,20 @@ fn spinning_on_the_core_of_the_peer() {
     assert_eq!(flags_of(get("a"), first_run_only), none);
     let mut apart = plan(Composer::Basic, vec![get("a")]);
     let via = Via::Ssh("user@far".into());
-    apart.hosts.insert("khons".into(), HostPlan { via, ..Default::default() });
+    apart.hosts.insert(
+        "khons".into(),
+        HostPlan {
+            via,
+            ..Default::default()
+        },
+    );
     let mut records = [moved(0, 0, 100), moved(0, 1, 100)];
     records.iter_mut().for_each(spin((0, 0), (0, 0), "spin"));
-    assert_eq!(summarise(&apart, &records)[0].flags, none, "core 0 of two machines");
+    assert_eq!(
+        summarise(&apart, &records)[0].flags,
+        none,
+        "core 0 of two machines"
+    );
 }
 
 #[test]
@@ -254,39 +411,73 @@ fn loss_is_absent_where_it_is_not_counted() {
 fn lost_calls_are_over_the_calls_made() {
     let mut record = called(0, &[1000, 2000, 3000]);
     record.initiator.lost = Some(1);
-    assert_eq!(summarise(&plan(Composer::Basic, vec![rr()]), &[record])[0].lost_share, Some(0.25));
+    assert_eq!(
+        summarise(&plan(Composer::Basic, vec![rr()]), &[record])[0].lost_share,
+        Some(0.25)
+    );
 }
 
 #[test]
 fn retransmits_are_summed_over_runs() {
     let with = |run, retransmits, rtt_s| {
-        let start =
-            Transport { retransmits: 5, busy_s: Some(0.0), send_buffer_limited_s: Some(0.0), ..Transport::default() };
-        let stop = Transport { retransmits, rtt_s, busy_s: Some(0.5), send_buffer_limited_s: Some(0.1), ..start };
+        let start = Transport {
+            retransmits: 5,
+            busy_s: Some(0.0),
+            send_buffer_limited_s: Some(0.0),
+            ..Transport::default()
+        };
+        let stop = Transport {
+            retransmits,
+            rtt_s,
+            busy_s: Some(0.5),
+            send_buffer_limited_s: Some(0.1),
+            ..start
+        };
         let mut record = moved(0, run, 1);
         record.initiator.transport = Some((start, stop));
         record
     };
-    let side = &summarise(&plan(Composer::Basic, vec![get("a")]), &[with(0, 7, 0.1), with(1, 6, 0.2)])[0].initiator;
+    let side = &summarise(
+        &plan(Composer::Basic, vec![get("a")]),
+        &[with(0, 7, 0.1), with(1, 6, 0.2)],
+    )[0]
+    .initiator;
     assert_eq!(side.retransmits, Some(3));
     assert_eq!(side.transport.unwrap().1.rtt_s, 0.2);
-    assert_eq!((side.busy_share, side.send_buffer_limited_share), (Some(0.5), Some(0.2)));
-    assert_eq!(side.receive_window_limited_share, None, "it was not reported");
+    assert_eq!(
+        (side.busy_share, side.send_buffer_limited_share),
+        (Some(0.5), Some(0.2))
+    );
+    assert_eq!(
+        side.receive_window_limited_share, None,
+        "it was not reported"
+    );
 }
 
 fn flags_of(part: Part, change: impl Fn(&mut RunRecord)) -> Vec<String> {
     let mut records = [moved(0, 0, 100), moved(0, 1, 100)];
     records.iter_mut().for_each(change);
-    summarise(&plan(Composer::Basic, vec![part]), &records)[0].flags.clone()
+    summarise(&plan(Composer::Basic, vec![part]), &records)[0]
+        .flags
+        .clone()
 }
 
 #[test]
 fn flags() {
     let none: [&str; 0] = [];
     assert_eq!(flags_of(get("a"), |_| ()), none);
-    assert_eq!(flags_of(get("a"), |r| r.elapsed_ns += u64::from(r.run) * 200_000_000), ["sd>5%"]);
-    assert_eq!(flags_of(get("a"), |r| r.initiator.usage.major_faults = 1), ["paging"]);
-    assert_eq!(flags_of(get("a"), |r| r.responder.usage.user_s = 0.99), ["core full"]);
+    assert_eq!(
+        flags_of(get("a"), |r| r.elapsed_ns += u64::from(r.run) * 200_000_000),
+        ["sd>5%"]
+    );
+    assert_eq!(
+        flags_of(get("a"), |r| r.initiator.usage.major_faults = 1),
+        ["paging"]
+    );
+    assert_eq!(
+        flags_of(get("a"), |r| r.responder.usage.user_s = 0.99),
+        ["core full"]
+    );
     let shared = |used: f64| {
         move |r: &mut RunRecord| {
             (r.replicas, r.responder.usage.user_s) = (64, used);
@@ -295,24 +486,73 @@ fn flags() {
     };
     assert_eq!(flags_of(get("a"), shared(1.9)), none);
     assert_eq!(flags_of(get("a"), shared(1.99)), ["core full"]);
-    assert_eq!(flags_of(get("a"), |r| (r.replicas, r.responder.usage.user_s) = (2, 1.9)), none);
+    assert_eq!(
+        flags_of(get("a"), |r| (r.replicas, r.responder.usage.user_s) =
+            (2, 1.9)),
+        none
+    );
     assert_eq!(flags_of(get("a"), |r| r.limited = true), ["time limit"]);
-    assert_eq!(flags_of(get("a"), |r| r.initiator.notes = vec!["gso refused".into()]), ["gso refused"]);
-    let copied = |r: &mut RunRecord| r.responder.notes = vec![format!("the kernel copied {} of 9 sends", r.run)];
-    assert_eq!(flags_of(get("a"), copied), ["the kernel copied 1 of 9 sends"]);
-    let host = |steal_s, throttled_s| Some(HostUsage { idle_s: 98.0, steal_s, throttled_s, ..HostUsage::default() });
-    assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(2.0, Some(0.0))), ["steal"]);
-    assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(0.5, Some(0.1))), ["throttled"]);
-    assert_eq!(flags_of(get("a"), |r| r.initiator.host = host(0.5, None)), none);
+    assert_eq!(
+        flags_of(get("a"), |r| r.initiator.notes = vec!["gso refused".into()]),
+        ["gso refused"]
+    );
+    let copied = |r: &mut RunRecord| {
+        r.responder.notes = vec![format!("the kernel copied {} of 9 sends", r.run)]
+    };
+    assert_eq!(
+        flags_of(get("a"), copied),
+        ["the kernel copied 1 of 9 sends"]
+    );
+    let host = |steal_s, throttled_s| {
+        Some(HostUsage {
+            idle_s: 98.0,
+            steal_s,
+            throttled_s,
+            ..HostUsage::default()
+        })
+    };
+    assert_eq!(
+        flags_of(get("a"), |r| r.initiator.host = host(2.0, Some(0.0))),
+        ["steal"]
+    );
+    assert_eq!(
+        flags_of(get("a"), |r| r.initiator.host = host(0.5, Some(0.1))),
+        ["throttled"]
+    );
+    assert_eq!(
+        flags_of(get("a"), |r| r.initiator.host = host(0.5, None)),
+        none
+    );
     let used = |name: &str| BTreeMap::from([("congestion".to_owned(), name.to_owned())]);
-    assert_eq!(flags_of(get("a"), |r| r.responder.settings = used("bbr")), ["congestion bbr"]);
-    assert_eq!(flags_of(get("a"), |r| r.responder.settings = used("cubic")), none);
+    assert_eq!(
+        flags_of(get("a"), |r| r.responder.settings = used("bbr")),
+        ["congestion bbr"]
+    );
+    assert_eq!(
+        flags_of(get("a"), |r| r.responder.settings = used("cubic")),
+        none
+    );
     let mut named = get("a");
-    named.stack.options.insert("congestion".into(), OptionValue::Word("bbr".into()));
-    assert_eq!(flags_of(named, |r| r.responder.settings = used("bbr")), none);
-    let unlimited = Part { data: Data { count: Count::Unlimited, ..get("a").data }, ..get("a") };
+    named
+        .stack
+        .options
+        .insert("congestion".into(), OptionValue::Word("bbr".into()));
+    assert_eq!(
+        flags_of(named, |r| r.responder.settings = used("bbr")),
+        none
+    );
+    let unlimited = Part {
+        data: Data {
+            count: Count::Unlimited,
+            ..get("a").data
+        },
+        ..get("a")
+    };
     assert_eq!(flags_of(unlimited, |r| r.limited = true), none);
-    let load = Part { background: true, ..get("load") };
+    let load = Part {
+        background: true,
+        ..get("load")
+    };
     assert_eq!(flags_of(load, |r| r.limited = true), none);
 }
 
@@ -321,54 +561,101 @@ fn throttling_is_known_if_every_run_reports_it() {
     let with = |run, initiator: Option<f64>, responder: Option<f64>| {
         let host = |throttled_s: Option<f64>| {
             let reason = [("throttled_s".to_owned(), "nobody counts it".to_owned())];
-            let absent = if throttled_s.is_none() { reason.into() } else { BTreeMap::new() };
-            Some(HostUsage { throttled_s, absent, ..HostUsage::default() })
+            let absent = if throttled_s.is_none() {
+                reason.into()
+            } else {
+                BTreeMap::new()
+            };
+            Some(HostUsage {
+                throttled_s,
+                absent,
+                ..HostUsage::default()
+            })
         };
         let mut record = moved(0, run, 1);
         (record.initiator.host, record.responder.host) = (host(initiator), host(responder));
         record
     };
-    let of = |records: &[RunRecord]| summarise(&plan(Composer::Basic, vec![get("a")]), records).remove(0);
+    let of = |records: &[RunRecord]| {
+        summarise(&plan(Composer::Basic, vec![get("a")]), records).remove(0)
+    };
     let one = of(&[with(0, Some(0.5), Some(0.0)), with(1, Some(0.25), None)]);
     assert_eq!(one.initiator.host.unwrap().throttled_s, Some(0.75));
     assert_eq!(one.responder.host.unwrap().throttled_s, None);
     assert_eq!(one.absent["responder throttled_s"], "nobody counts it");
     let both = of(&[with(0, None, None)]);
-    assert!(both.absent.contains_key("throttled_s") && !both.absent.contains_key("initiator throttled_s"));
+    assert!(
+        both.absent.contains_key("throttled_s")
+            && !both.absent.contains_key("initiator throttled_s")
+    );
 }
 
 #[test]
 fn late_is_measured_against_the_interval() {
     let mut paced = get("a");
-    paced.procedure.initiator.push(Step::Call(Call::Pace(DelayArgument::Timing(0))));
+    paced
+        .procedure
+        .initiator
+        .push(Step::Call(Call::Pace(DelayArgument::Timing(0))));
     paced.data.timings = vec![Distribution::Exponential(1e-3)];
-    let late_by =
-        |ns: u64| flags_of(paced.clone(), move |r| r.lateness = crate::statistics::tests::histogram(&[ns; 10]));
+    let late_by = |ns: u64| {
+        flags_of(paced.clone(), move |r| {
+            r.lateness = crate::statistics::tests::histogram(&[ns; 10])
+        })
+    };
     assert!(late_by(60_000).is_empty());
     assert_eq!(late_by(80_000), ["late"]);
-    let unpaced = flags_of(get("a"), |r| r.lateness = crate::statistics::tests::histogram(&[900_000; 10]));
+    let unpaced = flags_of(get("a"), |r| {
+        r.lateness = crate::statistics::tests::histogram(&[900_000; 10])
+    });
     assert!(unpaced.is_empty());
 }
 
 #[test]
 fn until_is_reached_by_a_narrow_interval() {
     let mut plan = plan(Composer::Basic, vec![get("a")]);
-    plan.measurements[0].until = Some(Until { share: 0.1, at_most: 9 });
+    plan.measurements[0].until = Some(Until {
+        share: 0.1,
+        at_most: 9,
+    });
     let measurement = &plan.measurements[0];
     let records = [moved(0, 0, 100), moved(0, 1, 102), moved(0, 2, 101)];
-    assert!(!interval_reached(measurement, &records[..1]), "one run has no interval");
-    assert!(!interval_reached(measurement, &records[..2]), "t = 12.7 at two runs");
+    assert!(
+        !interval_reached(measurement, &records[..1]),
+        "one run has no interval"
+    );
+    assert!(
+        !interval_reached(measurement, &records[..2]),
+        "t = 12.7 at two runs"
+    );
     assert!(interval_reached(measurement, &records));
-    assert!((half_width_share(measurement, &records).unwrap() - 4.302_65 / 101.0 / 3.0_f64.sqrt()).abs() < 1e-6);
-    assert_eq!(summarise(&plan, &records[..2])[0].flags, ["until not reached"]);
+    assert!(
+        (half_width_share(measurement, &records).unwrap() - 4.302_65 / 101.0 / 3.0_f64.sqrt())
+            .abs()
+            < 1e-6
+    );
+    assert_eq!(
+        summarise(&plan, &records[..2])[0].flags,
+        ["until not reached"]
+    );
 }
 
 #[test]
 fn until_uses_calls_without_throughput() {
     let mut plan = plan(Composer::Basic, vec![rr()]);
-    plan.measurements[0].until = Some(Until { share: 0.02, at_most: 9 });
-    let records = [called(0, &[1000, 9000]), called(1, &[1010, 9010]), called(2, &[990, 8990])];
-    assert!(interval_reached(&plan.measurements[0], &records), "the means agree, however the calls differ");
+    plan.measurements[0].until = Some(Until {
+        share: 0.02,
+        at_most: 9,
+    });
+    let records = [
+        called(0, &[1000, 9000]),
+        called(1, &[1010, 9010]),
+        called(2, &[990, 8990]),
+    ];
+    assert!(
+        interval_reached(&plan.measurements[0], &records),
+        "the means agree, however the calls differ"
+    );
     assert!(!interval_reached(&plan.measurements[0], &[]));
 }
 
@@ -376,10 +663,16 @@ fn until_uses_calls_without_throughput() {
 fn marks_are_pooled_over_runs() {
     let mark = |run, ns| {
         let mut record = moved(0, run, 1);
-        record.initiator.marks.insert("first byte".into(), crate::statistics::tests::histogram(&[ns]));
+        record.initiator.marks.insert(
+            "first byte".into(),
+            crate::statistics::tests::histogram(&[ns]),
+        );
         record
     };
-    let summary = &summarise(&plan(Composer::Basic, vec![get("a")]), &[mark(0, 1000), mark(1, 3000)])[0];
+    let summary = &summarise(
+        &plan(Composer::Basic, vec![get("a")]),
+        &[mark(0, 1000), mark(1, 3000)],
+    )[0];
     let first_byte = summary.marks["first byte"];
     assert_eq!(first_byte.n, 2);
     assert!((first_byte.mean - 2e-6).abs() < 1e-15);
@@ -388,13 +681,25 @@ fn marks_are_pooled_over_runs() {
 #[test]
 fn the_time_of_a_transfer_is_of_one_amount_moved_to_its_end() {
     let sent = |limited: bool| {
-        let mut record = RunRecord { elapsed_ns: 1_000_000, limited, ..RunRecord::default() };
+        let mut record = RunRecord {
+            elapsed_ns: 1_000_000,
+            limited,
+            ..RunRecord::default()
+        };
         record.responder.received_bytes = 50_000_000;
         record
     };
-    let is_transfer = |text: &str, limited: bool| summarise(&testing::plan(text), &[sent(limited)])[0].is_transfer;
+    let is_transfer = |text: &str, limited: bool| {
+        summarise(&testing::plan(text), &[sent(limited)])[0].is_transfer
+    };
     assert!(is_transfer("1 bulk_put 64 KiB 50 MB over tcp", false));
     assert!(is_transfer("1 bulk_put 50000000*1 over tcp", false));
-    assert!(!is_transfer("1 bulk_put 64 KiB*1000 over tcp", false), "so many data units");
-    assert!(!is_transfer("1 timelimit 1 bulk_put 64 KiB 50 MB over tcp", true), "not to its end");
+    assert!(
+        !is_transfer("1 bulk_put 64 KiB*1000 over tcp", false),
+        "so many data units"
+    );
+    assert!(
+        !is_transfer("1 timelimit 1 bulk_put 64 KiB 50 MB over tcp", true),
+        "not to its end"
+    );
 }

@@ -26,7 +26,11 @@ pub(super) fn tell(event: Event) -> shapes::Event {
         Event::Flushed(flushed) => {
             (shape.kind, shape.set, shape.serial) = (shapes::FLUSHED, flushed.set, flushed.serial);
             (shape.server, shape.app_receive) = (flushed.server, flushed.at);
-            owner.units = flushed.blocks.iter().map(|block| flushed.first_unit + u64::from(block.index)).collect();
+            owner.units = flushed
+                .blocks
+                .iter()
+                .map(|block| flushed.first_unit + u64::from(block.index))
+                .collect();
         }
         Event::ServerGone { name, .. } => {
             shape.kind = shapes::SERVER_GONE;
@@ -47,7 +51,12 @@ pub(super) fn tell(event: Event) -> shapes::Event {
 }
 
 fn block_of(shape: &mut shapes::Event, block: Block) -> Vec<u8> {
-    let Block { head, data, at, wanted } = block;
+    let Block {
+        head,
+        data,
+        at,
+        wanted,
+    } = block;
     *shape = shapes::Event {
         kind: shapes::BLOCK,
         set: head.set,

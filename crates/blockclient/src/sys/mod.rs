@@ -1,6 +1,9 @@
 //! The functions that C calls: they take pointers and give pointers, and leave the rest to `session`. Nothing here panics across
 //! the boundary, and a null pointer where one is needed is an error.
-#![allow(unsafe_code, reason = "what C calls takes C's pointers; each use says what the caller promises")]
+#![allow(
+    unsafe_code,
+    reason = "what C calls takes C's pointers; each use says what the caller promises"
+)]
 
 mod event;
 
@@ -17,12 +20,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// Names up to `room` blocks that may be needed after those of a list; how many.
-type Prediction =
-    unsafe extern "C" fn(context: *mut c_void, list: *const u64, count: u64, next: *mut u64, room: u64) -> u64;
+type Prediction = unsafe extern "C" fn(
+    context: *mut c_void,
+    list: *const u64,
+    count: u64,
+    next: *mut u64,
+    room: u64,
+) -> u64;
 /// Hears how many bytes of all are there; not 0: no further.
 type Progress = unsafe extern "C" fn(context: *mut c_void, done: u64, all: u64) -> i32;
 /// Gets a block when it is due, no data where it is left out; not 0: no further.
-type Give = unsafe extern "C" fn(context: *mut c_void, number: u64, data: *const u8, length: u64) -> i32;
+type Give =
+    unsafe extern "C" fn(context: *mut c_void, number: u64, data: *const u8, length: u64) -> i32;
 
 /// What the caller's function gets besides.
 #[derive(Clone, Copy)]
@@ -34,8 +43,11 @@ unsafe impl Send for Context {}
 /// Does it, and keeps the error.
 fn guarded(what: impl FnOnce() -> Result<i32>) -> i32 {
     let done = catch_unwind(AssertUnwindSafe(what));
-    let failed = |_| Error::measurement("the library failed within itself").hint("please report what was called");
-    done.unwrap_or_else(|panic| Err(failed(panic))).unwrap_or_else(|error| fault::keep(&error))
+    let failed = |_| {
+        Error::measurement("the library failed within itself").hint("please report what was called")
+    };
+    done.unwrap_or_else(|panic| Err(failed(panic)))
+        .unwrap_or_else(|error| fault::keep(&error))
 }
 
 fn none(what: &str) -> Error {
@@ -50,7 +62,8 @@ unsafe fn text<'t>(pointer: *const c_char, what: &str) -> Result<&'t str> {
     }
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(pointer) };
-    text.to_str().map_err(|_| Error::input(format!("{what} is no UTF-8")))
+    text.to_str()
+        .map_err(|_| Error::input(format!("{what} is no UTF-8")))
 }
 
 /// # Safety
@@ -70,12 +83,18 @@ fn options(given: &Options) -> Result<client::Options> {
         1 => Transport::Udp,
         2 => Transport::Rtp,
         3 => Transport::Blast,
-        other => return Err(Error::input(format!("{other} is no transport")).hint("0 is TCP, 1 UDP, 2 RTP, 3 blast")),
+        other => {
+            return Err(Error::input(format!("{other} is no transport"))
+                .hint("0 is TCP, 1 UDP, 2 RTP, 3 blast"));
+        }
     };
     if given.reserved != 0 {
-        return Err(Error::input("what is reserved in the options is not zero").hint("set all of them to zero first"));
+        return Err(Error::input("what is reserved in the options is not zero")
+            .hint("set all of them to zero first"));
     }
-    let receive_buffer = usize::try_from(given.receive_buffer).ok().filter(|bytes| *bytes > 0);
+    let receive_buffer = usize::try_from(given.receive_buffer)
+        .ok()
+        .filter(|bytes| *bytes > 0);
     Ok(client::Options {
         transport,
         age: (given.age_ns > 0).then_some(given.age_ns),
@@ -103,8 +122,12 @@ pub(crate) unsafe extern "C" fn blockclient_connect(
         }
         // SAFETY: as the caller promises.
         let master = unsafe { text(master, "the master's address") }?;
-        // SAFETY: null, or valid for a read, as the caller promises.
-        let given = if given.is_null() { Options::default() } else { unsafe { given.read_unaligned() } };
+        let given = if given.is_null() {
+            Options::default()
+        } else {
+            // SAFETY: valid for a read where it is not null, as the caller promises.
+            unsafe { given.read_unaligned() }
+        };
         let session = session::connect(master, options(&given)?)?;
         // SAFETY: as the caller promises.
         unsafe { put(number, session, "the client") }?;
@@ -123,7 +146,11 @@ pub(crate) extern "C" fn blockclient_close(number: u64) -> i32 {
 /// # Safety
 /// `name` ends with a zero; `set` is valid for a write.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn blockclient_open(number: u64, name: *const c_char, set: *mut Set) -> i32 {
+pub(crate) unsafe extern "C" fn blockclient_open(
+    number: u64,
+    name: *const c_char,
+    set: *mut Set,
+) -> i32 {
     guarded(|| {
         if set.is_null() {
             return Err(none("the set"));
@@ -132,7 +159,12 @@ pub(crate) unsafe extern "C" fn blockclient_open(number: u64, name: *const c_cha
         let name = unsafe { text(name, "the set's name") }?;
         let open = session::of(number)?.open(name)?;
         let about = &open.about;
-        let shape = Set { id: open.id, block_size: about.block_size, blocks: about.blocks(), bytes: about.bytes };
+        let shape = Set {
+            id: open.id,
+            block_size: about.block_size,
+            blocks: about.blocks(),
+            bytes: about.bytes,
+        };
         // SAFETY: as the caller promises.
         unsafe { put(set, shape, "the set") }?;
         Ok(0)
@@ -161,7 +193,9 @@ pub(crate) unsafe extern "C" fn blockclient_request(
             // SAFETY: as the caller promises.
             unsafe { std::slice::from_raw_parts(blocks, count) }.to_vec()
         };
-        session::of(number)?.request(set, blocks, supersedes != 0).map(|()| 0)
+        session::of(number)?
+            .request(set, blocks, supersedes != 0)
+            .map(|()| 0)
     })
 }
 
@@ -203,7 +237,11 @@ pub(crate) unsafe extern "C" fn blockclient_predict(
 /// # Safety
 /// `event` is valid for a write.
 #[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn blockclient_next(number: u64, within_ns: i64, event: *mut Event) -> i32 {
+pub(crate) unsafe extern "C" fn blockclient_next(
+    number: u64,
+    within_ns: i64,
+    event: *mut Event,
+) -> i32 {
     guarded(|| {
         if event.is_null() {
             return Err(none("the event"));
@@ -242,7 +280,11 @@ pub(crate) extern "C" fn blockclient_waiting(number: u64, set: u32) -> i64 {
         waiting = session::of(number)?.client().waiting(set);
         Ok(0)
     });
-    if failed < 0 { failed.into() } else { i64::try_from(waiting).unwrap_or(i64::MAX) }
+    if failed < 0 {
+        failed.into()
+    } else {
+        i64::try_from(waiting).unwrap_or(i64::MAX)
+    }
 }
 
 /// Reads blocks `first` to `first + count` at full speed into memory.
@@ -265,26 +307,50 @@ pub(crate) unsafe extern "C" fn blockclient_read(
         let set = session.set(set)?;
         let (block, end) = (u64::from(set.about.block_size), first.saturating_add(count));
         if end > set.about.blocks() {
-            let words = format!("{} has {} blocks, not {end}", set.about.name, set.about.blocks());
+            let words = format!(
+                "{} has {} blocks, not {end}",
+                set.about.name,
+                set.about.blocks()
+            );
             return Err(Error::input(words));
         }
-        let all = end.saturating_mul(block).min(set.about.bytes).saturating_sub(first.saturating_mul(block));
+        let all = end
+            .saturating_mul(block)
+            .min(set.about.bytes)
+            .saturating_sub(first.saturating_mul(block));
         if memory.is_null() && all > 0 {
             return Err(none("the memory"));
         }
         if size < all {
-            return Err(Error::input(format!("{all} bytes are to be read into {size}")));
+            return Err(Error::input(format!(
+                "{all} bytes are to be read into {size}"
+            )));
         }
         let mut done = 0;
-        get::range(session.client(), &set, first, count, |block_number, data| {
-            let at = usize::try_from((block_number - first) * block).unwrap_or(usize::MAX);
-            // SAFETY: the block lies within `all` bytes, which were compared with the caller's `size`.
-            unsafe { memory.cast::<u8>().add(at).copy_from_nonoverlapping(data.as_ptr(), data.len()) };
-            done += data.len() as u64;
-            // SAFETY: the header asks for a function that may be called with its context.
-            let stop = progress.map_or(0, |progress| unsafe { progress(context, done, all) });
-            if stop == 0 { Ok(()) } else { Err(Error::interrupted()) }
-        })
+        get::range(
+            session.client(),
+            &set,
+            first,
+            count,
+            |block_number, data| {
+                let at = usize::try_from((block_number - first) * block).unwrap_or(usize::MAX);
+                // SAFETY: the block lies within `all` bytes, which were compared with the caller's `size`.
+                unsafe {
+                    memory
+                        .cast::<u8>()
+                        .add(at)
+                        .copy_from_nonoverlapping(data.as_ptr(), data.len())
+                };
+                done += data.len() as u64;
+                // SAFETY: the header asks for a function that may be called with its context.
+                let stop = progress.map_or(0, |progress| unsafe { progress(context, done, all) });
+                if stop == 0 {
+                    Ok(())
+                } else {
+                    Err(Error::interrupted())
+                }
+            },
+        )
         .map(|()| 0)
     })
 }
@@ -305,7 +371,9 @@ pub(crate) unsafe extern "C" fn blockclient_play(
     played: *mut Played,
 ) -> i32 {
     guarded(|| {
-        let (Some(give), false) = (give, pace.is_null()) else { return Err(none("the pace or the function")) };
+        let (Some(give), false) = (give, pace.is_null()) else {
+            return Err(none("the pace or the function"));
+        };
         // SAFETY: as the caller promises.
         let pace = unsafe { pace.read_unaligned() };
         let session = session::of(number)?;
@@ -314,19 +382,45 @@ pub(crate) unsafe extern "C" fn blockclient_play(
             numbers: first..first.saturating_add(count),
             depth: pace.depth as usize,
             interval: stackline_core::time::Duration(pace.interval_ns),
-            missing: if pace.wait == 0 { Missing::Skip } else { Missing::Wait },
+            missing: if pace.wait == 0 {
+                Missing::Skip
+            } else {
+                Missing::Wait
+            },
         };
         let counts = play::play(session.client(), &set, &pace, |block_number, block| {
             let data = block.as_ref().map_or(&[][..], |block| &block.data);
-            let pointer = if block.is_some() { data.as_ptr() } else { std::ptr::null() };
+            let pointer = if block.is_some() {
+                data.as_ptr()
+            } else {
+                std::ptr::null()
+            };
             // SAFETY: the block lives for the call, and the header asks for a function that may be called with its context.
             let stop = unsafe { give(context, block_number, pointer, data.len() as u64) };
-            if stop == 0 { Ok(()) } else { Err(Error::interrupted()) }
+            if stop == 0 {
+                Ok(())
+            } else {
+                Err(Error::interrupted())
+            }
         })?;
         if !played.is_null() {
-            let play::Played { late, skipped, stalls } = counts;
+            let play::Played {
+                late,
+                skipped,
+                stalls,
+            } = counts;
             // SAFETY: as the caller promises.
-            unsafe { put(played, Played { late, skipped, stalls }, "what was played") }?;
+            unsafe {
+                put(
+                    played,
+                    Played {
+                        late,
+                        skipped,
+                        stalls,
+                    },
+                    "what was played",
+                )
+            }?;
         }
         Ok(0)
     })

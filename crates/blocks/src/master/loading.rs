@@ -9,7 +9,9 @@ use crate::limits;
 use crate::master::rows::Rows;
 use crate::placement::Placement;
 use crate::set::Set;
-use crate::wire::control::{Commit, Create, Created, Delete, Done, Gone, Place, Reserve, Reserved, Row};
+use crate::wire::control::{
+    Commit, Create, Created, Delete, Done, Gone, Place, Reserve, Reserved, Row,
+};
 use crate::wire::message::Why;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -30,7 +32,9 @@ impl Master {
         }
         let servers = self.infos();
         if let Some(id) = self.by_name.get(&about.name).copied() {
-            let Some(set) = self.sets.get_mut(&id) else { return };
+            let Some(set) = self.sets.get_mut(&id) else {
+                return;
+            };
             if set.sealed {
                 let words = format!("the set {} is there already", about.name);
                 return actions.refuse(connection, request, Why::Busy, words);
@@ -40,67 +44,148 @@ impl Master {
                 return actions.refuse(connection, request, Why::Busy, words);
             }
             if set.about != about {
-                let words = format!("the set {} was begun with another size, block size or placement", about.name);
+                let words = format!(
+                    "the set {} was begun with another size, block size or placement",
+                    about.name
+                );
                 return actions.refuse(connection, request, Why::Busy, words);
             }
             set.loader = Some(connection);
             let written = set.rows.written();
-            return actions.send(connection, Created { request, set: id, written, servers });
+            return actions.send(
+                connection,
+                Created {
+                    request,
+                    set: id,
+                    written,
+                    servers,
+                },
+            );
         }
         if self.sets.len() >= limits::MOST_SETS {
             return actions.refuse(connection, request, Why::Limit, "there are too many sets");
         }
         let Some(id) = self.last_set.checked_add(1) else {
-            return actions.refuse(connection, request, Why::Limit, "all numbers of sets were used");
+            return actions.refuse(
+                connection,
+                request,
+                Why::Limit,
+                "all numbers of sets were used",
+            );
         };
         self.last_set = id;
-        actions.changes.push(Change::Set { id, about: about.clone(), sealed: false });
+        actions.changes.push(Change::Set {
+            id,
+            about: about.clone(),
+            sealed: false,
+        });
         self.by_name.insert(about.name.clone(), id);
         let rows = Rows::new(about.replicas);
-        self.sets
-            .insert(id, SetState { about, rows, sealed: false, loader: Some(connection), pending: BTreeMap::new() });
-        actions.send(connection, Created { request, set: id, written: 0, servers });
+        self.sets.insert(
+            id,
+            SetState {
+                about,
+                rows,
+                sealed: false,
+                loader: Some(connection),
+                pending: BTreeMap::new(),
+            },
+        );
+        actions.send(
+            connection,
+            Created {
+                request,
+                set: id,
+                written: 0,
+                servers,
+            },
+        );
     }
 
     pub(super) fn reserve(&mut self, connection: u64, reserve: &Reserve, actions: &mut Actions) {
         let request = reserve.request;
-        let Some(set) = self.sets.get(&reserve.set).filter(|set| set.loader == Some(connection)) else {
-            return actions.refuse(connection, request, Why::NoSet, "that set is not being loaded by this connection");
+        let Some(set) = self
+            .sets
+            .get(&reserve.set)
+            .filter(|set| set.loader == Some(connection))
+        else {
+            return actions.refuse(
+                connection,
+                request,
+                Why::NoSet,
+                "that set is not being loaded by this connection",
+            );
         };
         let about = set.about.clone();
-        if reserve.blocks.iter().any(|number| *number >= about.blocks()) {
-            return actions.refuse(connection, request, Why::NoBlock, "the set has no such block");
+        if reserve
+            .blocks
+            .iter()
+            .any(|number| *number >= about.blocks())
+        {
+            return actions.refuse(
+                connection,
+                request,
+                Why::NoBlock,
+                "the set has no such block",
+            );
         }
         if about.placement == Placement::Given && reserve.given.len() != reserve.blocks.len() {
-            return actions.refuse(connection, request, Why::Malformed, "places are to be given, one a block");
+            return actions.refuse(
+                connection,
+                request,
+                Why::Malformed,
+                "places are to be given, one a block",
+            );
         }
         if set.pending.len() + reserve.blocks.len() * usize::from(about.replicas) > MOST_PENDING {
-            return actions.refuse(connection, request, Why::Limit, "commit what was reserved before more is reserved");
+            return actions.refuse(
+                connection,
+                request,
+                Why::Limit,
+                "commit what was reserved before more is reserved",
+            );
         }
         let mut rows = Vec::new();
         let mut remember = Vec::new();
         // Only the disks: a refused request leaves them as they were, since nobody has been told of a place.
-        let before: Vec<_> = self.servers.iter().map(|(id, server)| (*id, server.disks.clone())).collect();
+        let before: Vec<_> = self
+            .servers
+            .iter()
+            .map(|(id, server)| (*id, server.disks.clone()))
+            .collect();
         for (at, number) in reserve.blocks.iter().enumerate() {
             let given = reserve.given.get(at).map(|disk| *disk as usize);
             let first = |disks: usize| match about.placement {
                 Placement::Given => given.unwrap_or(0) % disks.max(1),
                 placement => placement.disk(*number, about.picture.as_ref(), disks),
             };
-            let places = self.places(first, about.length(*number), usize::from(about.replicas), &mut remember);
+            let places = self.places(
+                first,
+                about.length(*number),
+                usize::from(about.replicas),
+                &mut remember,
+            );
             if places.len() < usize::from(about.replicas) {
                 let words = self.no_places(&about, *number);
                 for (id, disks) in before {
-                    self.servers.entry(id).and_modify(|server| server.disks = disks);
+                    self.servers
+                        .entry(id)
+                        .and_modify(|server| server.disks = disks);
                 }
                 return actions.refuse(connection, request, Why::Full, words);
             }
-            rows.push(Row { checksum: 0, places });
+            rows.push(Row {
+                checksum: 0,
+                places,
+            });
         }
         if let Some(set) = self.sets.get_mut(&reserve.set) {
             for (number, row) in reserve.blocks.iter().zip(&rows) {
                 for place in &row.places {
-                    set.pending.insert((place.server, place.disk, place.offset), about.length(*number));
+                    set.pending.insert(
+                        (place.server, place.disk, place.offset),
+                        about.length(*number),
+                    );
                 }
             }
         }
@@ -124,17 +209,24 @@ impl Master {
         let (copies, length) = (usize::from(about.replicas), about.length(number));
         let servers = self.up().filter_map(|(id, _)| self.servers.get(&id));
         let disks: Vec<&Space> = servers.flat_map(|server| &server.disks).collect();
-        let (disks, read_only): (Vec<_>, Vec<_>) =
-            disks.into_iter().filter(|space| space.about.up).partition(|space| space.about.writable);
-        let room = disks.iter().filter(|space| space.fits(length, self.now)).count();
+        let (disks, read_only): (Vec<_>, Vec<_>) = disks
+            .into_iter()
+            .filter(|space| space.about.up)
+            .partition(|space| space.about.writable);
+        let room = disks
+            .iter()
+            .filter(|space| space.fits(length, self.now))
+            .count();
         let rests = disks.iter().any(|space| space.rests(self.now));
         let later = if rests {
             "; space that a load reserved and did not use is free again a minute after that load ended"
         } else {
             ""
         };
-        let (are, need) =
-            (if disks.len() == 1 { "is" } else { "are" }, if copies == 1 { "y needs" } else { "ies need" });
+        let (are, need) = (
+            if disks.len() == 1 { "is" } else { "are" },
+            if copies == 1 { "y needs" } else { "ies need" },
+        );
         let disk = if copies == 1 { "disk" } else { "disks" };
         match disks.len() {
             0 if self.up().next().is_none() => "no disk server is up".into(),
@@ -162,7 +254,10 @@ impl Master {
         });
         let disks = in_turn(disks);
         let first = first(disks.len());
-        let order: Vec<_> = disks[first.min(disks.len())..].iter().chain(&disks[..first.min(disks.len())]).collect();
+        let order: Vec<_> = disks[first.min(disks.len())..]
+            .iter()
+            .chain(&disks[..first.min(disks.len())])
+            .collect();
         let now = self.now;
         let mut places: Vec<Place> = Vec::new();
         for same_server in [false, true] {
@@ -170,43 +265,86 @@ impl Master {
                 if places.len() == replicas {
                     break;
                 }
-                let taken = places.iter().any(|place| place.server == *server && (!same_server || place.disk == *disk));
+                let taken = places
+                    .iter()
+                    .any(|place| place.server == *server && (!same_server || place.disk == *disk));
                 let state = self.servers.get_mut(server);
                 let space = state.and_then(|state| state.disks.get_mut(usize::from(*disk)));
-                let Some(space) = space.filter(|space| !taken && space.fits(length, now)) else { continue };
+                let Some(space) = space.filter(|space| !taken && space.fits(length, now)) else {
+                    continue;
+                };
                 let (offset, more) = space.take(length, now);
                 if more {
-                    let change = Change::Space { server: *server, disk: *disk, up_to: space.remembered };
+                    let change = Change::Space {
+                        server: *server,
+                        disk: *disk,
+                        up_to: space.remembered,
+                    };
                     remember.retain(
                         |other| !matches!(other, Change::Space { server: s, disk: d, .. } if s == server && d == disk),
                     );
                     remember.push(change);
                 }
-                places.push(Place { server: *server, disk: *disk, offset });
+                places.push(Place {
+                    server: *server,
+                    disk: *disk,
+                    offset,
+                });
             }
         }
         places
     }
 
     pub(super) fn commit(&mut self, connection: u64, commit: Commit, actions: &mut Actions) {
-        let Commit { request, set: id, blocks, seal } = commit;
-        let Some(set) = self.sets.get_mut(&id).filter(|set| set.loader == Some(connection)) else {
-            return actions.refuse(connection, request, Why::NoSet, "that set is not being loaded by this connection");
+        let Commit {
+            request,
+            set: id,
+            blocks,
+            seal,
+        } = commit;
+        let Some(set) = self
+            .sets
+            .get_mut(&id)
+            .filter(|set| set.loader == Some(connection))
+        else {
+            return actions.refuse(
+                connection,
+                request,
+                Why::NoSet,
+                "that set is not being loaded by this connection",
+            );
         };
         let count = set.about.blocks();
         let replicas = usize::from(set.about.replicas);
-        if blocks.iter().any(|block| block.number >= count || block.row.places.len() != replicas) {
-            return actions.refuse(connection, request, Why::NoBlock, "the set has no such block");
+        if blocks
+            .iter()
+            .any(|block| block.number >= count || block.row.places.len() != replicas)
+        {
+            return actions.refuse(
+                connection,
+                request,
+                Why::NoBlock,
+                "the set has no such block",
+            );
         }
-        let is_its_own = |place: &Place| set.pending.contains_key(&(place.server, place.disk, place.offset));
-        if !blocks.iter().flat_map(|block| &block.row.places).all(is_its_own) {
-            let words = "a place was not reserved by this load, or was given back: reserve places again";
+        let is_its_own = |place: &Place| {
+            set.pending
+                .contains_key(&(place.server, place.disk, place.offset))
+        };
+        if !blocks
+            .iter()
+            .flat_map(|block| &block.row.places)
+            .all(is_its_own)
+        {
+            let words =
+                "a place was not reserved by this load, or was given back: reserve places again";
             return actions.refuse(connection, request, Why::NoBlock, words);
         }
         for block in &blocks {
             set.rows.insert(block.number, &block.row);
             for place in &block.row.places {
-                set.pending.remove(&(place.server, place.disk, place.offset));
+                set.pending
+                    .remove(&(place.server, place.disk, place.offset));
             }
         }
         if !blocks.is_empty() {
@@ -221,7 +359,11 @@ impl Master {
             set.sealed = true;
             set.loader = None;
             let pending = core::mem::take(&mut set.pending);
-            actions.changes.push(Change::Set { id, about: set.about.clone(), sealed: true });
+            actions.changes.push(Change::Set {
+                id,
+                about: set.about.clone(),
+                sealed: true,
+            });
             self.give_back(pending);
         }
         actions.send(connection, Done { request });
@@ -232,7 +374,12 @@ impl Master {
             let words = format!("there is no set {}", delete.name);
             return actions.refuse(connection, delete.request, Why::NoSet, words);
         };
-        if self.sets.get(&id).and_then(|set| set.loader).is_some_and(|loader| loader != connection) {
+        if self
+            .sets
+            .get(&id)
+            .and_then(|set| set.loader)
+            .is_some_and(|loader| loader != connection)
+        {
             let words = format!("somebody else loads the set {}", delete.name);
             return actions.refuse(connection, delete.request, Why::Busy, words);
         }
@@ -248,6 +395,11 @@ impl Master {
             }
         }
         actions.changes.push(Change::Deleted { set: id });
-        actions.send(connection, Done { request: delete.request });
+        actions.send(
+            connection,
+            Done {
+                request: delete.request,
+            },
+        );
     }
 }

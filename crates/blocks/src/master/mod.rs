@@ -13,8 +13,8 @@ pub use space::ALIGNMENT;
 use crate::limits;
 use crate::set::Set;
 use crate::wire::control::{
-    Ask, Changed, Commit, Create, Delete, DiskChanged, Forget, Join, Joined, List, Map, Mapped, Missing, Open, Opened,
-    Place, Refused, Reserve, Row, ServerInfo, SetInfo, Told, Written,
+    Ask, Changed, Commit, Create, Delete, DiskChanged, Forget, Join, Joined, List, Map, Mapped,
+    Missing, Open, Opened, Place, Refused, Reserve, Row, ServerInfo, SetInfo, Told, Written,
 };
 use crate::wire::data::{Disk, Entry, Requests};
 use crate::wire::greeting::Role;
@@ -81,7 +81,8 @@ impl Change {
     /// Bytes of memory that it takes while it waits, about.
     #[must_use]
     pub fn weight(&self) -> u64 {
-        let row = |block: &Written| size_of::<Written>() + size_of::<Place>() * block.row.places.len();
+        let row =
+            |block: &Written| size_of::<Written>() + size_of::<Place>() * block.row.places.len();
         let blocks = match self {
             Self::Rows { blocks, .. } => blocks.iter().map(row).sum(),
             _ => 0,
@@ -109,7 +110,14 @@ impl Actions {
     }
 
     fn refuse(&mut self, connection: u64, request: u32, why: Why, words: impl Into<String>) {
-        self.send(connection, Refused { request, why: why as u8, words: words.into() });
+        self.send(
+            connection,
+            Refused {
+                request,
+                why: why as u8,
+                words: words.into(),
+            },
+        );
     }
 }
 
@@ -163,7 +171,10 @@ pub struct Master {
 impl core::fmt::Debug for Master {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let (sets, servers) = (self.sets.len(), self.servers.len());
-        f.debug_struct("Master").field("sets", &sets).field("servers", &servers).finish_non_exhaustive()
+        f.debug_struct("Master")
+            .field("sets", &sets)
+            .field("servers", &servers)
+            .finish_non_exhaustive()
     }
 }
 
@@ -182,12 +193,24 @@ impl Master {
                     Some(set) => set.sealed = sealed,
                     None => {
                         let rows = Rows::new(about.replicas);
-                        self.sets.insert(id, SetState { about, rows, sealed, loader: None, pending: BTreeMap::new() });
+                        self.sets.insert(
+                            id,
+                            SetState {
+                                about,
+                                rows,
+                                sealed,
+                                loader: None,
+                                pending: BTreeMap::new(),
+                            },
+                        );
                     }
                 }
             }
             Change::Rows { set, blocks } => {
-                let length = self.sets.get(&set).map_or(u32::MAX, |set| set.about.block_size);
+                let length = self
+                    .sets
+                    .get(&set)
+                    .map_or(u32::MAX, |set| set.about.block_size);
                 for place in blocks.iter().flat_map(|block| &block.row.places) {
                     let filled = self.filled.entry((place.server, place.disk)).or_default();
                     *filled = (*filled).max(place.offset.saturating_add(space::slot(length)));
@@ -213,12 +236,29 @@ impl Master {
                     writable: false,
                     damaged: 0,
                 };
-                let disks = disks.into_iter().map(|identity| Space::new(disk(identity), 0)).collect();
-                self.servers.insert(id, ServerState { name, address: String::new(), connection: None, disks });
+                let disks = disks
+                    .into_iter()
+                    .map(|identity| Space::new(disk(identity), 0))
+                    .collect();
+                self.servers.insert(
+                    id,
+                    ServerState {
+                        name,
+                        address: String::new(),
+                        connection: None,
+                        disks,
+                    },
+                );
             }
-            Change::Space { server, disk, up_to } => {
+            Change::Space {
+                server,
+                disk,
+                up_to,
+            } => {
                 let server = self.servers.get_mut(&server);
-                if let Some(space) = server.and_then(|server| server.disks.get_mut(usize::from(disk))) {
+                if let Some(space) =
+                    server.and_then(|server| server.disks.get_mut(usize::from(disk)))
+                {
                     (space.next, space.remembered, space.is_recalled) = (up_to, up_to, true);
                 }
             }
@@ -233,26 +273,49 @@ impl Master {
         if self.peers.len() >= limits::MOST_SESSIONS {
             return Err(Why::Limit);
         }
-        self.peers.insert(connection, Peer { role, session, open: Vec::new(), server: None });
+        self.peers.insert(
+            connection,
+            Peer {
+                role,
+                session,
+                open: Vec::new(),
+                server: None,
+            },
+        );
         Ok(())
     }
 
     /// A connection is gone: of a server, of a session, of a loader.
     pub fn disconnected(&mut self, connection: u64) -> Actions {
         let mut actions = Actions::default();
-        let Some(peer) = self.peers.remove(&connection) else { return actions };
+        let Some(peer) = self.peers.remove(&connection) else {
+            return actions;
+        };
         let mut pending = Vec::new();
-        for set in self.sets.values_mut().filter(|set| set.loader == Some(connection)) {
+        for set in self
+            .sets
+            .values_mut()
+            .filter(|set| set.loader == Some(connection))
+        {
             set.loader = None;
             pending.push(core::mem::take(&mut set.pending));
         }
-        pending.into_iter().for_each(|pending| self.give_back(pending));
+        pending
+            .into_iter()
+            .for_each(|pending| self.give_back(pending));
         if !peer.open.is_empty() {
-            let forget = Forget { session: peer.session };
-            self.up().for_each(|(_, server)| actions.send(server, forget.clone()));
+            let forget = Forget {
+                session: peer.session,
+            };
+            self.up()
+                .for_each(|(_, server)| actions.send(server, forget.clone()));
         }
-        let server = peer.server.and_then(|id| Some((id, self.servers.get_mut(&id)?)));
-        if let Some((id, server)) = server.filter(|(_, server)| server.connection == Some(connection)) {
+        let server = peer
+            .server
+            .and_then(|id| Some((id, self.servers.get_mut(&id)?)));
+        if let Some((id, server)) =
+            server.filter(|(_, server)| server.connection == Some(connection))
+        {
             server.connection = None;
             self.tell_clients(id, &mut actions);
         }
@@ -263,29 +326,61 @@ impl Master {
     pub fn handle(&mut self, now: Instant, connection: u64, message: Message) -> Actions {
         let mut actions = Actions::default();
         self.now = self.now.max(now);
-        let Some(role) = self.peers.get(&connection).map(|peer| peer.role) else { return actions };
+        let Some(role) = self.peers.get(&connection).map(|peer| peer.role) else {
+            return actions;
+        };
         match (role, message) {
-            (Role::Client | Role::Loader, Message::Open(open)) => self.open(connection, &open, &mut actions),
-            (Role::Client | Role::Loader, Message::Close(close)) => self.close(connection, close.set),
-            (Role::Client | Role::Loader, Message::List(list)) => self.list(now, connection, &list, &mut actions),
-            (Role::Client | Role::Loader, Message::Map(map)) => self.map(connection, &map, &mut actions),
-            (Role::Client | Role::Loader, Message::Ask(ask)) => self.tell(connection, &ask, &mut actions),
-            (Role::Loader, Message::Create(create)) => self.create(connection, create, &mut actions),
-            (Role::Loader, Message::Reserve(reserve)) => self.reserve(connection, &reserve, &mut actions),
-            (Role::Loader, Message::Commit(commit)) => self.commit(connection, commit, &mut actions),
-            (Role::Loader, Message::Delete(delete)) => self.delete(connection, &delete, &mut actions),
+            (Role::Client | Role::Loader, Message::Open(open)) => {
+                self.open(connection, &open, &mut actions)
+            }
+            (Role::Client | Role::Loader, Message::Close(close)) => {
+                self.close(connection, close.set)
+            }
+            (Role::Client | Role::Loader, Message::List(list)) => {
+                self.list(now, connection, &list, &mut actions)
+            }
+            (Role::Client | Role::Loader, Message::Map(map)) => {
+                self.map(connection, &map, &mut actions)
+            }
+            (Role::Client | Role::Loader, Message::Ask(ask)) => {
+                self.tell(connection, &ask, &mut actions)
+            }
+            (Role::Loader, Message::Create(create)) => {
+                self.create(connection, create, &mut actions)
+            }
+            (Role::Loader, Message::Reserve(reserve)) => {
+                self.reserve(connection, &reserve, &mut actions)
+            }
+            (Role::Loader, Message::Commit(commit)) => {
+                self.commit(connection, commit, &mut actions)
+            }
+            (Role::Loader, Message::Delete(delete)) => {
+                self.delete(connection, &delete, &mut actions)
+            }
             (Role::Server, Message::Join(join)) => self.join(connection, join, &mut actions),
             (Role::Server, Message::Alive(alive)) => self.alive(connection, &alive.damaged),
-            (Role::Server, Message::DiskChanged(disk)) => self.disk(connection, &disk, &mut actions),
+            (Role::Server, Message::DiskChanged(disk)) => {
+                self.disk(connection, &disk, &mut actions)
+            }
             (
                 Role::Client,
                 Message::Create(Create { request, .. })
                 | Message::Reserve(Reserve { request, .. })
                 | Message::Commit(Commit { request, .. })
                 | Message::Delete(Delete { request, .. }),
-            ) => actions.refuse(connection, request, Why::Key, "this connection may only read"),
+            ) => actions.refuse(
+                connection,
+                request,
+                Why::Key,
+                "this connection may only read",
+            ),
             _ => {
-                actions.refuse(connection, 0, Why::Malformed, "that message does not belong here");
+                actions.refuse(
+                    connection,
+                    0,
+                    Why::Malformed,
+                    "that message does not belong here",
+                );
                 actions.closes.push(connection);
             }
         }
@@ -296,49 +391,79 @@ impl Master {
 
     /// Servers that are up, and their connections.
     fn up(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        self.servers.iter().filter_map(|(id, server)| Some((*id, server.connection?)))
+        self.servers
+            .iter()
+            .filter_map(|(id, server)| Some((*id, server.connection?)))
     }
 
     fn info(&self, id: u16) -> Option<ServerInfo> {
         let server = self.servers.get(&id)?;
         let up = server.connection.is_some();
         let disks = server.disks.iter();
-        let disks = disks.map(|space| Disk { used: space.used(), up: up && space.about.up, ..space.about.clone() });
+        let disks = disks.map(|space| Disk {
+            used: space.used(),
+            up: up && space.about.up,
+            ..space.about.clone()
+        });
         let (name, address) = (server.name.clone(), server.address.clone());
-        Some(ServerInfo { id, name, address, up, disks: disks.collect() })
+        Some(ServerInfo {
+            id,
+            name,
+            address,
+            up,
+            disks: disks.collect(),
+        })
     }
 
     fn infos(&self) -> Vec<ServerInfo> {
-        self.servers.keys().filter_map(|id| self.info(*id)).collect()
+        self.servers
+            .keys()
+            .filter_map(|id| self.info(*id))
+            .collect()
     }
 
     fn join(&mut self, connection: u64, join: Join, actions: &mut Actions) {
-        let known = self.servers.iter().find(|(_, server)| server.name == join.name).map(|(id, _)| *id);
+        let known = self
+            .servers
+            .iter()
+            .find(|(_, server)| server.name == join.name)
+            .map(|(id, _)| *id);
         if known.is_some_and(|id| self.servers[&id].connection.is_some()) {
             actions.refuse(connection, 0, Why::Busy, "a server of that name is up");
             actions.closes.push(connection);
             return;
         }
-        let id = known.unwrap_or_else(|| self.servers.keys().next_back().map_or(0, |last| last + 1));
+        let id =
+            known.unwrap_or_else(|| self.servers.keys().next_back().map_or(0, |last| last + 1));
         if usize::from(id) >= limits::MOST_SERVERS {
             actions.refuse(connection, 0, Why::Limit, "there are too many servers");
             actions.closes.push(connection);
             return;
         }
-        let before = self.servers.get(&id).map(|server| server.disks.clone()).unwrap_or_default();
+        let before = self
+            .servers
+            .get(&id)
+            .map(|server| server.disks.clone())
+            .unwrap_or_default();
         let Some(identities) = identities(&before, &join.disks) else {
-            let words = "its disks are not those it had: start it with the same ones, in the same order";
+            let words =
+                "its disks are not those it had: start it with the same ones, in the same order";
             actions.refuse(connection, 0, Why::Disk, words);
             actions.closes.push(connection);
             return;
         };
-        let own = ownership::Own { identity: self.identity, last_set: self.last_set };
-        let objection = join
-            .disks
-            .iter()
-            .zip(&join.kept)
-            .enumerate()
-            .find_map(|(at, (disk, kept))| ownership::objection(&own, &join.name, disk, kept, before.get(at)));
+        let own = ownership::Own {
+            identity: self.identity,
+            last_set: self.last_set,
+        };
+        let objection =
+            join.disks
+                .iter()
+                .zip(&join.kept)
+                .enumerate()
+                .find_map(|(at, (disk, kept))| {
+                    ownership::objection(&own, &join.name, disk, kept, before.get(at))
+                });
         match objection.filter(|_| !join.adopt) {
             Some(words) => return self.refuse_disks(connection, join.name, words, actions),
             None => drop(self.refused.remove(&join.name)),
@@ -348,22 +473,46 @@ impl Master {
         let last_set = kept.map(|kept| kept.last_set).max().unwrap_or(0);
         if last_set > self.last_set {
             self.last_set = last_set;
-            actions.changes.push(Change::Master { identity: self.identity, last_set });
+            actions.changes.push(Change::Master {
+                identity: self.identity,
+                last_set,
+            });
         }
         if known.is_none() || identities.len() > before.len() {
-            actions.changes.push(Change::Server { id, name: join.name.clone(), disks: identities.clone() });
+            actions.changes.push(Change::Server {
+                id,
+                name: join.name.clone(),
+                disks: identities.clone(),
+            });
             for (disk, space) in before.iter().enumerate() {
-                let change = Change::Space { server: id, disk: disk as u16, up_to: space.remembered };
+                let change = Change::Space {
+                    server: id,
+                    disk: disk as u16,
+                    up_to: space.remembered,
+                };
                 actions.changes.push(change);
             }
         }
         let mut disks: Vec<Space> = Vec::new();
-        for (at, ((about, kept), identity)) in join.disks.into_iter().zip(join.kept).zip(identities).enumerate() {
-            let mut space = before.get(at).cloned().unwrap_or_else(|| Space::new(about.clone(), ALIGNMENT));
+        for (at, ((about, kept), identity)) in join
+            .disks
+            .into_iter()
+            .zip(join.kept)
+            .zip(identities)
+            .enumerate()
+        {
+            let mut space = before
+                .get(at)
+                .cloned()
+                .unwrap_or_else(|| Space::new(about.clone(), ALIGNMENT));
             let goes_on = ownership::goes_on(self.identity, &about, &kept, space.remembered);
             if goes_on > space.remembered {
                 (space.next, space.remembered) = (goes_on, goes_on);
-                actions.changes.push(Change::Space { server: id, disk: at as u16, up_to: goes_on });
+                actions.changes.push(Change::Space {
+                    server: id,
+                    disk: at as u16,
+                    up_to: goes_on,
+                });
             }
             if about.identity != 0 {
                 let filled = self.filled.remove(&(id, at as u16)).unwrap_or(0);
@@ -376,18 +525,40 @@ impl Master {
             disks.push(space);
         }
         let (name, address) = (join.name, join.address);
-        self.servers.insert(id, ServerState { name, address, connection: Some(connection), disks });
+        self.servers.insert(
+            id,
+            ServerState {
+                name,
+                address,
+                connection: Some(connection),
+                disks,
+            },
+        );
         if let Some(peer) = self.peers.get_mut(&connection) {
             peer.server = Some(id);
         }
-        actions.send(connection, Joined { server: id, master: self.identity });
+        actions.send(
+            connection,
+            Joined {
+                server: id,
+                master: self.identity,
+            },
+        );
         self.tell_clients(id, actions);
     }
 
     /// Disks that are not this master's: nothing is written there.
-    fn refuse_disks(&mut self, connection: u64, server: String, words: String, actions: &mut Actions) {
+    fn refuse_disks(
+        &mut self,
+        connection: u64,
+        server: String,
+        words: String,
+        actions: &mut Actions,
+    ) {
         if self.refused.get(&server) != Some(&words) {
-            actions.notes.push(alloc::format!("{words}; nothing is written there (hint: {OWNERSHIP_HINT})"));
+            actions.notes.push(alloc::format!(
+                "{words}; nothing is written there (hint: {OWNERSHIP_HINT})"
+            ));
             if self.refused.len() >= limits::MOST_SERVERS {
                 self.refused.clear();
             }
@@ -401,7 +572,9 @@ impl Master {
         let id = self.peers.get(&connection).and_then(|peer| peer.server);
         let Some(id) = id else { return };
         let server = self.servers.get_mut(&id);
-        if let Some(space) = server.and_then(|server| server.disks.get_mut(usize::from(changed.disk))) {
+        if let Some(space) =
+            server.and_then(|server| server.disks.get_mut(usize::from(changed.disk)))
+        {
             (space.about.up, space.about.writable) = (changed.up, changed.writable);
             self.tell_clients(id, actions);
         }
@@ -409,7 +582,9 @@ impl Master {
 
     fn alive(&mut self, connection: u64, damaged: &[u64]) {
         let id = self.peers.get(&connection).and_then(|peer| peer.server);
-        let Some(server) = id.and_then(|id| self.servers.get_mut(&id)) else { return };
+        let Some(server) = id.and_then(|id| self.servers.get_mut(&id)) else {
+            return;
+        };
         for (space, damaged) in server.disks.iter_mut().zip(damaged) {
             space.about.damaged = *damaged;
         }
@@ -432,14 +607,24 @@ impl Master {
         let Some(server) = self.info(id) else { return };
         for (connection, peer) in &self.peers {
             if !peer.open.is_empty() {
-                actions.send(*connection, Changed { server: server.clone() });
+                actions.send(
+                    *connection,
+                    Changed {
+                        server: server.clone(),
+                    },
+                );
             }
         }
     }
 
     fn reachable(&self, place: &Place) -> bool {
-        let server = self.servers.get(&place.server).filter(|server| server.connection.is_some());
-        server.and_then(|server| server.disks.get(usize::from(place.disk))).is_some_and(|space| space.about.up)
+        let server = self
+            .servers
+            .get(&place.server)
+            .filter(|server| server.connection.is_some());
+        server
+            .and_then(|server| server.disks.get(usize::from(place.disk)))
+            .is_some_and(|space| space.about.up)
     }
 
     // --- clients ---
@@ -450,16 +635,34 @@ impl Master {
             return actions.refuse(connection, open.request, Why::NoSet, words);
         };
         let servers = self.infos();
-        let (Some(peer), Some(state)) = (self.peers.get_mut(&connection), self.sets.get(&set)) else { return };
+        let (Some(peer), Some(state)) = (self.peers.get_mut(&connection), self.sets.get(&set))
+        else {
+            return;
+        };
         if !peer.open.contains(&set) {
             if peer.open.len() >= limits::MOST_OPEN {
-                return actions.refuse(connection, open.request, Why::Limit, "too many sets are open");
+                return actions.refuse(
+                    connection,
+                    open.request,
+                    Why::Limit,
+                    "too many sets are open",
+                );
             }
             peer.open.push(set);
         }
         let about = state.about.clone();
         let (request, session, master) = (open.request, peer.session, self.identity);
-        actions.send(connection, Opened { request, session, master, set, about, servers });
+        actions.send(
+            connection,
+            Opened {
+                request,
+                session,
+                master,
+                set,
+                about,
+                servers,
+            },
+        );
     }
 
     fn close(&mut self, connection: u64, set: u32) {
@@ -470,13 +673,28 @@ impl Master {
 
     /// A list becomes one for each server: names become places.
     fn list(&self, now: Instant, connection: u64, list: &List, actions: &mut Actions) {
-        let Some(peer) = self.peers.get(&connection) else { return };
-        let Some(set) = self.sets.get(&list.set).filter(|_| peer.open.contains(&list.set)) else {
+        let Some(peer) = self.peers.get(&connection) else {
+            return;
+        };
+        let Some(set) = self
+            .sets
+            .get(&list.set)
+            .filter(|_| peer.open.contains(&list.set))
+        else {
             // Block by block, so that whoever waits for them knows: the set may have been deleted.
             let (why, blocks) = (Why::NoSet as u8, list.blocks.clone());
-            return actions.send(connection, Missing { set: list.set, serial: list.serial, why, blocks });
+            return actions.send(
+                connection,
+                Missing {
+                    set: list.set,
+                    serial: list.serial,
+                    why,
+                    blocks,
+                },
+            );
         };
-        let mut by_server: BTreeMap<u16, Vec<Entry>> = self.up().map(|(id, _)| (id, Vec::new())).collect();
+        let mut by_server: BTreeMap<u16, Vec<Entry>> =
+            self.up().map(|(id, _)| (id, Vec::new())).collect();
         let mut missing: BTreeMap<Why, Vec<u64>> = BTreeMap::new();
         for (index, number) in list.blocks.iter().enumerate() {
             let index = index as u32;
@@ -484,7 +702,14 @@ impl Master {
             match set.rows.choose(*number, |place| self.reachable(place)) {
                 Choice::At(checksum, place) => {
                     let Place { disk, offset, .. } = place;
-                    let entry = Entry { index, number: *number, disk, offset, length, checksum };
+                    let entry = Entry {
+                        index,
+                        number: *number,
+                        disk,
+                        offset,
+                        length,
+                        checksum,
+                    };
                     by_server.entry(place.server).or_default().push(entry);
                 }
                 Choice::NotWritten => missing.entry(Why::NoBlock).or_default().push(*number),
@@ -493,15 +718,45 @@ impl Master {
         }
         for (why, blocks) in missing {
             let (set, serial) = (list.set, list.serial);
-            actions.send(connection, Missing { set, serial, why: why as u8, blocks });
+            actions.send(
+                connection,
+                Missing {
+                    set,
+                    serial,
+                    why: why as u8,
+                    blocks,
+                },
+            );
         }
         for (id, entries) in by_server {
             let server = self.servers.get(&id).and_then(|server| server.connection);
-            let Some(server) = server.filter(|_| list.supersedes || !entries.is_empty()) else { continue };
-            let List { set, serial, supersedes, report, first_unit, app_send, .. } = *list;
+            let Some(server) = server.filter(|_| list.supersedes || !entries.is_empty()) else {
+                continue;
+            };
+            let List {
+                set,
+                serial,
+                supersedes,
+                report,
+                first_unit,
+                app_send,
+                ..
+            } = *list;
             let stamps = [app_send, now.0, now.0];
             let session = peer.session;
-            actions.send(server, Requests { session, set, serial, supersedes, report, first_unit, stamps, entries });
+            actions.send(
+                server,
+                Requests {
+                    session,
+                    set,
+                    serial,
+                    supersedes,
+                    report,
+                    first_unit,
+                    stamps,
+                    entries,
+                },
+            );
         }
     }
 
@@ -509,21 +764,47 @@ impl Master {
         let Some(set) = self.sets.get(&map.set) else {
             return actions.refuse(connection, map.request, Why::NoSet, "there is no such set");
         };
-        let last = set.about.blocks().min(map.first.saturating_add(u64::from(map.count)));
-        let nowhere = || Row { checksum: 0, places: Vec::new() };
-        let rows = (map.first..last).map(|number| set.rows.get(number).unwrap_or_else(nowhere)).collect();
-        actions.send(connection, Mapped { request: map.request, set: map.set, first: map.first, rows });
+        let last = set
+            .about
+            .blocks()
+            .min(map.first.saturating_add(u64::from(map.count)));
+        let nowhere = || Row {
+            checksum: 0,
+            places: Vec::new(),
+        };
+        let rows = (map.first..last)
+            .map(|number| set.rows.get(number).unwrap_or_else(nowhere))
+            .collect();
+        actions.send(
+            connection,
+            Mapped {
+                request: map.request,
+                set: map.set,
+                first: map.first,
+                rows,
+            },
+        );
     }
 
     fn tell(&self, connection: u64, ask: &Ask, actions: &mut Actions) {
         let sets = self.sets.values().map(|set| SetInfo {
             about: set.about.clone(),
             written: set.rows.written(),
-            reachable: set.rows.iter().filter(|(_, row)| row.places.iter().any(|place| self.reachable(place))).count()
-                as u64,
+            reachable: set
+                .rows
+                .iter()
+                .filter(|(_, row)| row.places.iter().any(|place| self.reachable(place)))
+                .count() as u64,
             sealed: set.sealed,
         });
-        actions.send(connection, Told { request: ask.request, sets: sets.collect(), servers: self.infos() });
+        actions.send(
+            connection,
+            Told {
+                request: ask.request,
+                sets: sets.collect(),
+                servers: self.infos(),
+            },
+        );
     }
 }
 
@@ -553,6 +834,10 @@ fn identities(before: &[Space], disks: &[Disk]) -> Option<Vec<u128>> {
         (Some(space), now) => (space.about.identity == now).then_some(now),
         (None, now) => (now != 0).then_some(now),
     };
-    let identities = disks.iter().enumerate().map(of).collect::<Option<Vec<u128>>>()?;
+    let identities = disks
+        .iter()
+        .enumerate()
+        .map(of)
+        .collect::<Option<Vec<u128>>>()?;
     (identities.len() >= before.len()).then_some(identities)
 }

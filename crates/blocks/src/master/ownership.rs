@@ -22,7 +22,13 @@ pub(super) struct Own {
 }
 
 /// Why the master must not write to a disk of that server; `before` is what it remembers of it.
-pub(super) fn objection(own: &Own, server: &str, disk: &Disk, kept: &Kept, before: Option<&Space>) -> Option<String> {
+pub(super) fn objection(
+    own: &Own,
+    server: &str,
+    disk: &Disk,
+    kept: &Kept,
+    before: Option<&Space>,
+) -> Option<String> {
     let given_out = before.map_or(ALIGNMENT, |space| space.remembered.max(ALIGNMENT));
     let is_empty = kept.used <= ALIGNMENT;
     if disk.identity == 0
@@ -35,7 +41,9 @@ pub(super) fn objection(own: &Own, server: &str, disk: &Disk, kept: &Kept, befor
     match kept.master {
         // Of a version that kept no master: what is there is this one's if it remembers the disk and has given out as much.
         0 if before.is_some() && kept.used <= given_out => None,
-        0 => Some(format!("{which} holds blocks, and neither its first page nor this master says whose they are")),
+        0 => Some(format!(
+            "{which} holds blocks, and neither its first page nor this master says whose they are"
+        )),
         master if master == own.identity && kept.used <= given_out => Some(format!(
             "{which} holds blocks of the set number {}, and this master remembers no more than {}: it is an old copy",
             kept.last_set, own.last_set
@@ -44,13 +52,22 @@ pub(super) fn objection(own: &Own, server: &str, disk: &Disk, kept: &Kept, befor
             "{which} is used up to byte {}, and this master remembers only {given_out}: it has forgotten what it gave out",
             kept.used
         )),
-        _ => Some(format!("{which} belongs to another master, which has used it up to byte {}", kept.used)),
+        _ => Some(format!(
+            "{which} belongs to another master, which has used it up to byte {}",
+            kept.used
+        )),
     }
 }
 
 /// Where a master goes on with a disk that it may write to, or takes over: behind all that is its own, or nobody knows whose.
 pub(super) fn goes_on(own: u128, disk: &Disk, kept: &Kept, remembered: u64) -> u64 {
     let is_kept = kept.master == own || (kept.master == 0 && kept.used <= disk.capacity);
-    let used = if is_kept { kept.used.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX) } else { 0 };
+    let used = if is_kept {
+        kept.used
+            .checked_next_multiple_of(ALIGNMENT)
+            .unwrap_or(u64::MAX)
+    } else {
+        0
+    };
     remembered.max(used).max(ALIGNMENT)
 }

@@ -10,7 +10,11 @@ use alloc::vec;
 const TABLE: u64 = 1024;
 
 /// No place.
-const NOWHERE: Spot = Spot { server: u16::MAX, disk: u16::MAX, offset: 0 };
+const NOWHERE: Spot = Spot {
+    server: u16::MAX,
+    disk: u16::MAX,
+    offset: 0,
+};
 
 #[derive(Clone, Copy, Debug)]
 struct Spot {
@@ -37,7 +41,11 @@ pub(crate) struct Rows {
 impl Rows {
     /// None are written yet.
     pub(crate) fn new(replicas: u8) -> Self {
-        Self { replicas: usize::from(replicas), tables: BTreeMap::new(), written: 0 }
+        Self {
+            replicas: usize::from(replicas),
+            tables: BTreeMap::new(),
+            written: 0,
+        }
     }
 
     /// How many blocks are written.
@@ -58,7 +66,11 @@ impl Rows {
         let new = spots[0].server == u16::MAX;
         spots.fill(NOWHERE);
         for (spot, place) in spots.iter_mut().zip(&row.places) {
-            *spot = Spot { server: place.server, disk: place.disk, offset: place.offset };
+            *spot = Spot {
+                server: place.server,
+                disk: place.disk,
+                offset: place.offset,
+            };
         }
         self.written += u64::from(new);
         new
@@ -69,25 +81,38 @@ impl Rows {
         let at = (number % TABLE) as usize;
         let spots = &table.spots[at * self.replicas..(at + 1) * self.replicas];
         let places = spots.iter().take_while(|spot| spot.server != u16::MAX);
-        let places = places.map(|spot| Place { server: spot.server, disk: spot.disk, offset: spot.offset });
+        let places = places.map(|spot| Place {
+            server: spot.server,
+            disk: spot.disk,
+            offset: spot.offset,
+        });
         (spots[0].server != u16::MAX).then_some((table.checksums[at], places))
     }
 
     /// Where a block is.
     pub(crate) fn get(&self, number: u64) -> Option<Row> {
         let (checksum, places) = self.spots(number)?;
-        Some(Row { checksum, places: places.collect() })
+        Some(Row {
+            checksum,
+            places: places.collect(),
+        })
     }
 
     /// The copy of a block that is read.
     pub(crate) fn choose(&self, number: u64, is_reachable: impl Fn(&Place) -> bool) -> Choice {
-        let Some((checksum, places)) = self.spots(number) else { return Choice::NotWritten };
-        placement::copy(number, places, is_reachable).map_or(Choice::Unreachable, |place| Choice::At(checksum, place))
+        let Some((checksum, places)) = self.spots(number) else {
+            return Choice::NotWritten;
+        };
+        placement::copy(number, places, is_reachable)
+            .map_or(Choice::Unreachable, |place| Choice::At(checksum, place))
     }
 
     /// All blocks that are written, with their places.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, Row)> + '_ {
-        let numbers = self.tables.keys().flat_map(|table| table * TABLE..(table + 1) * TABLE);
+        let numbers = self
+            .tables
+            .keys()
+            .flat_map(|table| table * TABLE..(table + 1) * TABLE);
         numbers.filter_map(|number| Some((number, self.get(number)?)))
     }
 }

@@ -44,25 +44,44 @@ pub(crate) struct Space {
 impl Space {
     /// Of which everything below `remembered` may be given away.
     pub(crate) const fn new(about: Disk, remembered: u64) -> Self {
-        Self { about, next: remembered, remembered, holes: BTreeMap::new(), is_recalled: false }
+        Self {
+            about,
+            next: remembered,
+            remembered,
+            holes: BTreeMap::new(),
+            is_recalled: false,
+        }
     }
 
     /// Whether that many bytes fit.
     pub(crate) fn fits(&self, bytes: u32, now: Instant) -> bool {
-        let behind = self.next.checked_add(slot(bytes)).is_some_and(|end| end <= self.about.capacity);
+        let behind = self
+            .next
+            .checked_add(slot(bytes))
+            .is_some_and(|end| end <= self.about.capacity);
         self.about.up && self.about.writable && (behind || self.hole(bytes, now).is_some())
     }
 
     /// The first hole for that many bytes.
     fn hole(&self, bytes: u32, now: Instant) -> Option<u64> {
         let (slot, capacity) = (slot(bytes), self.about.capacity);
-        let fits = |at: u64, hole: &Hole| hole.from <= now && hole.end - at >= slot && at + slot <= capacity;
-        self.holes.iter().find(|(at, hole)| fits(**at, hole)).map(|(at, _)| *at)
+        let fits = |at: u64, hole: &Hole| {
+            hole.from <= now && hole.end - at >= slot && at + slot <= capacity
+        };
+        self.holes
+            .iter()
+            .find(|(at, hole)| fits(**at, hole))
+            .map(|(at, _)| *at)
     }
 
     /// Bytes that are given away and did not come back.
     pub(crate) fn used(&self) -> u64 {
-        self.next - self.holes.iter().map(|(at, hole)| hole.end - at).sum::<u64>()
+        self.next
+            - self
+                .holes
+                .iter()
+                .map(|(at, hole)| hole.end - at)
+                .sum::<u64>()
     }
 
     /// Whether it would have more room after a while.
@@ -74,18 +93,31 @@ impl Space {
     pub(crate) fn give_back(&mut self, begin: u64, end: u64, from: Instant) {
         let (mut begin, mut end) = (begin, end.min(self.next));
         let is_within = begin < end && begin >= ALIGNMENT;
-        let overlaps = self.holes.range(..end).next_back().is_some_and(|(_, hole)| hole.end > begin);
+        let overlaps = self
+            .holes
+            .range(..end)
+            .next_back()
+            .is_some_and(|(_, hole)| hole.end > begin);
         if !is_within || overlaps {
             return;
         }
         // Neighbours of the same moment are one, so that few have to be known.
-        if let Some((before, hole)) = self.holes.range(..begin).next_back().map(|(at, hole)| (*at, *hole))
+        if let Some((before, hole)) = self
+            .holes
+            .range(..begin)
+            .next_back()
+            .map(|(at, hole)| (*at, *hole))
             && hole.end == begin
             && hole.from == from
         {
             begin = before;
         }
-        if let Some(hole) = self.holes.get(&end).copied().filter(|hole| hole.from == from) {
+        if let Some(hole) = self
+            .holes
+            .get(&end)
+            .copied()
+            .filter(|hole| hole.from == from)
+        {
             self.holes.remove(&end);
             end = hole.end;
         }
@@ -108,7 +140,11 @@ impl Space {
     /// It came first since the master was started. Blocks are known up to `filled`, and the disk says that it holds some up to `used`;
     /// what was remembered behind both was never written.
     pub(crate) fn came(&mut self, filled: u64, used: u64, from: Instant) {
-        let behind = filled.max(used).max(ALIGNMENT).checked_next_multiple_of(ALIGNMENT).unwrap_or(self.next);
+        let behind = filled
+            .max(used)
+            .max(ALIGNMENT)
+            .checked_next_multiple_of(ALIGNMENT)
+            .unwrap_or(self.next);
         self.give_back(behind, self.next, from);
     }
 
@@ -129,7 +165,10 @@ impl Space {
         self.next += slot(bytes);
         let more = self.next > self.remembered;
         if more {
-            self.remembered = self.next.saturating_add(PIECE).min(self.about.capacity.max(self.next));
+            self.remembered = self
+                .next
+                .saturating_add(PIECE)
+                .min(self.about.capacity.max(self.next));
         }
         (at, more)
     }

@@ -22,7 +22,13 @@ pub(crate) struct Cache<B> {
 impl<B: Clone> Cache<B> {
     /// Holds at most so many bytes of blocks.
     pub(crate) const fn new(most: u64) -> Self {
-        Self { most, bytes: 0, by_spot: BTreeMap::new(), slots: Vec::new(), hand: 0 }
+        Self {
+            most,
+            bytes: 0,
+            by_spot: BTreeMap::new(),
+            slots: Vec::new(),
+            hand: 0,
+        }
     }
 
     /// The block of a place, if it is here.
@@ -44,7 +50,11 @@ impl<B: Clone> Cache<B> {
         }
         self.bytes += bytes;
         self.by_spot.insert(spot, self.slots.len());
-        self.slots.push(Slot { spot, block, asked: false });
+        self.slots.push(Slot {
+            spot,
+            block,
+            asked: false,
+        });
     }
 
     fn make_room(&mut self) {
@@ -88,7 +98,11 @@ mod tests {
     use super::*;
 
     const fn spot(offset: u64) -> Spot {
-        Spot { disk: 0, offset, length: 100 }
+        Spot {
+            disk: 0,
+            offset,
+            length: 100,
+        }
     }
 
     #[test]
@@ -99,7 +113,14 @@ mod tests {
         }
         assert_eq!(cache.get(&spot(0)), Some(0));
         cache.put(spot(3), 3);
-        assert_eq!((cache.get(&spot(0)), cache.get(&spot(1)), cache.get(&spot(3))), (Some(0), None, Some(3)));
+        assert_eq!(
+            (
+                cache.get(&spot(0)),
+                cache.get(&spot(1)),
+                cache.get(&spot(3))
+            ),
+            (Some(0), None, Some(3))
+        );
         assert_eq!(cache.bytes(), 300);
     }
 

@@ -24,16 +24,25 @@ impl Notes {
 
     /// What was to be written; `since`: it was next, and waited for room.
     fn unwritten<B>(&mut self, ready: &Ready<B>, since: Option<Instant>) {
-        self.add(&ready.wanted, [Some(ready.start_read), Some(ready.end_read), since]);
+        self.add(
+            &ready.wanted,
+            [Some(ready.start_read), Some(ready.end_read), since],
+        );
     }
 
     fn add(&mut self, wanted: &Wanted, passed: [Option<Instant>; 3]) {
         let list = &wanted.list;
-        let after = |at: Instant| u32::try_from(at.since(list.server_in).0 / 1000).unwrap_or(NOT_READ - 1);
+        let after =
+            |at: Instant| u32::try_from(at.since(list.server_in).0 / 1000).unwrap_or(NOT_READ - 1);
         let [start_read, end_read, start_write] = passed.map(|at| at.map_or(NOT_READ, after));
         let notes = self.0.entry(list.serial).or_default();
         notes.0 = Some(Arc::clone(list));
-        notes.1.push(Discarded { index: wanted.entry.index, start_read, end_read, start_write });
+        notes.1.push(Discarded {
+            index: wanted.entry.index,
+            start_read,
+            end_read,
+            start_write,
+        });
     }
 
     /// Tells of each list that is to be told of.
@@ -42,7 +51,16 @@ impl Notes {
             let list = list.filter(|list| list.report)?;
             let (serial, first_unit, stamps) = (list.serial, list.first_unit, list.stamps);
             let server_in = list.server_in.0;
-            Some(Flushed { set, serial, first_unit, server, stamps, server_in, at: at.0, blocks })
+            Some(Flushed {
+                set,
+                serial,
+                first_unit,
+                server,
+                stamps,
+                server_in,
+                at: at.0,
+                blocks,
+            })
         });
         words.extend(told.map(Into::into));
     }
@@ -60,7 +78,9 @@ impl<B: Clone> Server<B> {
         woken: &mut Woken,
     ) {
         let older = |list: &ListHead| list.set == set && list.serial < serial;
-        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let Some(state) = self.sessions.get_mut(&session) else {
+            return;
+        };
         let mut notes = Notes::default();
         let mut discarded = 0_u64;
         for queue in state.to_read.values_mut() {
@@ -99,7 +119,11 @@ impl<B: Clone> Server<B> {
                 stays
             });
         }
-        for writing in state.writing.iter_mut().filter(|writing| older(&writing.ready.wanted.list)) {
+        for writing in state
+            .writing
+            .iter_mut()
+            .filter(|writing| older(&writing.ready.wanted.list))
+        {
             writing.superseded.get_or_insert(now);
             let number = writing.ready.wanted.entry.number;
             writing.asked_again = entries.iter().any(|entry| entry.number == number);
@@ -128,11 +152,22 @@ impl<B: Clone> Server<B> {
     /// in its old place again, where a newer list can discard it; what one discarded meanwhile is gone.
     pub fn not_begun(&mut self, connection: u64, under_way: Option<u64>) {
         let session = self.by_connection.get(&connection).copied();
-        let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) else { return };
-        let (begun, rest) = take(&mut state.writing).into_iter().partition(|one| Some(one.ready.unit()) == under_way);
+        let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) else {
+            return;
+        };
+        let (begun, rest) = take(&mut state.writing)
+            .into_iter()
+            .partition(|one| Some(one.ready.unit()) == under_way);
         state.writing = begun;
         let rest: VecDeque<Writing<B>> = rest;
-        for Writing { ready, start: _, before, superseded, asked_again: _ } in rest.into_iter().rev() {
+        for Writing {
+            ready,
+            start: _,
+            before,
+            superseded,
+            asked_again: _,
+        } in rest.into_iter().rev()
+        {
             self.counts.written -= 1;
             if let Some(before) = before {
                 state.written.push_front(before);
@@ -153,17 +188,42 @@ impl<B: Clone> Server<B> {
     /// Whether what is left of a block that has been begun is of no use: a newer list discards it and does not ask for it again.
     #[must_use]
     pub fn is_superseded(&self, connection: u64, unit: u64) -> bool {
-        let state = self.by_connection.get(&connection).and_then(|session| self.sessions.get(session));
-        let writing = state.and_then(|state| state.writing.iter().find(|writing| writing.ready.unit() == unit));
+        let state = self
+            .by_connection
+            .get(&connection)
+            .and_then(|session| self.sessions.get(session));
+        let writing = state.and_then(|state| {
+            state
+                .writing
+                .iter()
+                .find(|writing| writing.ready.unit() == unit)
+        });
         writing.is_some_and(|writing| writing.superseded.is_some() && !writing.asked_again)
     }
 
     /// What is left of a block that is superseded is not sent: it counts as discarded when the newer list came.
     pub fn cut(&mut self, connection: u64, unit: u64) {
         let session = self.by_connection.get(&connection).copied();
-        let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) else { return };
-        let Some(at) = state.writing.iter().position(|writing| writing.ready.unit() == unit) else { return };
-        let Some(Writing { ready, start, before, superseded, .. }) = state.writing.remove(at) else { return };
+        let Some(state) = session.and_then(|session| self.sessions.get_mut(&session)) else {
+            return;
+        };
+        let Some(at) = state
+            .writing
+            .iter()
+            .position(|writing| writing.ready.unit() == unit)
+        else {
+            return;
+        };
+        let Some(Writing {
+            ready,
+            start,
+            before,
+            superseded,
+            ..
+        }) = state.writing.remove(at)
+        else {
+            return;
+        };
         // The client drops what it has of it, and with it what was told.
         if let Some(before) = before {
             state.written.push_front(before);
@@ -172,6 +232,11 @@ impl<B: Clone> Server<B> {
         self.counts.flushed += 1;
         let mut notes = Notes::default();
         notes.unwritten(&ready, Some(start));
-        notes.tell(self.id, ready.wanted.list.set, superseded.unwrap_or(start), &mut state.words);
+        notes.tell(
+            self.id,
+            ready.wanted.list.set,
+            superseded.unwrap_or(start),
+            &mut state.words,
+        );
     }
 }

@@ -125,7 +125,10 @@ pub struct Server<B> {
 
 impl<B> core::fmt::Debug for Server<B> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Server").field("id", &self.id).field("counts", &self.counts).finish_non_exhaustive()
+        f.debug_struct("Server")
+            .field("id", &self.id)
+            .field("counts", &self.counts)
+            .finish_non_exhaustive()
     }
 }
 
@@ -133,7 +136,17 @@ impl<B: Clone> Server<B> {
     /// With that number, so many disks, and so many bytes of cache.
     #[must_use]
     pub fn new(id: u16, disks: u16, cache: u64) -> Self {
-        let disks = (0..disks).map(|disk| (disk, Disk { up: true, turn: VecDeque::new() })).collect();
+        let disks = (0..disks)
+            .map(|disk| {
+                (
+                    disk,
+                    Disk {
+                        up: true,
+                        turn: VecDeque::new(),
+                    },
+                )
+            })
+            .collect();
         Self {
             id,
             disks,
@@ -167,7 +180,9 @@ impl<B: Clone> Server<B> {
     /// Whether a disk has something to read, as far as is known without asking for it.
     #[must_use]
     pub fn is_idle(&self, disk: u16) -> bool {
-        self.disks.get(&disk).is_none_or(|disk| disk.turn.is_empty())
+        self.disks
+            .get(&disk)
+            .is_none_or(|disk| disk.turn.is_empty())
     }
 
     // --- sessions ---
@@ -176,7 +191,12 @@ impl<B: Clone> Server<B> {
     ///
     /// # Errors
     /// [`Why::Limit`] where there are too many.
-    pub fn attach(&mut self, session: u128, connection: u64, age_ns: Option<u64>) -> Result<Woken, Why> {
+    pub fn attach(
+        &mut self,
+        session: u128,
+        connection: u64,
+        age_ns: Option<u64>,
+    ) -> Result<Woken, Why> {
         let known = self.sessions.contains_key(&session);
         if !known && self.sessions.len() >= limits::MOST_SESSIONS {
             return Err(Why::Limit);
@@ -234,13 +254,23 @@ impl<B: Clone> Server<B> {
         if !open && state.newest.len() >= limits::MOST_OPEN {
             return Err(Why::Limit);
         }
-        if state.newest.get(&list.set).is_some_and(|newest| list.serial < *newest) {
+        if state
+            .newest
+            .get(&list.set)
+            .is_some_and(|newest| list.serial < *newest)
+        {
             // It came late, over another way than the one that superseded it.
             return Ok(Woken::default());
         }
         let mut woken = Woken::default();
         if list.supersedes {
-            self.flush(now, session, (list.set, list.serial), &list.entries, &mut woken);
+            self.flush(
+                now,
+                session,
+                (list.set, list.serial),
+                &list.entries,
+                &mut woken,
+            );
         }
         let state = self.sessions.entry(session).or_default();
         let words: u64 = state.words.iter().map(Message::weight).sum();
@@ -262,18 +292,34 @@ impl<B: Clone> Server<B> {
             server_in: came,
         });
         for entry in list.entries {
-            self.want(now, session, Wanted { list: Arc::clone(&head), entry }, &mut woken);
+            self.want(
+                now,
+                session,
+                Wanted {
+                    list: Arc::clone(&head),
+                    entry,
+                },
+                &mut woken,
+            );
         }
         Ok(woken)
     }
 
     fn want(&mut self, now: Instant, session: u128, wanted: Wanted, woken: &mut Woken) {
-        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let Some(state) = self.sessions.get_mut(&session) else {
+            return;
+        };
         let disk = wanted.entry.disk;
         let room = state.has_room(wanted.entry.length, self.waiting);
         if room && let Some(block) = self.cache.get(&spot(&wanted)) {
             self.counts.cached += 1;
-            self.waiting += state.push(Ready { wanted, block, cached: true, start_read: now, end_read: now });
+            self.waiting += state.push(Ready {
+                wanted,
+                block,
+                cached: true,
+                start_read: now,
+                end_read: now,
+            });
             if let Some((connection, _)) = state.attached {
                 woken.connection(connection);
             }
@@ -293,7 +339,9 @@ impl<B: Clone> Server<B> {
 
     fn fail(&mut self, session: u128, wanted: &Wanted, why: Why, woken: &mut Woken) {
         self.counts.failed += 1;
-        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let Some(state) = self.sessions.get_mut(&session) else {
+            return;
+        };
         let (list, entry) = (&wanted.list, &wanted.entry);
         let failed = Failed {
             unit: list.first_unit.wrapping_add(entry.index.into()),
@@ -315,18 +363,28 @@ impl<B: Clone> Server<B> {
         loop {
             let at = self.disks.get_mut(&disk)?;
             let session = at.turn.pop_front()?;
-            let Some(state) = self.sessions.get_mut(&session) else { continue };
+            let Some(state) = self.sessions.get_mut(&session) else {
+                continue;
+            };
             if state.write_bytes >= limits::WRITE_QUEUE {
                 // Its turn comes again once its client has taken something.
                 continue;
             }
-            let next = state.to_read.get(&disk).and_then(VecDeque::front).map(|wanted| wanted.entry.length);
+            let next = state
+                .to_read
+                .get(&disk)
+                .and_then(VecDeque::front)
+                .map(|wanted| wanted.entry.length);
             if next.is_some_and(|length| !state.has_room(length, self.waiting)) {
                 self.held_back.push_back((session, disk));
                 continue;
             }
-            let Some(queue) = state.to_read.get_mut(&disk) else { continue };
-            let Some(wanted) = queue.pop_front() else { continue };
+            let Some(queue) = state.to_read.get_mut(&disk) else {
+                continue;
+            };
+            let Some(wanted) = queue.pop_front() else {
+                continue;
+            };
             if !queue.is_empty() {
                 at.turn.push_back(session);
             }
@@ -334,7 +392,13 @@ impl<B: Clone> Server<B> {
             if let Some(block) = self.cache.get(&spot) {
                 self.counts.cached += 1;
                 state.pending -= 1;
-                self.waiting += state.push(Ready { wanted, block, cached: true, start_read: now, end_read: now });
+                self.waiting += state.push(Ready {
+                    wanted,
+                    block,
+                    cached: true,
+                    start_read: now,
+                    end_read: now,
+                });
                 if let Some((connection, _)) = state.attached {
                     woken.connection(connection);
                 }
@@ -343,7 +407,13 @@ impl<B: Clone> Server<B> {
             match self.reading.get_mut(&spot) {
                 Some(reading) => reading.wanted.push((session, wanted)),
                 None => {
-                    self.reading.insert(spot, Reading { started: now, wanted: [(session, wanted)].into() });
+                    self.reading.insert(
+                        spot,
+                        Reading {
+                            started: now,
+                            wanted: [(session, wanted)].into(),
+                        },
+                    );
                     return Some(Read { spot, checksum });
                 }
             }
@@ -353,18 +423,28 @@ impl<B: Clone> Server<B> {
     /// What was to be read is in memory, or cannot be.
     pub fn read_done(&mut self, now: Instant, spot: Spot, result: Result<B, Why>) -> Woken {
         let mut woken = Woken::default();
-        let Some(reading) = self.reading.remove(&spot) else { return woken };
+        let Some(reading) = self.reading.remove(&spot) else {
+            return woken;
+        };
         self.counts.read += 1;
         if let Ok(block) = &result {
             self.cache.put(spot, block.clone());
         }
         for (session, wanted) in reading.wanted {
-            let Some(state) = self.sessions.get_mut(&session) else { continue };
+            let Some(state) = self.sessions.get_mut(&session) else {
+                continue;
+            };
             state.pending -= 1;
             match &result {
                 Ok(block) => {
                     let (block, start_read) = (block.clone(), reading.started);
-                    self.waiting += state.push(Ready { wanted, block, cached: false, start_read, end_read: now });
+                    self.waiting += state.push(Ready {
+                        wanted,
+                        block,
+                        cached: false,
+                        start_read,
+                        end_read: now,
+                    });
                     if let Some((connection, _)) = state.attached {
                         woken.connection(connection);
                     }
@@ -385,7 +465,9 @@ impl<B: Clone> Server<B> {
         self.held_back.retain(|(_, at)| *at != disk);
         let sessions: Vec<u128> = self.sessions.keys().copied().collect();
         for session in sessions {
-            let Some(state) = self.sessions.get_mut(&session) else { continue };
+            let Some(state) = self.sessions.get_mut(&session) else {
+                continue;
+            };
             let wanted = state.to_read.remove(&disk).unwrap_or_default();
             state.pending -= wanted.len();
             for wanted in wanted {
@@ -405,12 +487,20 @@ impl<B: Clone> Server<B> {
     /// How much a connection has to write: messages and blocks.
     #[must_use]
     pub fn to_write(&self, connection: u64) -> usize {
-        let state = self.by_connection.get(&connection).and_then(|session| self.sessions.get(session));
+        let state = self
+            .by_connection
+            .get(&connection)
+            .and_then(|session| self.sessions.get(session));
         state.map_or(0, |state| state.words.len() + state.to_write.len())
     }
 
     /// What a connection is to write next; `woken` says which disks may go on because of it.
-    pub fn next_write(&mut self, now: Instant, connection: u64, woken: &mut Woken) -> Option<Write<B>> {
+    pub fn next_write(
+        &mut self,
+        now: Instant,
+        connection: u64,
+        woken: &mut Woken,
+    ) -> Option<Write<B>> {
         let session = *self.by_connection.get(&connection)?;
         let state = self.sessions.get_mut(&session)?;
         if let Some(words) = state.words.pop_front() {
@@ -445,10 +535,19 @@ impl<B: Clone> Server<B> {
         self.counts.written += 1;
         self.waiting -= before - state.write_bytes;
         let before = state.written.pop_front();
-        let start = state.waits.take().map_or(now, |since| since.max(ready.end_read));
+        let start = state
+            .waits
+            .take()
+            .map_or(now, |since| since.max(ready.end_read));
         let head = head(self.id, &ready, start, before);
         let block = ready.block.clone();
-        state.writing.push_back(Writing { ready, start, before, superseded: None, asked_again: false });
+        state.writing.push_back(Writing {
+            ready,
+            start,
+            before,
+            superseded: None,
+            asked_again: false,
+        });
         self.go_on(woken);
         Some(Write::Block(head, block))
     }
@@ -456,7 +555,10 @@ impl<B: Clone> Server<B> {
     /// Less waits to be written: a session that was held back may be read for again.
     pub(super) fn go_on(&mut self, woken: &mut Woken) {
         while let Some((session, disk)) = self.held_back.pop_front() {
-            let queue = self.sessions.get(&session).and_then(|state| state.to_read.get(&disk));
+            let queue = self
+                .sessions
+                .get(&session)
+                .and_then(|state| state.to_read.get(&disk));
             if queue.is_some_and(|queue| !queue.is_empty())
                 && let Some(at) = self.disks.get_mut(&disk)
             {
@@ -478,13 +580,18 @@ impl<B: Clone> Server<B> {
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         let state = |session| self.sessions.get(session);
-        self.held_back.iter().any(|(session, _)| state(session).is_some_and(|state| state.write_bytes == 0))
+        self.held_back
+            .iter()
+            .any(|(session, _)| state(session).is_some_and(|state| state.write_bytes == 0))
     }
 
     /// Whether blocks wait for a connection.
     #[must_use]
     pub fn has_waiting(&self, connection: u64) -> bool {
-        let state = self.by_connection.get(&connection).and_then(|session| self.sessions.get(session));
+        let state = self
+            .by_connection
+            .get(&connection)
+            .and_then(|session| self.sessions.get(session));
         state.is_some_and(|state| state.write_bytes > 0)
     }
 
@@ -502,14 +609,24 @@ impl<B: Clone> Server<B> {
     pub fn write_done(&mut self, now: Instant, connection: u64, unit: u64) {
         let session = self.by_connection.get(&connection).copied();
         if let Some(state) = session.and_then(|session| self.sessions.get_mut(&session))
-            && let Some(at) = state.writing.iter().position(|writing| writing.ready.unit() == unit)
+            && let Some(at) = state
+                .writing
+                .iter()
+                .position(|writing| writing.ready.unit() == unit)
         {
             let start = state.writing[at].start;
             state.writing.remove(at);
-            let together = state.written.back_mut().filter(|last| (last.start, last.end) == (start, now));
+            let together = state
+                .written
+                .back_mut()
+                .filter(|last| (last.start, last.end) == (start, now));
             match together {
                 Some(last) => last.unit = unit,
-                None => state.written.push_back(Written { unit, start, end: now }),
+                None => state.written.push_back(Written {
+                    unit,
+                    start,
+                    end: now,
+                }),
             }
         }
     }
@@ -517,7 +634,11 @@ impl<B: Clone> Server<B> {
 
 const fn spot(wanted: &Wanted) -> Spot {
     let entry = &wanted.entry;
-    Spot { disk: entry.disk, offset: entry.offset, length: entry.length }
+    Spot {
+        disk: entry.disk,
+        offset: entry.offset,
+        length: entry.length,
+    }
 }
 
 fn head<B>(server: u16, ready: &Ready<B>, start: Instant, before: Option<Written>) -> BlockHead {

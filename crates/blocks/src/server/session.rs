@@ -101,7 +101,10 @@ impl<B> Ready<B> {
     /// The unit that the client gave it.
     pub(crate) fn unit(&self) -> u64 {
         // Both are the client's: what it numbers beyond the end begins anew.
-        self.wanted.list.first_unit.wrapping_add(self.wanted.entry.index.into())
+        self.wanted
+            .list
+            .first_unit
+            .wrapping_add(self.wanted.entry.index.into())
     }
 }
 
@@ -110,9 +113,12 @@ impl<B> Session<B> {
     /// for others (Choudhury and Hahne 1998), but half is for those for whom nothing waits.
     pub(crate) fn has_room(&self, length: u32, all: u64) -> bool {
         let (left, length) = (limits::WRITE_QUEUES.saturating_sub(all), u64::from(length));
-        let is_within = self.write_bytes < limits::WRITE_QUEUE && self.to_write.len() < limits::MOST_PENDING;
+        let is_within =
+            self.write_bytes < limits::WRITE_QUEUE && self.to_write.len() < limits::MOST_PENDING;
         let shared = left.saturating_sub(limits::WRITE_QUEUES / 2);
-        is_within && length <= left && (self.write_bytes == 0 || self.write_bytes + length <= shared)
+        is_within
+            && length <= left
+            && (self.write_bytes == 0 || self.write_bytes + length <= shared)
     }
 
     /// A block is ready to be written; how many bytes more wait now.

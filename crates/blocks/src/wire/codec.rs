@@ -67,7 +67,11 @@ impl<'b> Reader<'b> {
     /// # Errors
     /// [`Malformed::Long`].
     pub const fn end(&self) -> Result<(), Malformed> {
-        if self.rest.is_empty() { Ok(()) } else { Err(Malformed::Long) }
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(Malformed::Long)
+        }
     }
 }
 
@@ -141,7 +145,8 @@ impl Field for String {
         if length > LONGEST_TEXT {
             return Err(Malformed::Field("text"));
         }
-        let text = core::str::from_utf8(from.bytes(length)?).map_err(|_| Malformed::Field("text"))?;
+        let text =
+            core::str::from_utf8(from.bytes(length)?).map_err(|_| Malformed::Field("text"))?;
         Ok(Self::from(text))
     }
 }
@@ -170,7 +175,11 @@ impl<T: Field> Field for Option<T> {
         }
     }
     fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Ok(if bool::take(from)? { Some(T::take(from)?) } else { None })
+        Ok(if bool::take(from)? {
+            Some(T::take(from)?)
+        } else {
+            None
+        })
     }
 }
 

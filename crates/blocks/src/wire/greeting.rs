@@ -28,7 +28,13 @@ pub enum Role {
 }
 
 impl Role {
-    const ALL: [Self; 5] = [Self::Client, Self::Loader, Self::Server, Self::Data, Self::Writer];
+    const ALL: [Self; 5] = [
+        Self::Client,
+        Self::Loader,
+        Self::Server,
+        Self::Data,
+        Self::Writer,
+    ];
 
     /// Whether the key is needed.
     #[must_use]
@@ -43,7 +49,10 @@ impl Field for Role {
         (*self as u8).put(to);
     }
     fn take(from: &mut Reader<'_>) -> Result<Self, Malformed> {
-        Self::ALL.get(usize::from(u8::take(from)?)).copied().ok_or(Malformed::Field("role"))
+        Self::ALL
+            .get(usize::from(u8::take(from)?))
+            .copied()
+            .ok_or(Malformed::Field("role"))
     }
 }
 
@@ -92,7 +101,13 @@ impl core::fmt::Debug for Key {
 }
 
 impl Key {
-    fn mac(&self, accepting: bool, role: Role, connector: &[u8; 16], acceptor: &[u8; 16]) -> Option<Hmac<Sha256>> {
+    fn mac(
+        &self,
+        accepting: bool,
+        role: Role,
+        connector: &[u8; 16],
+        acceptor: &[u8; 16],
+    ) -> Option<Hmac<Sha256>> {
         let mut mac = <Hmac<Sha256> as Mac>::new_from_slice(&self.0).ok()?;
         mac.update(b"stackline blocks 1");
         mac.update(&[u8::from(accepting), role as u8]);
@@ -103,8 +118,15 @@ impl Key {
 
     /// The proof of one side.
     #[must_use]
-    pub fn proof(&self, accepting: bool, role: Role, connector: &[u8; 16], acceptor: &[u8; 16]) -> [u8; 32] {
-        self.mac(accepting, role, connector, acceptor).map_or([0; 32], |mac| mac.finalize().into_bytes().into())
+    pub fn proof(
+        &self,
+        accepting: bool,
+        role: Role,
+        connector: &[u8; 16],
+        acceptor: &[u8; 16],
+    ) -> [u8; 32] {
+        self.mac(accepting, role, connector, acceptor)
+            .map_or([0; 32], |mac| mac.finalize().into_bytes().into())
     }
 
     /// Whether that is the proof of one side; takes as long for a wrong one.
@@ -117,6 +139,7 @@ impl Key {
         connector: &[u8; 16],
         acceptor: &[u8; 16],
     ) -> bool {
-        self.mac(accepting, role, connector, acceptor).is_some_and(|mac| mac.verify_slice(proof).is_ok())
+        self.mac(accepting, role, connector, acceptor)
+            .is_some_and(|mac| mac.verify_slice(proof).is_ok())
     }
 }

@@ -4,11 +4,13 @@ use super::HEAD;
 use super::Malformed as Fault;
 use super::codec::{Field, Malformed, Reader};
 use super::control::{
-    Alive, Ask, Changed, Close, Commit, Create, Created, Delete, DiskChanged, Done, Forget, Gone, Join, Joined, List,
-    Map, Mapped, Missing, Open, Opened, Place, Refused, Reserve, Reserved, Row, ServerInfo, SetInfo, Told, Written,
+    Alive, Ask, Changed, Close, Commit, Create, Created, Delete, DiskChanged, Done, Forget, Gone,
+    Join, Joined, List, Map, Mapped, Missing, Open, Opened, Place, Refused, Reserve, Reserved, Row,
+    ServerInfo, SetInfo, Told, Written,
 };
 use super::data::{
-    Attach, Attached, BlockHead, Discarded, Disk, Entry, Failed, Flushed, Requests, Store, Sync, Synced,
+    Attach, Attached, BlockHead, Discarded, Disk, Entry, Failed, Flushed, Requests, Store, Sync,
+    Synced,
 };
 use super::greeting::{Hello, Prove, Welcome};
 use crate::limits;
@@ -150,7 +152,10 @@ impl Message {
             Self::Created(created) => servers(&created.servers),
             Self::Changed(changed) => servers(core::slice::from_ref(&changed.server)),
             Self::Told(told) => {
-                let sets = told.sets.iter().map(|set| size_of::<SetInfo>() + set.about.name.len());
+                let sets = told
+                    .sets
+                    .iter()
+                    .map(|set| size_of::<SetInfo>() + set.about.name.len());
                 sets.sum::<usize>() + servers(&told.servers)
             }
             Self::Mapped(mapped) => rows(&mapped.rows),
@@ -199,7 +204,11 @@ fn servers(servers: &[ServerInfo]) -> usize {
 /// [`Malformed`] where it is longer than `most`, or empty.
 pub fn length(first: [u8; HEAD - 1], most: usize) -> Result<usize, Malformed> {
     let length = u32::from_be_bytes(first) as usize;
-    if length == 0 || length > most { Err(Malformed::Field("length")) } else { Ok(length) }
+    if length == 0 || length > most {
+        Err(Malformed::Field("length"))
+    } else {
+        Ok(length)
+    }
 }
 
 /// Bytes of data that follow a message.
@@ -224,13 +233,19 @@ pub fn bounded(message: &Message) -> Result<(), Malformed> {
         Message::Commit(commit) => commit.blocks.len() <= limits::LONGEST_BATCH,
         Message::Map(map) => map.count as usize <= limits::LONGEST_BATCH,
         Message::Join(join) => {
-            !join.disks.is_empty() && join.disks.len() <= limits::MOST_DISKS && join.kept.len() == join.disks.len()
+            !join.disks.is_empty()
+                && join.disks.len() <= limits::MOST_DISKS
+                && join.kept.len() == join.disks.len()
         }
         Message::Alive(alive) => alive.damaged.len() <= limits::MOST_DISKS,
         Message::BlockHead(_) | Message::Store(_) => data_behind(message) <= limits::BLOCK_SIZES.1,
         _ => true,
     };
-    if within { Ok(()) } else { Err(Fault::Field("list")) }
+    if within {
+        Ok(())
+    } else {
+        Err(Fault::Field("list"))
+    }
 }
 
 /// Why something is not done.
@@ -287,7 +302,10 @@ impl Why {
     /// Of its number; one that a newer program sent is [`Why::Malformed`].
     #[must_use]
     pub fn of(number: u8) -> Self {
-        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Malformed)
+        Self::ALL
+            .get(usize::from(number))
+            .copied()
+            .unwrap_or(Self::Malformed)
     }
 
     /// As part of a sentence about a block or set.

@@ -36,7 +36,9 @@ impl Peer for Bare {
         for came in 0..ROUND {
             if came % (IN_FLIGHT / 2) == 0 {
                 let count = if came == 0 { IN_FLIGHT } else { IN_FLIGHT / 2 };
-                let requests: Vec<u8> = (asked..(asked + count).min(ROUND)).flat_map(u64::to_be_bytes).collect();
+                let requests: Vec<u8> = (asked..(asked + count).min(ROUND))
+                    .flat_map(u64::to_be_bytes)
+                    .collect();
                 asked = (asked + count).min(ROUND);
                 stream.write_all(&requests).unwrap();
             }
@@ -44,6 +46,10 @@ impl Peer for Bare {
         }
         let wall = begun.elapsed();
         drop(stream);
-        Figures { blocks: ROUND, wall, server_cpu_s: serving.join().unwrap() }
+        Figures {
+            blocks: ROUND,
+            wall,
+            server_cpu_s: serving.join().unwrap(),
+        }
     }
 }

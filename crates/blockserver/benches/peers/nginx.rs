@@ -18,9 +18,17 @@ pub(crate) struct Nginx {
 /// Starts it, where it is there.
 pub(crate) fn start() -> Option<Nginx> {
     let directory = tempfile::tempdir().ok()?;
-    let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .ok()?
+        .local_addr()
+        .ok()?
+        .port();
     let at = directory.path().display();
-    std::fs::write(directory.path().join("blocks"), vec![1_u8; BLOCK * BLOCKS as usize]).ok()?;
+    std::fs::write(
+        directory.path().join("blocks"),
+        vec![1_u8; BLOCK * BLOCKS as usize],
+    )
+    .ok()?;
     let text = format!(
         "worker_processes 1; daemon off; user root; pid {at}/pid; error_log {at}/error;
          events {{ worker_connections 64; }}
@@ -41,13 +49,26 @@ pub(crate) fn start() -> Option<Nginx> {
         std::thread::sleep(Duration::from_millis(20));
     }
     let children = format!("/proc/{0}/task/{0}/children", master.id());
-    let worker = std::fs::read_to_string(children).ok()?.split_whitespace().next()?.parse().ok()?;
-    Some(Nginx { master, worker, port, _directory: directory })
+    let worker = std::fs::read_to_string(children)
+        .ok()?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()?;
+    Some(Nginx {
+        master,
+        worker,
+        port,
+        _directory: directory,
+    })
 }
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.master.id() as i32), nix::sys::signal::SIGTERM);
+        let _ = nix::sys::signal::kill(
+            nix::unistd::Pid::from_raw(self.master.id() as i32),
+            nix::sys::signal::SIGTERM,
+        );
         let _ = self.master.wait();
     }
 }
@@ -61,12 +82,18 @@ impl Peer for Nginx {
         let (cpu, begun) = (cpu_of(self.worker), Instant::now());
         // One thread with eight connections in turn: each has one request on its way.
         let mut connections: Vec<BufReader<TcpStream>> = (0..IN_FLIGHT)
-            .map(|_| BufReader::with_capacity(4096, TcpStream::connect(("127.0.0.1", self.port)).unwrap()))
+            .map(|_| {
+                BufReader::with_capacity(
+                    4096,
+                    TcpStream::connect(("127.0.0.1", self.port)).unwrap(),
+                )
+            })
             .collect();
         let ask = |connection: &mut BufReader<TcpStream>, number: u64| {
             let first = (number % BLOCKS) * BLOCK as u64;
             let last = first + BLOCK as u64 - 1;
-            let request = format!("GET /blocks HTTP/1.1\r\nHost: a\r\nRange: bytes={first}-{last}\r\n\r\n");
+            let request =
+                format!("GET /blocks HTTP/1.1\r\nHost: a\r\nRange: bytes={first}-{last}\r\n\r\n");
             connection.get_mut().write_all(request.as_bytes()).unwrap();
         };
         for (number, connection) in connections.iter_mut().enumerate() {
@@ -87,6 +114,10 @@ impl Peer for Nginx {
                 ask(connection, came + IN_FLIGHT);
             }
         }
-        Figures { blocks: ROUND, wall: begun.elapsed(), server_cpu_s: cpu_of(self.worker) - cpu }
+        Figures {
+            blocks: ROUND,
+            wall: begun.elapsed(),
+            server_cpu_s: cpu_of(self.worker) - cpu,
+        }
     }
 }

@@ -15,9 +15,26 @@ pub(crate) struct Redis {
 
 /// Starts it, where it is there.
 pub(crate) fn start() -> Option<Redis> {
-    let port = TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
-    let arguments = ["--port", &port.to_string(), "--save", "", "--appendonly", "no", "--bind", "127.0.0.1"];
-    let Ok(server) = Command::new("redis-server").args(arguments).stdout(Stdio::null()).spawn() else {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .ok()?
+        .local_addr()
+        .ok()?
+        .port();
+    let arguments = [
+        "--port",
+        &port.to_string(),
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--bind",
+        "127.0.0.1",
+    ];
+    let Ok(server) = Command::new("redis-server")
+        .args(arguments)
+        .stdout(Stdio::null())
+        .spawn()
+    else {
         println!("redis is not there");
         return None;
     };
@@ -68,6 +85,10 @@ impl Peer for Redis {
             }
             self.stream.read_exact(&mut answer).unwrap();
         }
-        Figures { blocks: ROUND, wall: begun.elapsed(), server_cpu_s: cpu_of(self.server.id()) - cpu }
+        Figures {
+            blocks: ROUND,
+            wall: begun.elapsed(),
+            server_cpu_s: cpu_of(self.server.id()) - cpu,
+        }
     }
 }

@@ -24,8 +24,23 @@ impl Source for Numbers {
 /// Loads a set of so many blocks.
 pub(crate) fn load(site: &Site, blocks: u64) {
     let (block_size, placement, picture) = (BLOCK as u32, Placement::RoundRobin, None);
-    let about = Set { name: "set".into(), block_size, bytes: blocks * BLOCK as u64, replicas: 1, placement, picture };
-    load::load(&site.loader(), &site.key, &about, &mut Numbers, None, |_| Ok(())).unwrap();
+    let about = Set {
+        name: "set".into(),
+        block_size,
+        bytes: blocks * BLOCK as u64,
+        replicas: 1,
+        placement,
+        picture,
+    };
+    load::load(
+        &site.loader(),
+        &site.key,
+        &about,
+        &mut Numbers,
+        None,
+        |_| Ok(()),
+    )
+    .unwrap();
 }
 
 /// What is read, and how.
@@ -81,11 +96,19 @@ impl Peer for Ours {
         if lost > 0 {
             println!("{}: {lost} blocks were lost", self.name);
         }
-        Figures { blocks: self.reading.round - lost, wall, server_cpu_s: cpu_of_threads(self.threads) - cpu }
+        Figures {
+            blocks: self.reading.round - lost,
+            wall,
+            server_cpu_s: cpu_of_threads(self.threads) - cpu,
+        }
     }
 }
 
 /// That the bytes of blocks are thrown away as they come.
 pub(crate) fn discarding() -> Options {
-    Options { discard: true, check: false, ..Options::default() }
+    Options {
+        discard: true,
+        check: false,
+        ..Options::default()
+    }
 }

@@ -21,7 +21,8 @@ const IN_MEMORY: usize = 1024;
 pub(crate) fn start(site: &Site, number: u16) {
     let listener = TcpListener::bind(SocketAddr::from(ANYWHERE)).unwrap();
     let (master, key) = (site.master.address().to_string(), site.key.clone());
-    let (mut receiver, mut sender) = connection::connect(&master, Role::Server, Some(&key), None).unwrap();
+    let (mut receiver, mut sender) =
+        connection::connect(&master, Role::Server, Some(&key), None).unwrap();
     let disk = Disk {
         identity: u128::from(number) + 1,
         path: "nowhere".into(),
@@ -31,10 +32,30 @@ pub(crate) fn start(site: &Site, number: u16) {
         writable: true,
         damaged: 0,
     };
-    let (name, address) = (format!("bare{number}"), listener.local_addr().unwrap().to_string());
-    let kept = vec![Kept { master: 0, used: 0, last_set: 0 }];
-    sender.message(&Join { name, address, disks: vec![disk], kept, adopt: false }.into()).unwrap();
-    let Ok(Message::Joined(joined)) = receiver.message() else { panic!("the master does not take it") };
+    let (name, address) = (
+        format!("bare{number}"),
+        listener.local_addr().unwrap().to_string(),
+    );
+    let kept = vec![Kept {
+        master: 0,
+        used: 0,
+        last_set: 0,
+    }];
+    sender
+        .message(
+            &Join {
+                name,
+                address,
+                disks: vec![disk],
+                kept,
+                adopt: false,
+            }
+            .into(),
+        )
+        .unwrap();
+    let Ok(Message::Joined(joined)) = receiver.message() else {
+        panic!("the master does not take it")
+    };
     thread::spawn(move || {
         while receiver.message().is_ok() {}
         drop(sender);
@@ -45,13 +66,18 @@ pub(crate) fn start(site: &Site, number: u16) {
             let (key, memory) = (key.clone(), Arc::clone(&memory));
             let serve = move || {
                 let accepted = connection::accept(stream.unwrap(), Some(&key), None);
-                let Ok((role, (receiver, sender))) = accepted else { return };
+                let Ok((role, (receiver, sender))) = accepted else {
+                    return;
+                };
                 match role {
                     Role::Data => read(receiver, sender, joined.server, &memory),
                     _ => write(receiver, sender),
                 }
             };
-            thread::Builder::new().name(THREAD.into()).spawn(serve).unwrap();
+            thread::Builder::new()
+                .name(THREAD.into())
+                .spawn(serve)
+                .unwrap();
         }
     });
 }
@@ -60,7 +86,13 @@ fn read(mut receiver: Receiver, mut sender: Sender, server: u16, memory: &[u8]) 
     while let Ok(message) = receiver.message() {
         let sent = match message {
             Message::Requests(list) => blocks(&mut sender, &list, server, memory),
-            _ => sender.message(&Attached { server, parts: false }.into()),
+            _ => sender.message(
+                &Attached {
+                    server,
+                    parts: false,
+                }
+                .into(),
+            ),
         };
         if sent.is_err() {
             return;
@@ -100,8 +132,17 @@ fn write(mut receiver: Receiver, mut sender: Sender) {
     let mut scratch = vec![0; BLOCK];
     loop {
         let done = match receiver.message() {
-            Ok(Message::Store(store)) => receiver.data(&mut scratch[..store.length as usize]).is_ok(),
-            Ok(Message::Sync(sync)) => sender.message(&Synced { request: sync.request }.into()).is_ok(),
+            Ok(Message::Store(store)) => {
+                receiver.data(&mut scratch[..store.length as usize]).is_ok()
+            }
+            Ok(Message::Sync(sync)) => sender
+                .message(
+                    &Synced {
+                        request: sync.request,
+                    }
+                    .into(),
+                )
+                .is_ok(),
             _ => false,
         };
         if !done {

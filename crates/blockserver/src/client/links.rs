@@ -5,7 +5,9 @@ use super::{STACK, Shared};
 use crate::blasts::Landing;
 use crate::connection::{self, Ended, Receiver, Sender};
 use crate::reassembly::Reassembly;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt,
+};
 use stackline_blocks::wire::control::ServerInfo;
 use stackline_blocks::wire::data::{Attach, BlockHead};
 use stackline_blocks::wire::greeting::Role;
@@ -73,11 +75,19 @@ impl Link {
 impl Shared {
     /// Connects to those of the servers that are up, all at once, and waits for them for so long; it goes on with those that take
     /// longer, and reports them as gone meanwhile.
-    pub(super) fn reach(self: &Arc<Self>, servers: &[ServerInfo], session: u128, patience: Duration) {
+    pub(super) fn reach(
+        self: &Arc<Self>,
+        servers: &[ServerInfo],
+        session: u128,
+        patience: Duration,
+    ) {
         let until = Instant::now() + patience;
         let linked: BTreeSet<u16> = lock(&self.links).keys().copied().collect();
         let mut tried = BTreeMap::new();
-        for server in servers.iter().filter(|server| server.up && !linked.contains(&server.id)) {
+        for server in servers
+            .iter()
+            .filter(|server| server.up && !linked.contains(&server.id))
+        {
             if lock(&self.reaching.servers).contains_key(&server.id) {
                 continue;
             }
@@ -95,8 +105,11 @@ impl Shared {
         }
         let mut reaching = lock(&self.reaching.servers);
         loop {
-            let late: Vec<u16> =
-                tried.keys().copied().filter(|id| reaching.get(id).is_some_and(|is_told| !is_told)).collect();
+            let late: Vec<u16> = tried
+                .keys()
+                .copied()
+                .filter(|id| reaching.get(id).is_some_and(|is_told| !is_told))
+                .collect();
             let left = until.saturating_duration_since(Instant::now());
             if late.is_empty() {
                 return;
@@ -109,7 +122,12 @@ impl Shared {
                 }
                 return;
             }
-            reaching = self.reaching.changed.wait_timeout(reaching, left).unwrap_or_else(PoisonError::into_inner).0;
+            reaching = self
+                .reaching
+                .changed
+                .wait_timeout(reaching, left)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -121,7 +139,9 @@ impl Shared {
                     self.comes(server.id);
                     let was_told = lock(&self.reaching.servers).remove(&server.id);
                     if was_told == Some(true) {
-                        self.tell(Event::ServerCame { name: server.name.clone() });
+                        self.tell(Event::ServerCame {
+                            name: server.name.clone(),
+                        });
                     }
                     self.reaching.changed.notify_all();
                     return;
@@ -152,7 +172,10 @@ impl Shared {
     /// A server cannot be read from.
     fn is_away(&self, id: u16, name: &str, words: String) {
         lock(&self.known).away.insert(id, words.clone());
-        self.tell(Event::ServerGone { name: name.to_owned(), words });
+        self.tell(Event::ServerGone {
+            name: name.to_owned(),
+            words,
+        });
     }
 
     /// A server is there again: its copies may be asked for.
@@ -171,7 +194,8 @@ impl Shared {
         let options = &self.options;
         let (mut receiver, mut sender) =
             connection::connect(&server.address, Role::Data, None, options.receive_buffer)?;
-        let failed = |error: std::io::Error| Error::environment(format!("{}: {error}", server.address));
+        let failed =
+            |error: std::io::Error| Error::environment(format!("{}: {error}", server.address));
         let local = receiver.stream().local_addr().map_err(failed)?;
         let peer = receiver.stream().peer_addr().map_err(failed)?;
         let apart = match options.transport {
@@ -179,12 +203,32 @@ impl Shared {
             Transport::Udp | Transport::Rtp => {
                 Apart::Datagrams(socket(local.ip(), options.receive_buffer).map_err(failed)?)
             }
-            Transport::Blast => Apart::Blasts(Landing::open(local.ip(), session).map_err(failed)?.into()),
+            Transport::Blast => {
+                Apart::Blasts(Landing::open(local.ip(), session).map_err(failed)?.into())
+            }
         };
         let port = apart.port().map_err(failed)?;
-        let (transport, age, pace) = (options.transport as u8, options.age.unwrap_or(0), options.pace.unwrap_or(0));
-        receiver.stream().set_read_timeout(Some(ATTACHING)).map_err(failed)?;
-        sender.message(&Attach { session, transport, port, age, pace }.into()).map_err(failed)?;
+        let (transport, age, pace) = (
+            options.transport as u8,
+            options.age.unwrap_or(0),
+            options.pace.unwrap_or(0),
+        );
+        receiver
+            .stream()
+            .set_read_timeout(Some(ATTACHING))
+            .map_err(failed)?;
+        sender
+            .message(
+                &Attach {
+                    session,
+                    transport,
+                    port,
+                    age,
+                    pace,
+                }
+                .into(),
+            )
+            .map_err(failed)?;
         let parts = match receiver.message() {
             Ok(Message::Attached(attached)) => attached.parts,
             Ok(other) => return Err(super::refusal(&other)),
@@ -195,30 +239,55 @@ impl Shared {
         let stream = receiver.stream().try_clone().map_err(failed)?;
         let heard = Arc::new(Mutex::new(Instant::now()));
         let hears = Arc::clone(&heard);
-        let link = Link { sender: Mutex::new(sender), stream, name: server.name.clone(), heard };
+        let link = Link {
+            sender: Mutex::new(sender),
+            stream,
+            name: server.name.clone(),
+            heard,
+        };
         lock(&self.links).insert(server.id, link);
         let (shared, id) = (Arc::clone(self), server.id);
         let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
-            thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).map_err(failed)
+            thread::Builder::new()
+                .name(name.into())
+                .stack_size(STACK)
+                .spawn(work)
+                .map_err(failed)
         };
         let beside = Arc::clone(self);
         let data = match apart {
             Apart::Nothing => Data::Here { parts },
             Apart::Datagrams(socket) => {
                 let hears = Arc::clone(&hears);
-                spawn("datagrams", Box::new(move || beside.hear_datagrams(id, &socket, peer, &hears)))?;
+                spawn(
+                    "datagrams",
+                    Box::new(move || beside.hear_datagrams(id, &socket, peer, &hears)),
+                )?;
                 Data::Here { parts }
             }
             Apart::Blasts(landing) => {
                 let (heads, come) = sync_channel(HEADS);
-                spawn("blasts", Box::new(move || beside.hear_blasts(id, landing, &come)))?;
+                spawn(
+                    "blasts",
+                    Box::new(move || beside.hear_blasts(id, landing, &come)),
+                )?;
                 Data::Beside(heads)
             }
         };
-        spawn("blocks", Box::new(move || shared.hear_server(id, receiver, &data, &hears))).map(drop)
+        spawn(
+            "blocks",
+            Box::new(move || shared.hear_server(id, receiver, &data, &hears)),
+        )
+        .map(drop)
     }
 
-    fn hear_server(self: &Arc<Self>, id: u16, mut receiver: Receiver, data: &Data, hears: &Mutex<Instant>) {
+    fn hear_server(
+        self: &Arc<Self>,
+        id: u16,
+        mut receiver: Receiver,
+        data: &Data,
+        hears: &Mutex<Instant>,
+    ) {
         let mut scratch = Vec::new();
         let ended = loop {
             let message = receiver.message();
@@ -241,7 +310,11 @@ impl Shared {
                         own = vec![0; length];
                         &mut own
                     };
-                    let came = if parts { receiver.parts(into) } else { receiver.data(into).map(|()| true) };
+                    let came = if parts {
+                        receiver.parts(into)
+                    } else {
+                        receiver.data(into).map(|()| true)
+                    };
                     match came {
                         Ok(true) => self.came(head, own),
                         // It is told of as discarded.
@@ -249,7 +322,9 @@ impl Shared {
                         Err(ended) => break ended,
                     }
                 }
-                Ok(Message::Refused(refused)) if refused.request == 0 => break Ended::Broken(refused.words),
+                Ok(Message::Refused(refused)) if refused.request == 0 => {
+                    break Ended::Broken(refused.words);
+                }
                 Ok(Message::Flushed(flushed)) => self.tell(Event::Flushed(flushed)),
                 Ok(Message::Failed(failed)) => {
                     let disk = self.disk_of(failed.set, failed.number, id);
@@ -264,18 +339,27 @@ impl Shared {
 
     fn disk_of(&self, set: u32, number: u64, server: u16) -> u16 {
         let known = lock(&self.known);
-        let row = known.rows.get(&set).and_then(|rows| rows.get(number as usize));
+        let row = known
+            .rows
+            .get(&set)
+            .and_then(|rows| rows.get(number as usize));
         let place = row.and_then(|row| row.places.iter().find(|place| place.server == server));
         place.map_or(0, |place| place.disk)
     }
 
     /// The connection to a server ended.
     fn server_gone(self: &Arc<Self>, id: u16, ended: &Ended) {
-        let Some(link) = lock(&self.links).remove(&id) else { return };
+        let Some(link) = lock(&self.links).remove(&id) else {
+            return;
+        };
         if self.closed.load(Ordering::SeqCst) {
             return;
         }
-        let words = if link.is_silent() { "it says nothing any more".to_owned() } else { ended.to_string() };
+        let words = if link.is_silent() {
+            "it says nothing any more".to_owned()
+        } else {
+            ended.to_string()
+        };
         self.is_away(id, &link.name, words);
         self.ask_others(id);
     }
@@ -315,7 +399,12 @@ impl Shared {
         }
     }
 
-    fn take_blasts(self: &Arc<Self>, id: u16, landing: Landing, heads: &Heads<BlockHead>) -> std::io::Result<()> {
+    fn take_blasts(
+        self: &Arc<Self>,
+        id: u16,
+        landing: Landing,
+        heads: &Heads<BlockHead>,
+    ) -> std::io::Result<()> {
         let shared = Arc::clone(self);
         let mut blasts = landing.accept(move || shared.is_over(id))?;
         let mut scratch = Vec::new();
@@ -337,7 +426,13 @@ impl Shared {
         }
     }
 
-    fn hear_datagrams(self: &Arc<Self>, id: u16, socket: &UdpSocket, server: SocketAddr, hears: &Mutex<Instant>) {
+    fn hear_datagrams(
+        self: &Arc<Self>,
+        id: u16,
+        socket: &UdpSocket,
+        server: SocketAddr,
+        hears: &Mutex<Instant>,
+    ) {
         let mut reassembly = Reassembly::new(self.options.transport == Transport::Rtp);
         if self.options.discard {
             reassembly = reassembly.discarding();
@@ -346,18 +441,27 @@ impl Shared {
         let mut control = nix::cmsg_space!(i32);
         while !self.closed.load(Ordering::Relaxed) {
             let mut parts = [IoSliceMut::new(&mut memory)];
-            let received =
-                recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty());
+            let received = recvmsg::<SockaddrStorage>(
+                socket.as_raw_fd(),
+                &mut parts,
+                Some(&mut control),
+                MsgFlags::empty(),
+            );
             let (bytes, size) = match received {
                 Ok(received) => {
                     let from = received.address.as_ref().and_then(ip);
                     if from != Some(server.ip()) {
                         continue;
                     }
-                    let size = received.cmsgs().ok().into_iter().flatten().find_map(|message| match message {
-                        ControlMessageOwned::UdpGroSegments(size) => usize::try_from(size).ok(),
-                        _ => None,
-                    });
+                    let size = received
+                        .cmsgs()
+                        .ok()
+                        .into_iter()
+                        .flatten()
+                        .find_map(|message| match message {
+                            ControlMessageOwned::UdpGroSegments(size) => usize::try_from(size).ok(),
+                            _ => None,
+                        });
                     (received.bytes, size)
                 }
                 // Nothing for a while: is the server still there?
@@ -401,8 +505,14 @@ impl Apart {
 }
 
 fn ip(address: &SockaddrStorage) -> Option<IpAddr> {
-    let four = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
-    four.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))
+    let four = address
+        .as_sockaddr_in()
+        .map(|address| IpAddr::V4(address.ip()));
+    four.or_else(|| {
+        address
+            .as_sockaddr_in6()
+            .map(|address| IpAddr::V6(address.ip()))
+    })
 }
 
 fn socket(at: IpAddr, room: Option<usize>) -> std::io::Result<UdpSocket> {

@@ -11,20 +11,37 @@ use stackline_core::time::Instant;
 use std::collections::BTreeMap;
 
 impl Shared {
-    pub(super) fn request(&self, set: u32, blocks: Vec<u64>, supersedes: bool, directly: bool) -> Result<SentList> {
+    pub(super) fn request(
+        &self,
+        set: u32,
+        blocks: Vec<u64>,
+        supersedes: bool,
+        directly: bool,
+    ) -> Result<SentList> {
         if blocks.len() > limits::LONGEST_LIST {
-            let words = format!("a list has at most {} blocks, this one {}", limits::LONGEST_LIST, blocks.len());
-            return Err(Error::input(words).hint("ask for the rest with a second list that does not supersede it"));
+            let words = format!(
+                "a list has at most {} blocks, this one {}",
+                limits::LONGEST_LIST,
+                blocks.len()
+            );
+            return Err(Error::input(words)
+                .hint("ask for the rest with a second list that does not supersede it"));
         }
         let (list, before) = {
             let mut known = lock(&self.known);
             if known.machine.about(set).is_none() {
                 return Err(not_open(set));
             }
-            known.machine.request(now(), set, blocks, supersedes, self.options.report)
+            known
+                .machine
+                .request(now(), set, blocks, supersedes, self.options.report)
         };
         self.send_list(&list, directly)?;
-        Ok(SentList { first_unit: list.first_unit, serial: list.serial, before })
+        Ok(SentList {
+            first_unit: list.first_unit,
+            serial: list.serial,
+            before,
+        })
     }
 
     pub(super) fn withdraw(&self, set: u32) -> Result<()> {
@@ -34,7 +51,9 @@ impl Shared {
                 return Err(not_open(set));
             }
             *known.withdrawn.entry(set).or_default() += 1;
-            known.machine.request(now(), set, Vec::new(), true, self.options.report)
+            known
+                .machine
+                .request(now(), set, Vec::new(), true, self.options.report)
         };
         self.send_list(&list, false)
     }
@@ -56,28 +75,52 @@ impl Shared {
         let links = lock(&self.links);
         if links.is_empty() {
             let known = lock(&self.known);
-            let away: Vec<String> =
-                known.away.iter().map(|(id, words)| format!("{}: {words}", known.server(*id))).collect();
-            let away = if away.is_empty() { String::new() } else { format!(": {}", away.join("; ")) };
-            return Err(Error::environment(format!("no server can be reached{away}"))
-                .hint("`stackline blocks list` shows which servers are there"));
+            let away: Vec<String> = known
+                .away
+                .iter()
+                .map(|(id, words)| format!("{}: {words}", known.server(*id)))
+                .collect();
+            let away = if away.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", away.join("; "))
+            };
+            return Err(
+                Error::environment(format!("no server can be reached{away}"))
+                    .hint("`stackline blocks list` shows which servers are there"),
+            );
         }
-        let mut by_server: BTreeMap<u16, Vec<Entry>> = links.keys().map(|id| (*id, Vec::new())).collect();
+        let mut by_server: BTreeMap<u16, Vec<Entry>> =
+            links.keys().map(|id| (*id, Vec::new())).collect();
         let mut nowhere = Vec::new();
         let known = lock(&self.known);
         for (index, number) in list.blocks.iter().enumerate() {
-            let row = known.rows.get(&list.set).and_then(|rows| rows.get(*number as usize));
+            let row = known
+                .rows
+                .get(&list.set)
+                .and_then(|rows| rows.get(*number as usize));
             let failed = known.failed.get(&(list.set, *number));
             let places = row.into_iter().flat_map(|row| row.places.iter().cloned());
             let place = placement::copy(*number, places, |place| {
-                let has_failed = failed.is_some_and(|failed| failed.contains(&(place.server, place.disk)));
+                let has_failed =
+                    failed.is_some_and(|failed| failed.contains(&(place.server, place.disk)));
                 by_server.contains_key(&place.server) && !has_failed
             });
             match (row, place) {
                 (Some(row), Some(place)) => {
-                    let length = known.machine.about(list.set).map_or(0, |about| about.length(*number));
+                    let length = known
+                        .machine
+                        .about(list.set)
+                        .map_or(0, |about| about.length(*number));
                     let (disk, offset, checksum) = (place.disk, place.offset, row.checksum);
-                    let entry = Entry { index: index as u32, number: *number, disk, offset, length, checksum };
+                    let entry = Entry {
+                        index: index as u32,
+                        number: *number,
+                        disk,
+                        offset,
+                        length,
+                        checksum,
+                    };
                     by_server.entry(place.server).or_default().push(entry);
                 }
                 _ => nowhere.push(*number),
@@ -85,12 +128,32 @@ impl Shared {
         }
         let session = known.session;
         drop(known);
-        let List { set, serial, supersedes, report, first_unit, app_send, .. } = *list;
+        let List {
+            set,
+            serial,
+            supersedes,
+            report,
+            first_unit,
+            app_send,
+            ..
+        } = *list;
         for (id, entries) in by_server {
             if let Some(link) = links.get(&id).filter(|_| supersedes || !entries.is_empty()) {
                 // The master had no part in it: its stamps are the application's.
                 let stamps = [app_send, app_send, app_send];
-                link.send(&Requests { session, set, serial, supersedes, report, first_unit, stamps, entries }.into());
+                link.send(
+                    &Requests {
+                        session,
+                        set,
+                        serial,
+                        supersedes,
+                        report,
+                        first_unit,
+                        stamps,
+                        entries,
+                    }
+                    .into(),
+                );
             }
         }
         drop(links);
@@ -100,7 +163,14 @@ impl Shared {
                 known.machine.drop_block(set, number, Some(serial));
                 known.withdrawals(set)
             };
-            self.tell_of_block(Event::Failed { set, number, why: Why::NoServer }, withdrawals);
+            self.tell_of_block(
+                Event::Failed {
+                    set,
+                    number,
+                    why: Why::NoServer,
+                },
+                withdrawals,
+            );
         }
         Ok(())
     }

@@ -43,7 +43,10 @@ impl Queue {
         if matches!(event, Event::Block(_)) {
             while waiting.blocks >= most && !waiting.closed {
                 waiting.putters += 1;
-                waiting = self.taken.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                waiting = self
+                    .taken
+                    .wait(waiting)
+                    .unwrap_or_else(PoisonError::into_inner);
                 waiting.putters -= 1;
             }
             waiting.blocks += 1;
@@ -76,8 +79,16 @@ impl Queue {
             }
             waiting.takers += 1;
             waiting = match until.map(|until| until.saturating_duration_since(Instant::now())) {
-                None => self.came.wait(waiting).unwrap_or_else(PoisonError::into_inner),
-                Some(left) => self.came.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0,
+                None => self
+                    .came
+                    .wait(waiting)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(left) => {
+                    self.came
+                        .wait_timeout(waiting, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
             };
             waiting.takers -= 1;
             if waiting.events.is_empty() && until.is_some_and(|until| until <= Instant::now()) {

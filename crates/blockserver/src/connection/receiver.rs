@@ -53,12 +53,25 @@ impl Drop for Counted {
 
 impl Receiver {
     pub(super) const fn new(stream: TcpStream) -> Self {
-        Self { stream, memory: Vec::new(), from: 0, until: 0, most: limits::LONGEST_MESSAGE, counted: None }
+        Self {
+            stream,
+            memory: Vec::new(),
+            from: 0,
+            until: 0,
+            most: limits::LONGEST_MESSAGE,
+            counted: None,
+        }
     }
 
     /// Of somebody who may be anybody: no message is longer than that, and what has come counts among that of others.
     pub(crate) fn bound(&mut self, most: usize, all: &Arc<Incoming>) {
-        (self.most, self.counted) = (most, Some(Counted { all: Arc::clone(all), own: 0 }));
+        (self.most, self.counted) = (
+            most,
+            Some(Counted {
+                all: Arc::clone(all),
+                own: 0,
+            }),
+        );
     }
 
     /// The next message.
@@ -70,11 +83,21 @@ impl Receiver {
     }
 
     /// The next message, of at most so many bytes, which has to be whole by then however its bytes come.
-    pub(super) fn message_by(&mut self, deadline: &Deadline, most: usize) -> Result<Message, Ended> {
-        self.next(most, |stream| stream.set_read_timeout(Some(deadline.timeout()?)))
+    pub(super) fn message_by(
+        &mut self,
+        deadline: &Deadline,
+        most: usize,
+    ) -> Result<Message, Ended> {
+        self.next(most, |stream| {
+            stream.set_read_timeout(Some(deadline.timeout()?))
+        })
     }
 
-    fn next(&mut self, most: usize, before: impl Fn(&TcpStream) -> io::Result<()>) -> Result<Message, Ended> {
+    fn next(
+        &mut self,
+        most: usize,
+        before: impl Fn(&TcpStream) -> io::Result<()>,
+    ) -> Result<Message, Ended> {
         loop {
             if let Some(message) = self.parse(most)? {
                 return Ok(message);
@@ -96,7 +119,11 @@ impl Receiver {
     /// [`Ended`].
     pub fn take(&mut self) -> Result<bool, Ended> {
         self.make_room(AT_ONCE)?;
-        match recv(self.stream.as_raw_fd(), &mut self.memory[self.until..], MsgFlags::MSG_DONTWAIT) {
+        match recv(
+            self.stream.as_raw_fd(),
+            &mut self.memory[self.until..],
+            MsgFlags::MSG_DONTWAIT,
+        ) {
             Ok(0) => Err(self.over()),
             Ok(count) => {
                 self.until += count;
@@ -129,7 +156,10 @@ impl Receiver {
             (self.from, self.until) = (0, 0);
             self.make_room(BEHIND)?;
             let left = data.len() - done;
-            let mut parts = [IoSliceMut::new(&mut data[done..]), IoSliceMut::new(&mut self.memory[..BEHIND])];
+            let mut parts = [
+                IoSliceMut::new(&mut data[done..]),
+                IoSliceMut::new(&mut self.memory[..BEHIND]),
+            ];
             match self.stream.read_vectored(&mut parts) {
                 Ok(0) => return Err(Ended::Broken("the connection ended within a block".into())),
                 Ok(count) => {
@@ -152,7 +182,8 @@ impl Receiver {
         while done < data.len() {
             let mut before = [0; PART];
             self.data(&mut before)?;
-            let part = parts::length(before, data.len() - done).map_err(|fault| Ended::Broken(fault.to_string()))?;
+            let part = parts::length(before, data.len() - done)
+                .map_err(|fault| Ended::Broken(fault.to_string()))?;
             let Some(part) = part else { return Ok(false) };
             self.data(&mut data[done..done + part])?;
             done += part;
@@ -169,9 +200,13 @@ impl Receiver {
     fn parse(&mut self, most: usize) -> Result<Option<Message>, Ended> {
         let malformed = |fault: Malformed| Ended::Broken(fault.to_string());
         let here = &self.memory[self.from..self.until];
-        let Some(([a, b, c, d, kind], rest)) = here.split_first_chunk::<HEAD>() else { return Ok(None) };
+        let Some(([a, b, c, d, kind], rest)) = here.split_first_chunk::<HEAD>() else {
+            return Ok(None);
+        };
         let length = message::length([*a, *b, *c, *d], most).map_err(malformed)? - 1;
-        let Some(body) = rest.get(..length) else { return Ok(None) };
+        let Some(body) = rest.get(..length) else {
+            return Ok(None);
+        };
         let message = Message::read(*kind, body).map_err(malformed)?;
         message::bounded(&message).map_err(malformed)?;
         self.from += HEAD + length;
@@ -190,9 +225,12 @@ impl Receiver {
             self.memory = Vec::new();
         }
         if self.memory.len() < self.until + bytes {
-            self.memory.resize((2 * self.until).max(self.until + bytes), 0);
+            self.memory
+                .resize((2 * self.until).max(self.until + bytes), 0);
         }
-        let Some(Counted { all, own }) = &mut self.counted else { return Ok(()) };
+        let Some(Counted { all, own }) = &mut self.counted else {
+            return Ok(());
+        };
         let now = self.memory.len() as u64;
         let before = std::mem::replace(own, now);
         if now == before {
@@ -200,9 +238,9 @@ impl Receiver {
         }
         all.0.fetch_sub(before, Ordering::Relaxed);
         match all.0.fetch_add(now, Ordering::Relaxed) + now {
-            too_much if too_much > limits::ALL_INCOMING && now > AT_ONCE as u64 => {
-                Err(Ended::Broken("too much has come of messages that are not whole".into()))
-            }
+            too_much if too_much > limits::ALL_INCOMING && now > AT_ONCE as u64 => Err(
+                Ended::Broken("too much has come of messages that are not whole".into()),
+            ),
             _ => Ok(()),
         }
     }
@@ -234,9 +272,14 @@ mod tests {
         let short = Message::from(stackline_blocks::wire::control::Ask { request: 7 });
         sender.write_all(&short.bytes()).unwrap();
         assert_eq!(receiver.message().unwrap(), short);
-        sender.write_all(&[&(64_u32 << 10).to_be_bytes()[..], &[19], &[0; 32 << 10]].concat()).unwrap();
+        sender
+            .write_all(&[&(64_u32 << 10).to_be_bytes()[..], &[19], &[0; 32 << 10]].concat())
+            .unwrap();
         let ended = receiver.message().unwrap_err();
-        assert!(matches!(&ended, Ended::Broken(words) if words.contains("not whole")), "{ended:?}");
+        assert!(
+            matches!(&ended, Ended::Broken(words) if words.contains("not whole")),
+            "{ended:?}"
+        );
         drop(receiver);
         assert_eq!(all.0.load(Ordering::Relaxed), others);
     }

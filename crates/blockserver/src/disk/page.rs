@@ -69,7 +69,11 @@ fn checksum(bytes: &[u8]) -> u32 {
 
 /// What the first bytes of a disk say; those that it has not are zeros.
 pub(super) fn found(bytes: &[u8; LENGTH]) -> Found {
-    let part = |from: usize, to: usize| bytes[from..to].iter().fold(0, |number, byte| number << 8 | u128::from(*byte));
+    let part = |from: usize, to: usize| {
+        bytes[from..to]
+            .iter()
+            .fold(0, |number, byte| number << 8 | u128::from(*byte))
+    };
     if bytes.iter().all(|byte| *byte == 0) {
         return Found::Nothing;
     }
@@ -80,12 +84,27 @@ pub(super) fn found(bytes: &[u8; LENGTH]) -> Found {
     match part(32, 36) as u32 {
         0 if bytes[36..].iter().all(|byte| *byte == 0) => Found::Old(identity),
         version @ (VERSION | 1) => {
-            let length = if version == VERSION { LENGTH } else { WITHOUT_SET };
+            let length = if version == VERSION {
+                LENGTH
+            } else {
+                WITHOUT_SET
+            };
             if part(36, 40) as u32 != checksum(&bytes[..length]) {
                 return Found::Damaged;
             }
-            let last_set = if version == VERSION { part(64, 68) as u32 } else { 0 };
-            Found::Page(Page { identity, kept: Kept { master: part(40, 56), used: part(56, 64) as u64, last_set } })
+            let last_set = if version == VERSION {
+                part(64, 68) as u32
+            } else {
+                0
+            };
+            Found::Page(Page {
+                identity,
+                kept: Kept {
+                    master: part(40, 56),
+                    used: part(56, 64) as u64,
+                    last_set,
+                },
+            })
         }
         0 => Found::Damaged,
         newer => Found::Newer(newer),
@@ -98,14 +117,27 @@ mod tests {
 
     #[test]
     fn a_page_comes_back_and_every_damaged_byte_is_noticed() {
-        let page = Page { identity: u128::MAX - 5, kept: Kept { master: 1 << 99, used: 1 << 40, last_set: 9 } };
+        let page = Page {
+            identity: u128::MAX - 5,
+            kept: Kept {
+                master: 1 << 99,
+                used: 1 << 40,
+                last_set: 9,
+            },
+        };
         let bytes = page.bytes();
         assert_eq!(found(&bytes), Found::Page(page.clone()));
         for at in 0..LENGTH {
             let mut damaged = bytes;
             damaged[at] ^= 0x40;
             assert_ne!(found(&damaged), Found::Page(page.clone()), "{at}");
-            assert!(!matches!(found(&damaged), Found::Page(_) | Found::Old(_) | Found::Nothing), "{at}");
+            assert!(
+                !matches!(
+                    found(&damaged),
+                    Found::Page(_) | Found::Old(_) | Found::Nothing
+                ),
+                "{at}"
+            );
         }
     }
 
@@ -122,7 +154,11 @@ mod tests {
         old[56..64].copy_from_slice(&4096_u64.to_be_bytes());
         let sum = checksum(&old[..WITHOUT_SET]);
         old[36..40].copy_from_slice(&sum.to_be_bytes());
-        let kept = Kept { master: 0, used: 4096, last_set: 0 };
+        let kept = Kept {
+            master: 0,
+            used: 4096,
+            last_set: 0,
+        };
         assert_eq!(found(&old), Found::Page(Page { identity: 7, kept }));
         assert_eq!(found(&[b'x'; LENGTH]), Found::Other);
     }

@@ -52,10 +52,18 @@ impl Asking {
 
     /// The answer to a client that insists on another tag, or has this one.
     fn judged(&self, tag: &str) -> Result<Option<Answer>, Fault> {
-        if self.header(header::IF_MATCH).is_some_and(|header| !tag::is_wanted(header, tag)) {
-            return Err(Fault::new(StatusCode::PRECONDITION_FAILED, "it is not what the client insists on (If-Match)"));
+        if self
+            .header(header::IF_MATCH)
+            .is_some_and(|header| !tag::is_wanted(header, tag))
+        {
+            return Err(Fault::new(
+                StatusCode::PRECONDITION_FAILED,
+                "it is not what the client insists on (If-Match)",
+            ));
         }
-        let has_it = self.header(header::IF_NONE_MATCH).is_some_and(|header| tag::matches(header, tag));
+        let has_it = self
+            .header(header::IF_NONE_MATCH)
+            .is_some_and(|header| tag::matches(header, tag));
         Ok(has_it.then(|| unchanged(tag)))
     }
 }
@@ -66,23 +74,46 @@ impl Gateway {
         let entered = now().0;
         let (parts, body) = request.into_parts();
         let head_only = parts.method == Method::HEAD;
-        let mut answer = match conformity::fault(&parts).map(malformed).or_else(|| self.judged(&parts.method, &body)) {
+        let mut answer = match conformity::fault(&parts)
+            .map(malformed)
+            .or_else(|| self.judged(&parts.method, &body))
+        {
             Some(answer) => answer,
             None => {
-                let asking = Asking { headers: parts.headers, head_only, entered };
+                let asking = Asking {
+                    headers: parts.headers,
+                    head_only,
+                    entered,
+                };
                 let (path, query) = (parts.uri.path(), parts.uri.query());
-                self.routed(path, query, &asking).await.unwrap_or_else(|fault| refused(&fault))
+                self.routed(path, query, &asking)
+                    .await
+                    .unwrap_or_else(|fault| refused(&fault))
             }
         };
         let headers = answer.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
-        headers.insert(HeaderName::from_static("timing-allow-origin"), HeaderValue::from_static("*"));
-        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_ORIGIN,
+            HeaderValue::from_static("*"),
+        );
+        headers.insert(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static(EXPOSED),
+        );
+        headers.insert(
+            HeaderName::from_static("timing-allow-origin"),
+            HeaderValue::from_static("*"),
+        );
+        headers.insert(
+            header::X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        );
         if head_only {
             let length = answer.body().size_hint().exact();
             if let (Some(length), None) = (length, answer.headers().get(header::CONTENT_LENGTH)) {
-                answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+                answer
+                    .headers_mut()
+                    .insert(header::CONTENT_LENGTH, length.into());
             }
             *answer.body_mut() = Body::Whole(Bytes::new());
         }
@@ -95,26 +126,47 @@ impl Gateway {
             let mut answer = plain(StatusCode::NO_CONTENT, Bytes::new());
             let headers = answer.headers_mut();
             headers.insert(header::ALLOW, HeaderValue::from_static(METHODS));
-            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
-            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("Range, If-None-Match"));
-            headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
+            headers.insert(
+                header::ACCESS_CONTROL_ALLOW_METHODS,
+                HeaderValue::from_static(METHODS),
+            );
+            headers.insert(
+                header::ACCESS_CONTROL_ALLOW_HEADERS,
+                HeaderValue::from_static("Range, If-None-Match"),
+            );
+            headers.insert(
+                header::ACCESS_CONTROL_MAX_AGE,
+                HeaderValue::from_static("86400"),
+            );
             return Some(answer);
         }
         if !matches!(*method, Method::GET | Method::HEAD) {
             let words = format!("this gateway only reads: {METHODS}");
             let mut answer = refused(&Fault::new(StatusCode::METHOD_NOT_ALLOWED, words));
-            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
+            answer
+                .headers_mut()
+                .insert(header::ALLOW, HeaderValue::from_static(METHODS));
             return Some(answer);
         }
         if !body.is_end_stream() {
-            let mut answer = refused(&Fault::new(StatusCode::PAYLOAD_TOO_LARGE, "a request has no body here"));
-            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            let mut answer = refused(&Fault::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "a request has no body here",
+            ));
+            answer
+                .headers_mut()
+                .insert(header::CONNECTION, HeaderValue::from_static("close"));
             return Some(answer);
         }
         None
     }
 
-    async fn routed(&self, path: &str, query: Option<&str>, asking: &Asking) -> Result<Answer, Fault> {
+    async fn routed(
+        &self,
+        path: &str,
+        query: Option<&str>,
+        asking: &Asking,
+    ) -> Result<Answer, Fault> {
         let route = Route::of(path).ok_or_else(|| Fault::not_found("there is no such path"))?;
         match route {
             Route::Sets => self.sets(asking).await,
@@ -129,19 +181,28 @@ impl Gateway {
     async fn sets(&self, asking: &Asking) -> Result<Answer, Fault> {
         let _few = self.texts.acquire().await;
         let (sets, servers) = self.sessions.list().await?;
-        let wants_page = asking.header(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
+        let wants_page = asking
+            .header(header::ACCEPT)
+            .is_some_and(|accept| accept.contains("text/html"));
         let (kind, text) = match wants_page {
             true => ("text/html; charset=utf-8", pages::sets_page(&sets)),
             false => ("application/json", pages::sets_json(&sets, &servers)),
         };
         drop((sets, servers));
         let words = "the gateway holds as much for its clients as it may";
-        let taken = self.room.wait(text.len() as u64).await.ok_or_else(|| Fault::unavailable(words))?;
+        let taken = self
+            .room
+            .wait(text.len() as u64)
+            .await
+            .ok_or_else(|| Fault::unavailable(words))?;
         let mut answer = typed(kind, Body::Whole(taken.holding(text.into_bytes())));
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::VARY, HeaderValue::from_static("Accept"));
-        headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'"));
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static("default-src 'none'"),
+        );
         Ok(answer)
     }
 
@@ -150,7 +211,10 @@ impl Gateway {
         let (picture, _) = picture::drawable(name, open.set.about.picture.as_ref())?;
         let nonce = crate::key::number().map_err(|error| Fault::unavailable(error.to_string()))?;
         let nonce = format!("{nonce:032x}");
-        let mut answer = typed("text/html; charset=utf-8", Body::Whole(pages::view(name, &picture, &nonce).into()));
+        let mut answer = typed(
+            "text/html; charset=utf-8",
+            Body::Whole(pages::view(name, &picture, &nonce).into()),
+        );
         let policy = format!(
             "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; connect-src 'self'; \
              base-uri 'none'; form-action 'none'"
@@ -171,7 +235,11 @@ impl Gateway {
             return Ok(answer);
         }
         let mut answer = typed("application/octet-stream", Body::Whole(came.data.clone()));
-        set(&mut answer, SERVER_TIMING, &timing::block(&came, asking.entered));
+        set(
+            &mut answer,
+            SERVER_TIMING,
+            &timing::block(&came, asking.entered),
+        );
         Ok(tagged(answer, &tag))
     }
 
@@ -199,21 +267,34 @@ impl Gateway {
         let file = self.encoded(picture, pixels).await?;
         let encoding = now().0.saturating_sub(begun);
         let mut answer = typed("image/png", Body::Whole(file));
-        let header = format!("{}, png;dur={:.3}", timing::block(&came, asking.entered), encoding as f64 / 1e6);
+        let header = format!(
+            "{}, png;dur={:.3}",
+            timing::block(&came, asking.entered),
+            encoding as f64 / 1e6
+        );
         set(&mut answer, SERVER_TIMING, &header);
         Ok(tagged(answer, &tag))
     }
 
     /// The answer that needs no block: to who has it already, or wants its head alone. Nothing where the master, which knows
     /// checksums, cannot be asked, or the picture would have to be made.
-    async fn known(&self, open: &mut Open, number: u64, kind: &str, asking: &Asking) -> Result<Option<Answer>, Fault> {
-        let asks_of_tag =
-            [header::IF_MATCH, header::IF_NONE_MATCH].into_iter().any(|name| asking.header(name).is_some());
+    async fn known(
+        &self,
+        open: &mut Open,
+        number: u64,
+        kind: &str,
+        asking: &Asking,
+    ) -> Result<Option<Answer>, Fault> {
+        let asks_of_tag = [header::IF_MATCH, header::IF_NONE_MATCH]
+            .into_iter()
+            .any(|name| asking.header(name).is_some());
         let asks = asking.head_only || asks_of_tag;
         if !asks {
             return Ok(None);
         }
-        let Some(checksum) = self.sessions.checksum(open, number).await? else { return Ok(None) };
+        let Some(checksum) = self.sessions.checksum(open, number).await? else {
+            return Ok(None);
+        };
         let length = open.set.about.length(number);
         let tag = tag::of(kind, &open.set, checksum, length);
         if let Some(answer) = asking.judged(&tag)? {
@@ -223,13 +304,18 @@ impl Gateway {
             return Ok(None);
         }
         let mut answer = typed("application/octet-stream", Body::Whole(Bytes::new()));
-        answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+        answer
+            .headers_mut()
+            .insert(header::CONTENT_LENGTH, length.into());
         Ok(Some(tagged(answer, &tag)))
     }
 
     async fn whole(&self, name: &str, asking: &Asking) -> Result<Answer, Fault> {
         // A set has no tag: only `*` is what is there.
-        let _ = asking.header(header::IF_MATCH).map(|_| asking.judged("")).transpose()?;
+        let _ = asking
+            .header(header::IF_MATCH)
+            .map(|_| asking.judged(""))
+            .transpose()?;
         let mut open = match asking.head_only {
             true => self.sessions.open_now(name).await?,
             false => self.sessions.open(name).await?,
@@ -238,8 +324,14 @@ impl Gateway {
         loop {
             let length = open.set.about.bytes;
             // A set has no tag, so a range that hangs on one is the whole (RFC 9110, section 13.1.5).
-            let header = asking.header(header::RANGE).filter(|_| asking.header(header::IF_RANGE).is_none());
-            let asked = if asking.head_only { Asked::All } else { range::asked(header, length) };
+            let header = asking
+                .header(header::RANGE)
+                .filter(|_| asking.header(header::IF_RANGE).is_none());
+            let asked = if asking.head_only {
+                Asked::All
+            } else {
+                range::asked(header, length)
+            };
             let (first, last) = match asked {
                 Asked::All => (0, length - 1),
                 Asked::Part(first, last) => (first, last),
@@ -248,7 +340,9 @@ impl Gateway {
             };
             if asking.head_only {
                 let mut answer = typed("application/octet-stream", Body::Whole(Bytes::new()));
-                answer.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+                answer
+                    .headers_mut()
+                    .insert(header::CONTENT_LENGTH, length.into());
                 return Ok(ranged(answer));
             }
             let mut body = Range::begin(&open, first, last);
@@ -264,11 +358,21 @@ impl Gateway {
             let size = u64::from(open.set.about.block_size);
             let blocks = last / size - first / size + 1;
             let mut answer = typed("application/octet-stream", Body::Range(Box::new(body)));
-            answer.headers_mut().insert(header::CONTENT_LENGTH, (last - first + 1).into());
-            set(&mut answer, SERVER_TIMING, &timing::range(blocks, waited.blocks, waited.slowest));
+            answer
+                .headers_mut()
+                .insert(header::CONTENT_LENGTH, (last - first + 1).into());
+            set(
+                &mut answer,
+                SERVER_TIMING,
+                &timing::range(blocks, waited.blocks, waited.slowest),
+            );
             if asked != Asked::All {
                 *answer.status_mut() = StatusCode::PARTIAL_CONTENT;
-                set(&mut answer, header::CONTENT_RANGE, &format!("bytes {first}-{last}/{length}"));
+                set(
+                    &mut answer,
+                    header::CONTENT_RANGE,
+                    &format!("bytes {first}-{last}/{length}"),
+                );
             }
             return Ok(ranged(answer));
         }
@@ -292,9 +396,15 @@ impl Gateway {
     async fn list(&self, name: &str, query: Option<&str>) -> Result<Answer, Fault> {
         let (numbers, viewer) = wanted(query.unwrap_or_default())?;
         let open = self.sessions.open_now(name).await?;
-        let viewer = viewer.map(|name| Viewer { viewers: Arc::clone(&self.viewers), name });
+        let viewer = viewer.map(|name| Viewer {
+            viewers: Arc::clone(&self.viewers),
+            name,
+        });
         let list = List::begin(&open, numbers, viewer);
-        let mut answer = typed("application/vnd.stackline.blocks", Body::List(Box::new(list)));
+        let mut answer = typed(
+            "application/vnd.stackline.blocks",
+            Body::List(Box::new(list)),
+        );
         set(&mut answer, header::CACHE_CONTROL, "no-store");
         Ok(answer)
     }
@@ -303,8 +413,11 @@ impl Gateway {
 fn tile_of(open: &Open, tile: Named) -> Result<((Pyramid, ColorType), u64), Fault> {
     let name = &open.set.about.name;
     let picture = picture::drawable(name, open.set.about.picture.as_ref())?;
-    let number = tile.tile(&picture.0).and_then(|tile| picture.0.number(tile));
-    let number = number.ok_or_else(|| Fault::not_found(format!("the picture {name} has no such tile")))?;
+    let number = tile
+        .tile(&picture.0)
+        .and_then(|tile| picture.0.number(tile));
+    let number =
+        number.ok_or_else(|| Fault::not_found(format!("the picture {name} has no such tile")))?;
     Ok((picture, number))
 }
 
@@ -318,11 +431,15 @@ fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), Fault> {
                 for part in value.split(',') {
                     let (first, last) = part.split_once('-').unwrap_or((part, part));
                     let ends = route::number::<u64>(first).zip(route::number::<u64>(last));
-                    let (first, last) = ends.ok_or_else(|| bad("numbers are written as in numbers=1,2,7-9"))?;
-                    let count =
-                        last.checked_sub(first).ok_or_else(|| bad("a span of numbers begins with the smaller"))?;
+                    let (first, last) =
+                        ends.ok_or_else(|| bad("numbers are written as in numbers=1,2,7-9"))?;
+                    let count = last
+                        .checked_sub(first)
+                        .ok_or_else(|| bad("a span of numbers begins with the smaller"))?;
                     if last == END {
-                        return Err(bad(&format!("no block has the number {END}: it marks the end of a list")));
+                        return Err(bad(&format!(
+                            "no block has the number {END}: it marks the end of a list"
+                        )));
                     }
                     if count >= (limits::LIST - numbers.len()) as u64 {
                         return Err(bad(&format!("a list has at most {} blocks", limits::LIST)));
@@ -333,7 +450,9 @@ fn wanted(query: &str) -> Result<(Vec<u64>, Option<String>), Fault> {
             "viewer" => {
                 let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
                 if value.is_empty() || value.len() > limits::VIEWER || !value.chars().all(plain) {
-                    return Err(bad("a viewer is up to 64 letters, digits, dots, underscores and dashes"));
+                    return Err(bad(
+                        "a viewer is up to 64 letters, digits, dots, underscores and dashes",
+                    ));
                 }
                 viewer = Some(value.to_owned());
             }
@@ -352,20 +471,28 @@ fn plain(status: StatusCode, words: Bytes) -> Answer {
 /// The answer to what is no request: nothing after it is one either.
 fn malformed(words: &str) -> Answer {
     let mut answer = refused(&Fault::new(StatusCode::BAD_REQUEST, words));
-    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+        .headers_mut()
+        .insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
 }
 
 /// The answer where nothing came for too long.
 pub(super) fn late() -> Answer {
-    refused(&Fault::new(StatusCode::GATEWAY_TIMEOUT, "nothing came from the servers for too long"))
+    refused(&Fault::new(
+        StatusCode::GATEWAY_TIMEOUT,
+        "nothing came from the servers for too long",
+    ))
 }
 
 fn refused(fault: &Fault) -> Answer {
     let words = format!("{}: {}\n", fault.status.as_u16(), fault.words);
     let mut answer = plain(fault.status, words.into());
     let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; charset=utf-8"),
+    );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if fault.status == StatusCode::SERVICE_UNAVAILABLE {
         headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
@@ -375,7 +502,9 @@ fn refused(fault: &Fault) -> Answer {
 
 fn typed(kind: &'static str, body: Body) -> Answer {
     let mut answer = Response::new(body);
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
 }
 
@@ -405,7 +534,11 @@ fn ranged(mut answer: Answer) -> Answer {
 
 fn unsatisfied(length: u64, words: &str) -> Answer {
     let mut answer = refused(&Fault::new(StatusCode::RANGE_NOT_SATISFIABLE, words));
-    set(&mut answer, header::CONTENT_RANGE, &format!("bytes */{length}"));
+    set(
+        &mut answer,
+        header::CONTENT_RANGE,
+        &format!("bytes */{length}"),
+    );
     answer
 }
 
@@ -415,10 +548,22 @@ mod tests {
 
     #[test]
     fn lists_are_numbers_and_spans() {
-        assert_eq!(wanted("numbers=1,2,7-9").unwrap(), (vec![1, 2, 7, 8, 9], None));
-        assert_eq!(wanted("viewer=me&numbers=0").unwrap(), (vec![0], Some("me".into())));
+        assert_eq!(
+            wanted("numbers=1,2,7-9").unwrap(),
+            (vec![1, 2, 7, 8, 9], None)
+        );
+        assert_eq!(
+            wanted("viewer=me&numbers=0").unwrap(),
+            (vec![0], Some("me".into()))
+        );
         assert_eq!(wanted("").unwrap(), (vec![], None));
-        assert_eq!(wanted(&format!("numbers=1-{}", limits::LIST)).unwrap().0.len(), limits::LIST);
+        assert_eq!(
+            wanted(&format!("numbers=1-{}", limits::LIST))
+                .unwrap()
+                .0
+                .len(),
+            limits::LIST
+        );
         let too_long = format!("numbers=0-{}", limits::LIST);
         for query in [
             "numbers=",
@@ -432,7 +577,11 @@ mod tests {
             "x=1",
             &too_long,
         ] {
-            assert_eq!(wanted(query).unwrap_err().status, StatusCode::BAD_REQUEST, "{query}");
+            assert_eq!(
+                wanted(query).unwrap_err().status,
+                StatusCode::BAD_REQUEST,
+                "{query}"
+            );
         }
     }
 }

@@ -34,7 +34,10 @@ impl hyper::body::Body for Body {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let bytes = match self.get_mut() {
             Self::Whole(bytes) if bytes.is_empty() => None,
             Self::Whole(bytes) => Some(Ok(std::mem::take(bytes))),
@@ -87,14 +90,25 @@ impl Range {
         let (next, end) = (first / size, last / size + 1);
         let (waiting, ready) = (VecDeque::new(), VecDeque::new());
         let (skip, left) = (first % size, last - first + 1);
-        let mut range = Self { open: open.clone(), next, end, waiting, ready, skip, left };
+        let mut range = Self {
+            open: open.clone(),
+            next,
+            end,
+            waiting,
+            ready,
+            skip,
+            left,
+        };
         range.ask();
         range
     }
 
     fn ask(&mut self) {
         let set = &self.open.set;
-        let (ahead, have) = (limits::ahead(set.about.block_size), self.waiting.len() + self.ready.len());
+        let (ahead, have) = (
+            limits::ahead(set.about.block_size),
+            self.waiting.len() + self.ready.len(),
+        );
         // Half of them at a time: a list costs the master and the servers more than a block in it.
         if have > ahead / 2 || self.next == self.end {
             return;
@@ -112,10 +126,16 @@ impl Range {
 
     /// Waits for what was asked for first: from then on the answer is a success.
     pub(super) async fn first(&mut self, entered: u64) -> Result<Waited, (u64, Failure)> {
-        let mut waited = Waited { blocks: 0, slowest: 0 };
+        let mut waited = Waited {
+            blocks: 0,
+            slowest: 0,
+        };
         while let Some((number, from)) = self.waiting.pop_front() {
             let gone = |_| Err(Failure::Words("the gateway is being ended".into()));
-            let came = from.await.unwrap_or_else(gone).map_err(|failure| (number, failure))?;
+            let came = from
+                .await
+                .unwrap_or_else(gone)
+                .map_err(|failure| (number, failure))?;
             waited.blocks += 1;
             waited.slowest = waited.slowest.max(came.at.saturating_sub(entered));
             self.ready.push_back(came.data);
@@ -139,7 +159,9 @@ impl Range {
                     let fault = Fault::of_block(&self.open.set.about.name, number, &failure);
                     return Poll::Ready(Some(Err(io::Error::other(fault.words))));
                 }
-                Err(_) => return Poll::Ready(Some(Err(io::Error::other("the gateway is being ended")))),
+                Err(_) => {
+                    return Poll::Ready(Some(Err(io::Error::other("the gateway is being ended"))));
+                }
             }
         }
         let Some(mut data) = self.ready.pop_front() else {
@@ -185,7 +207,17 @@ impl List {
             viewers.begin(&open.set.about.name, name, &over, &to);
         }
         let (rest, data) = (numbers.into(), Bytes::new());
-        Self { open: open.clone(), rest, outstanding: 0, to, from, over, viewer, data, ended: false }
+        Self {
+            open: open.clone(),
+            rest,
+            outstanding: 0,
+            to,
+            from,
+            over,
+            viewer,
+            data,
+            ended: false,
+        }
     }
 
     fn ask(&mut self) {
@@ -224,7 +256,9 @@ impl List {
                 return Poll::Ready(Some(self.end(200)));
             }
             // It holds a sender itself, so the channel does not end.
-            let Some(told) = ready!(self.from.poll_recv(context)) else { return Poll::Ready(None) };
+            let Some(told) = ready!(self.from.poll_recv(context)) else {
+                return Poll::Ready(None);
+            };
             if let Told::Block(number, outcome) = told {
                 self.outstanding -= 1;
                 return Poll::Ready(Some(self.record(number, outcome)));

@@ -18,7 +18,11 @@ pub(super) struct Bounded<B> {
 
 impl<B> Bounded<B> {
     pub(super) const fn new(body: B, patience: Duration) -> Self {
-        Self { body, patience, silent: None }
+        Self {
+            body,
+            patience,
+            silent: None,
+        }
     }
 }
 
@@ -26,7 +30,10 @@ impl<B: Body<Error = io::Error> + Unpin> Body for Bounded<B> {
     type Data = B::Data;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<B::Data>>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<B::Data>>>> {
         let this = self.get_mut();
         let polled = Pin::new(&mut this.body).poll_frame(context);
         if polled.is_ready() {
@@ -34,9 +41,14 @@ impl<B: Body<Error = io::Error> + Unpin> Body for Bounded<B> {
             return polled;
         }
         let patience = this.patience;
-        let silent = this.silent.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let silent = this
+            .silent
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         let words = "nothing came from the servers for too long";
-        silent.as_mut().poll(context).map(|()| Some(Err(io::Error::new(io::ErrorKind::TimedOut, words))))
+        silent
+            .as_mut()
+            .poll(context)
+            .map(|()| Some(Err(io::Error::new(io::ErrorKind::TimedOut, words))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -61,14 +73,20 @@ mod tests {
         type Data = Bytes;
         type Error = io::Error;
 
-        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
             Poll::Pending
         }
     }
 
     #[test]
     fn a_body_that_gets_nothing_ends() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
         let ended = runtime.block_on(async {
             let mut body = Bounded::new(Never, Duration::from_millis(20));
             poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await

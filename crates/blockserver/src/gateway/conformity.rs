@@ -18,7 +18,9 @@ pub(super) fn fault(head: &Parts) -> Option<&'static str> {
 fn hosts(headers: &HeaderMap, version: Version) -> Option<&'static str> {
     let mut hosts = headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
-        (None, _) if version >= Version::HTTP_11 => Some("a request of HTTP/1.1 has the header Host"),
+        (None, _) if version >= Version::HTTP_11 => {
+            Some("a request of HTTP/1.1 has the header Host")
+        }
         (Some(_), Some(_)) => Some("a request has the header Host once"),
         (Some(host), None) if !is_host(host.as_bytes()) => Some("the header Host is HOST:PORT"),
         _ => None,
@@ -34,15 +36,22 @@ fn is_host(field: &[u8]) -> bool {
         },
         _ => field,
     };
-    let name = name.strip_prefix(b"[").map_or(name, |name| name.strip_suffix(b"]").unwrap_or(b"["));
+    let name = name
+        .strip_prefix(b"[")
+        .map_or(name, |name| name.strip_suffix(b"]").unwrap_or(b"["));
     let is_address = name.len() + 2 <= field.len() && field.starts_with(b"[");
-    name.iter().all(|byte| is_of_host(*byte) && (is_address || *byte != b':'))
+    name.iter()
+        .all(|byte| is_of_host(*byte) && (is_address || *byte != b':'))
 }
 
 /// RFC 3986, section 3.2.2: unreserved, percent-encoded, sub-delims, and the colons of an address.
 const fn is_of_host(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
-        || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'%' | b':' | b'!' | b'$' | b'&' | b'\''..=b',' | b';' | b'=')
+        || matches!(
+            byte,
+            b'-' | b'.' | b'_' | b'~' | b'%' | b':' | b'!' | b'$' | b'&' | b'\''
+                ..=b',' | b';' | b'='
+        )
 }
 
 #[cfg(test)]
@@ -51,12 +60,23 @@ mod tests {
 
     #[test]
     fn a_host_has_a_name_or_an_address_and_a_port_in_digits() {
-        for host in ["", "a", "a.b-c", "h:80", "h:", "127.0.0.1:7481", "[::1]", "[::1]:80", "%41", "a_b!"] {
+        for host in [
+            "",
+            "a",
+            "a.b-c",
+            "h:80",
+            "h:",
+            "127.0.0.1:7481",
+            "[::1]",
+            "[::1]:80",
+            "%41",
+            "a_b!",
+        ] {
             assert!(is_host(host.as_bytes()), "{host}");
         }
         for host in [
-            "h:port", "h:+1", "h:1:2", "::1", "[::1", "::1]", "[::1]x", "a b", "a/b", "a@b", "h:80 ", "[a]b:1",
-            "\u{e4}",
+            "h:port", "h:+1", "h:1:2", "::1", "[::1", "::1]", "[::1]x", "a b", "a/b", "a@b",
+            "h:80 ", "[a]b:1", "\u{e4}",
         ] {
             assert!(!is_host(host.as_bytes()), "{host}");
         }

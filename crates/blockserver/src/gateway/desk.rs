@@ -115,7 +115,11 @@ impl std::fmt::Debug for Desk {
 impl Desk {
     /// What comes takes that room.
     pub(super) fn new(room: Arc<Room>) -> Arc<Self> {
-        let desk = Arc::new(Self { state: Mutex::default(), changed: Condvar::new(), room });
+        let desk = Arc::new(Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            room,
+        });
         desk.room.serves(&desk);
         desk
     }
@@ -146,7 +150,13 @@ impl Desk {
             if let Some(flight) = state.flights.get_mut(&(set, number)) {
                 flight.waiters.push(waiter);
             } else {
-                state.queue.push_back(Wanted { set, number, length, since, waiter });
+                state.queue.push_back(Wanted {
+                    set,
+                    number,
+                    length,
+                    since,
+                    waiter,
+                });
             }
         }
         self.changed.notify_one();
@@ -170,7 +180,10 @@ impl Desk {
             if !now.is_empty() {
                 return Some(now);
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -178,15 +191,27 @@ impl Desk {
     pub(super) fn came(&self, block: Block) {
         let Block { head, data, at, .. } = block;
         let (set, number) = (head.set, head.number);
-        let Some(Flight { taken, waiters, .. }) = self.land(set, number) else { return };
-        let outcome = Ok(Came { head, data: taken.holding(data), at: at.0 });
-        waiters.into_iter().for_each(|waiter| waiter.tell(number, outcome.clone()));
+        let Some(Flight { taken, waiters, .. }) = self.land(set, number) else {
+            return;
+        };
+        let outcome = Ok(Came {
+            head,
+            data: taken.holding(data),
+            at: at.0,
+        });
+        waiters
+            .into_iter()
+            .for_each(|waiter| waiter.tell(number, outcome.clone()));
     }
 
     /// A block will not come.
     pub(super) fn failed(&self, set: u32, number: u64, failure: Failure) {
-        let Some(Flight { waiters, .. }) = self.land(set, number) else { return };
-        waiters.into_iter().for_each(|waiter| waiter.tell(number, Err(failure.clone())));
+        let Some(Flight { waiters, .. }) = self.land(set, number) else {
+            return;
+        };
+        waiters
+            .into_iter()
+            .for_each(|waiter| waiter.tell(number, Err(failure.clone())));
     }
 
     /// What was on its way is no longer.
@@ -203,13 +228,28 @@ impl Desk {
         let (mut late, mut room) = (Vec::new(), Vec::new());
         let mut state = self.state();
         let is_late = |since: Instant| since.elapsed() >= after;
-        while state.queue.front().is_some_and(|wanted| is_late(wanted.since)) {
-            late.extend(state.queue.pop_front().map(|wanted| (wanted.number, wanted.waiter)));
+        while state
+            .queue
+            .front()
+            .is_some_and(|wanted| is_late(wanted.since))
+        {
+            late.extend(
+                state
+                    .queue
+                    .pop_front()
+                    .map(|wanted| (wanted.number, wanted.waiter)),
+            );
         }
-        let over: Vec<(u32, u64)> =
-            state.flights.iter().filter(|(_, flight)| is_late(flight.since)).map(|(block, _)| *block).collect();
+        let over: Vec<(u32, u64)> = state
+            .flights
+            .iter()
+            .filter(|(_, flight)| is_late(flight.since))
+            .map(|(block, _)| *block)
+            .collect();
         for block in over {
-            let Some(flight) = state.flights.remove(&block) else { continue };
+            let Some(flight) = state.flights.remove(&block) else {
+                continue;
+            };
             state.bytes -= u64::from(flight.length);
             late.extend(flight.waiters.into_iter().map(|waiter| (block.1, waiter)));
             room.push(flight.taken);
@@ -243,21 +283,43 @@ impl State {
         let mut now: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         self.is_crowded = false;
         while self.bytes < limits::FLIGHT && self.flights.len() < limits::FLIGHT_BLOCKS {
-            let Some(wanted) = self.queue.pop_front() else { break };
+            let Some(wanted) = self.queue.pop_front() else {
+                break;
+            };
             if wanted.waiter.is_gone() {
                 continue;
             }
-            let Wanted { set, number, length, since, waiter } = wanted;
+            let Wanted {
+                set,
+                number,
+                length,
+                since,
+                waiter,
+            } = wanted;
             if let Some(flight) = self.flights.get_mut(&(set, number)) {
                 flight.waiters.push(waiter);
                 continue;
             }
             let Some(taken) = room.take(length.into()) else {
-                self.queue.push_front(Wanted { set, number, length, since, waiter });
+                self.queue.push_front(Wanted {
+                    set,
+                    number,
+                    length,
+                    since,
+                    waiter,
+                });
                 self.is_crowded = true;
                 break;
             };
-            self.flights.insert((set, number), Flight { length, taken, since: Instant::now(), waiters: vec![waiter] });
+            self.flights.insert(
+                (set, number),
+                Flight {
+                    length,
+                    taken,
+                    since: Instant::now(),
+                    waiters: vec![waiter],
+                },
+            );
             self.bytes += u64::from(length);
             now.entry(set).or_default().push(number);
         }
@@ -274,13 +336,20 @@ mod tests {
     #[test]
     fn what_several_wait_for_is_asked_for_once() {
         let desk = Desk::new(Room::new(limits::ROOM));
-        let mut waiting: Vec<_> = [7, 8, 7].iter().map(|number| desk.one(1, *number, MIB)).collect();
+        let mut waiting: Vec<_> = [7, 8, 7]
+            .iter()
+            .map(|number| desk.one(1, *number, MIB))
+            .collect();
         assert_eq!(desk.next().unwrap(), BTreeMap::from([(1, vec![7, 8])]));
         let mut late = desk.one(1, 7, MIB);
         assert_eq!(desk.state().take(&desk.room), BTreeMap::new());
         desk.failed(1, 7, Failure::Late);
         assert_eq!(late.try_recv().unwrap().unwrap_err(), Failure::Late);
-        assert!(waiting[0].try_recv().is_ok() && waiting[1].try_recv().is_err() && waiting[2].try_recv().is_ok());
+        assert!(
+            waiting[0].try_recv().is_ok()
+                && waiting[1].try_recv().is_err()
+                && waiting[2].try_recv().is_ok()
+        );
         assert_eq!(desk.state().bytes, u64::from(MIB));
     }
 
@@ -318,7 +387,11 @@ mod tests {
         assert_eq!(desk.next().unwrap()[&1].len(), 16);
         assert!(!desk.give_up(Duration::from_secs(3600)));
         assert!(desk.give_up(Duration::ZERO));
-        assert!(waiting.iter_mut().all(|waiting| waiting.try_recv().unwrap().unwrap_err() == Failure::Late));
+        assert!(
+            waiting
+                .iter_mut()
+                .all(|waiting| waiting.try_recv().unwrap().unwrap_err() == Failure::Late)
+        );
         assert!(desk.state().queue.is_empty() && desk.state().bytes == 0);
     }
 }

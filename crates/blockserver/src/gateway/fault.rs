@@ -16,7 +16,10 @@ pub(super) struct Fault {
 
 impl Fault {
     pub(super) fn new(status: StatusCode, words: impl Into<String>) -> Self {
-        Self { status, words: words.into() }
+        Self {
+            status,
+            words: words.into(),
+        }
     }
 
     pub(super) fn not_found(words: impl Into<String>) -> Self {

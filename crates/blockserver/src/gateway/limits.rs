@@ -59,7 +59,11 @@ impl Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { head: Duration::from_secs(30), stall: Duration::from_secs(30), block: Duration::from_secs(15) }
+        Self {
+            head: Duration::from_secs(30),
+            stall: Duration::from_secs(30),
+            block: Duration::from_secs(15),
+        }
     }
 }
 

@@ -78,7 +78,11 @@ impl Running {
 
     /// Ends it: its connections are closed, its threads go.
     pub fn stop(&self) {
-        let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stop = self
+            .stop
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         if let Some((stop, thread)) = stop {
             let _ = stop.send(());
             let _ = thread.join();
@@ -117,7 +121,9 @@ pub fn start(options: Options) -> Result<Running> {
     let work = move || {
         runtime.block_on(async move {
             // What is not registered is no listener: the system has no room, which `accept` would say too.
-            let Ok(listener) = TcpListener::from_std(listener) else { return };
+            let Ok(listener) = TcpListener::from_std(listener) else {
+                return;
+            };
             let listening = tokio::spawn(listen(listener, options, gateway_room));
             // Said, or there is nobody left to say it.
             let _ = stopped.await;
@@ -126,8 +132,13 @@ pub fn start(options: Options) -> Result<Running> {
         runtime.shutdown_background();
     };
     let thread = thread::Builder::new().name("gateway".into()).spawn(work);
-    let thread = thread.map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
-    Ok(Running { address, room, stop: Mutex::new(Some((stop, thread))) })
+    let thread =
+        thread.map_err(|error| Error::environment(format!("no thread can be started: {error}")))?;
+    Ok(Running {
+        address,
+        room,
+        stop: Mutex::new(Some((stop, thread))),
+    })
 }
 
 async fn listen(listener: TcpListener, options: Options, room: Arc<Room>) {
@@ -140,7 +151,10 @@ async fn listen(listener: TcpListener, options: Options, room: Arc<Room>) {
         pictures: Semaphore::new(limits::PICTURES),
         texts: Semaphore::new(limits::QUESTIONS),
     });
-    let (places, told) = (Pool::new(options.connections), Arc::new(Semaphore::new(TOLD)));
+    let (places, told) = (
+        Pool::new(options.connections),
+        Arc::new(Semaphore::new(TOLD)),
+    );
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(REST).await;
@@ -150,7 +164,12 @@ async fn listen(listener: TcpListener, options: Options, room: Arc<Room>) {
         let ends = Arc::clone(&ended);
         match places.enter_or_replace_idle(move || ends.notify_one()) {
             Some(place) => {
-                tokio::spawn(serve(stream, Arc::clone(&gateway), patience, (Arc::new(Mutex::new(place)), ended)));
+                tokio::spawn(serve(
+                    stream,
+                    Arc::clone(&gateway),
+                    patience,
+                    (Arc::new(Mutex::new(place)), ended),
+                ));
             }
             None => {
                 if let Ok(permit) = Arc::clone(&told).try_acquire_owned() {
@@ -174,13 +193,20 @@ async fn serve(
     let _ = stream.set_nodelay(true);
     let client = gateway.room.enter();
     let gone = client.has_to_go();
-    let io = TokioIo::new(Patient::new(stream, patience.stall, client, Arc::clone(&place)));
+    let io = TokioIo::new(Patient::new(
+        stream,
+        patience.stall,
+        client,
+        Arc::clone(&place),
+    ));
     let service = service_fn(|request| {
         let (gateway, place) = (Arc::clone(&gateway), Arc::clone(&place));
         async move {
             lock(&place).busy();
             let asked = tokio::time::timeout(patience.silence(), gateway.answer(request)).await;
-            let answer = asked.unwrap_or_else(|_| answer::late()).map(|body| Bounded::new(body, patience.silence()));
+            let answer = asked
+                .unwrap_or_else(|_| answer::late())
+                .map(|body| Bounded::new(body, patience.silence()));
             // Its body keeps it from being the idlest as long as the client takes it.
             lock(&place).idle();
             Ok::<_, Infallible>(answer)
@@ -193,12 +219,17 @@ async fn serve(
         .max_buf_size(limits::HEAD)
         .serve_connection(io, service);
     // How it ended matters to nobody: the client has what it got. Or others wait for the room that it does not give back.
-    let (mut connection, mut gone, mut ended) = (pin!(connection), pin!(gone), pin!(ended.notified()));
+    let (mut connection, mut gone, mut ended) =
+        (pin!(connection), pin!(gone), pin!(ended.notified()));
     poll_fn(|context| {
         let is_over = connection.as_mut().poll(context).is_ready()
             || gone.as_mut().poll(context).is_ready()
             || ended.as_mut().poll(context).is_ready();
-        if is_over { Poll::Ready(()) } else { Poll::Pending }
+        if is_over {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
 }
@@ -215,11 +246,15 @@ async fn refuse(stream: TcpStream) {
          Retry-After: 1\r\nConnection: close\r\n\r\n{words}",
         words.len()
     );
-    let Ok(mut stream) = stream.into_std() else { return };
+    let Ok(mut stream) = stream.into_std() else {
+        return;
+    };
     // It is empty yet, so there is room for this.
     let _ = stream.write_all(answer.as_bytes());
     let _ = stream.shutdown(std::net::Shutdown::Write);
-    let Ok(mut stream) = TcpStream::from_std(stream) else { return };
+    let Ok(mut stream) = TcpStream::from_std(stream) else {
+        return;
+    };
     // Closed with something unread, a connection is reset, and the answer with it.
     let drain = async {
         let mut scratch = [0; 4096];

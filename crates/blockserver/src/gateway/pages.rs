@@ -37,9 +37,16 @@ pub(super) fn sets_page(sets: &[SetInfo]) -> String {
     let mut rows = String::new();
     for set in sets {
         let name = escaped(&set.about.name);
-        let picture = set.about.picture.as_ref().map_or_else(String::new, |picture| {
-            format!("<a href=\"/{name}/view\">{} &times; {} pixels</a>", picture.width, picture.height)
-        });
+        let picture = set
+            .about
+            .picture
+            .as_ref()
+            .map_or_else(String::new, |picture| {
+                format!(
+                    "<a href=\"/{name}/view\">{} &times; {} pixels</a>",
+                    picture.width, picture.height
+                )
+            });
         let _ = writeln!(
             rows,
             "<tr><td><a href=\"/{name}\">{name}</a><td>{}<td>{}<td>{}<td>{picture}",
@@ -56,13 +63,23 @@ pub(super) fn sets_page(sets: &[SetInfo]) -> String {
 
 /// The page that shows a picture; its own script and style carry the nonce.
 pub(super) fn view(name: &str, picture: &Pyramid, nonce: &str) -> String {
-    let Pyramid { width, height, tile, .. } = picture;
+    let Pyramid {
+        width,
+        height,
+        tile,
+        ..
+    } = picture;
     let set = json!({"name": name, "width": width, "height": height, "tile": tile, "levels": picture.levels()});
     // Within a script, `<` could end it.
     let set = set.to_string().replace('<', "\\u003c");
-    VIEW.replace("{{NONCE}}", nonce).replace("{{NAME}}", &escaped(name)).replace("{{SET}}", &set)
+    VIEW.replace("{{NONCE}}", nonce)
+        .replace("{{NAME}}", &escaped(name))
+        .replace("{{SET}}", &set)
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
 }

@@ -28,8 +28,20 @@ pub(super) struct Patient {
 const TOUCH: Duration = Duration::from_millis(10);
 
 impl Patient {
-    pub(super) fn new(stream: TcpStream, patience: Duration, client: Client, place: Arc<Mutex<Place>>) -> Self {
-        Self { stream, patience, stalled: None, client, place, touched: Instant::now() }
+    pub(super) fn new(
+        stream: TcpStream,
+        patience: Duration,
+        client: Client,
+        place: Arc<Mutex<Place>>,
+    ) -> Self {
+        Self {
+            stream,
+            patience,
+            stalled: None,
+            client,
+            place,
+            touched: Instant::now(),
+        }
     }
 
     /// Bytes have passed: others are idler.
@@ -37,11 +49,18 @@ impl Patient {
         let now = Instant::now();
         if now.duration_since(self.touched) >= TOUCH {
             self.touched = now;
-            self.place.lock().unwrap_or_else(PoisonError::into_inner).touch();
+            self.place
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .touch();
         }
     }
 
-    fn watched(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn watched(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
         if written.is_ready() {
             self.passes();
             if self.stalled.take().is_some() {
@@ -51,16 +70,25 @@ impl Patient {
         }
         self.client.stalls();
         let until = Instant::now() + self.patience;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         match stalled.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing"))),
+            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "the client takes nothing",
+            ))),
             Poll::Pending => Poll::Pending,
         }
     }
 }
 
 impl AsyncRead for Patient {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        to: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let read = Pin::new(&mut this.stream).poll_read(context, to);
         if read.is_ready() {
@@ -71,7 +99,11 @@ impl AsyncRead for Patient {
 }
 
 impl AsyncWrite for Patient {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
         this.watched(context, written)

@@ -19,18 +19,31 @@ pub(super) const fn colours(picture: &Pyramid) -> Option<png::ColorType> {
 }
 
 /// A picture whose tiles can be drawn.
-pub(super) fn drawable(name: &str, picture: Option<&Pyramid>) -> Result<(Pyramid, png::ColorType), Fault> {
-    let picture = picture.ok_or_else(|| Fault::not_found(format!("the set {name} is no picture")))?;
+pub(super) fn drawable(
+    name: &str,
+    picture: Option<&Pyramid>,
+) -> Result<(Pyramid, png::ColorType), Fault> {
+    let picture =
+        picture.ok_or_else(|| Fault::not_found(format!("the set {name} is no picture")))?;
     let colours = colours(picture).ok_or_else(|| {
-        let words = format!("pixels of {name} have {} bytes, for which PNG has no form", picture.pixel_bytes);
+        let words = format!(
+            "pixels of {name} have {} bytes, for which PNG has no form",
+            picture.pixel_bytes
+        );
         Fault::not_found(words)
     })?;
     Ok((picture.clone(), colours))
 }
 
 /// The tile as PNG.
-pub(super) fn encoded(picture: &Pyramid, colours: png::ColorType, pixels: &[u8]) -> Result<Vec<u8>, Fault> {
-    let failed = |error: png::EncodingError| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
+pub(super) fn encoded(
+    picture: &Pyramid,
+    colours: png::ColorType,
+    pixels: &[u8],
+) -> Result<Vec<u8>, Fault> {
+    let failed = |error: png::EncodingError| {
+        Fault::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+    };
     let mut bytes = Vec::with_capacity(pixels.len() / 2);
     let side = u32::from(picture.tile);
     let mut encoder = png::Encoder::new(&mut bytes, side, side);
@@ -50,17 +63,37 @@ mod tests {
     #[test]
     fn pixels_come_back_out_of_the_picture() {
         for pixel_bytes in 1..=4 {
-            let picture = Pyramid { width: 64, height: 64, tile: 32, pixel_bytes };
-            let pixels: Vec<u8> = (0..picture.tile_bytes()).map(|at| (at * at / 7) as u8).collect();
+            let picture = Pyramid {
+                width: 64,
+                height: 64,
+                tile: 32,
+                pixel_bytes,
+            };
+            let pixels: Vec<u8> = (0..picture.tile_bytes())
+                .map(|at| (at * at / 7) as u8)
+                .collect();
             let (picture, colours) = drawable("map", Some(&picture)).unwrap();
             let file = encoded(&picture, colours, &pixels).unwrap();
-            let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+            let mut reader = png::Decoder::new(std::io::Cursor::new(file))
+                .read_info()
+                .unwrap();
             let mut back = vec![0; reader.output_buffer_size().unwrap()];
             let info = reader.next_frame(&mut back).unwrap();
-            assert_eq!((info.width, info.height, info.color_type), (32, 32, colours));
+            assert_eq!(
+                (info.width, info.height, info.color_type),
+                (32, 32, colours)
+            );
             assert_eq!(back, pixels);
         }
-        let odd = Pyramid { width: 64, height: 64, tile: 32, pixel_bytes: 5 };
-        assert_eq!(drawable("map", Some(&odd)).unwrap_err().status, StatusCode::NOT_FOUND);
+        let odd = Pyramid {
+            width: 64,
+            height: 64,
+            tile: 32,
+            pixel_bytes: 5,
+        };
+        assert_eq!(
+            drawable("map", Some(&odd)).unwrap_err().status,
+            StatusCode::NOT_FOUND
+        );
     }
 }

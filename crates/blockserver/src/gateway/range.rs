@@ -15,14 +15,21 @@ pub(super) enum Asked {
 
 /// Which bytes of `length` a header asks for.
 pub(super) fn asked(header: Option<&str>, length: u64) -> Asked {
-    let Some(set) = header.and_then(ranges) else { return Asked::All };
+    let Some(set) = header.and_then(ranges) else {
+        return Asked::All;
+    };
     // Empty elements of a list count for nothing (section 5.6.1).
-    let mut elements = set.split(',').map(str::trim).filter(|element| !element.is_empty());
+    let mut elements = set
+        .split(',')
+        .map(str::trim)
+        .filter(|element| !element.is_empty());
     let (one, another) = (elements.next(), elements.next());
     if another.is_some() {
         return Asked::Several;
     }
-    let Some((first, last)) = one.and_then(|one| one.split_once('-')) else { return Asked::All };
+    let Some((first, last)) = one.and_then(|one| one.split_once('-')) else {
+        return Asked::All;
+    };
     match (position(first), position(last)) {
         (Some(Some(first)), Some(last)) => {
             let last = last.unwrap_or(u64::MAX);
@@ -53,7 +60,11 @@ fn position(text: &str) -> Option<Option<u64>> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    Some(if text.is_empty() { None } else { Some(text.parse().unwrap_or(u64::MAX)) })
+    Some(if text.is_empty() {
+        None
+    } else {
+        Some(text.parse().unwrap_or(u64::MAX))
+    })
 }
 
 #[cfg(test)]
@@ -68,7 +79,10 @@ mod tests {
             ("bytes=-500", Asked::Part(9500, 9999)),
             ("bytes=9500-", Asked::Part(9500, 9999)),
             ("bytes=0-0", Asked::Part(0, 0)),
-            ("bytes=9999-99999999999999999999999", Asked::Part(9999, 9999)),
+            (
+                "bytes=9999-99999999999999999999999",
+                Asked::Part(9999, 9999),
+            ),
             ("bytes=-20000", Asked::Part(0, 9999)),
             ("Bytes=1-2", Asked::Part(1, 2)),
             ("bytes=10000-", Asked::Nowhere),

@@ -102,18 +102,29 @@ impl Room {
 
     /// Takes so many bytes where there is room for them, or nothing else is held.
     pub(super) fn take(self: &Arc<Self>, bytes: u64) -> Option<Taken> {
-        let fits =
-            |held: u64| (held == 0 || held.saturating_add(bytes) <= self.most).then_some(held.saturating_add(bytes));
-        let held = self.held.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits).ok()?;
+        let fits = |held: u64| {
+            (held == 0 || held.saturating_add(bytes) <= self.most)
+                .then_some(held.saturating_add(bytes))
+        };
+        let held = self
+            .held
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, fits)
+            .ok()?;
         self.peak.fetch_max(held + bytes, Ordering::Relaxed);
-        Some(Taken { room: Arc::clone(self), bytes })
+        Some(Taken {
+            room: Arc::clone(self),
+            bytes,
+        })
     }
 
     /// Takes so many bytes whether there is room or not: what is made of others that go now.
     pub(super) fn take_anyway(self: &Arc<Self>, bytes: u64) -> Taken {
         let held = self.held.fetch_add(bytes, Ordering::SeqCst);
         self.peak.fetch_max(held + bytes, Ordering::Relaxed);
-        Taken { room: Arc::clone(self), bytes }
+        Taken {
+            room: Arc::clone(self),
+            bytes,
+        }
     }
 
     /// Waits for room for so many bytes; nothing where there is none for too long.
@@ -148,7 +159,10 @@ impl Room {
     /// Somebody waits for room: the client that has taken nothing for longest gives way.
     pub(super) fn make_way(&self) {
         let clients = lock(&self.clients);
-        let stalled = clients.all.values().filter_map(|stall| Some(((*lock(&stall.since))?, stall)));
+        let stalled = clients
+            .all
+            .values()
+            .filter_map(|stall| Some(((*lock(&stall.since))?, stall)));
         if let Some((since, stall)) = stalled.min_by_key(|(since, _)| *since)
             && since.elapsed() >= limits::IDLE
         {
@@ -165,7 +179,11 @@ impl Room {
         clients.next += 1;
         let stall = Arc::<Stall>::default();
         clients.all.insert(number, Arc::clone(&stall));
-        Client { room: Arc::clone(self), number, stall }
+        Client {
+            room: Arc::clone(self),
+            number,
+            stall,
+        }
     }
 }
 
@@ -234,7 +252,10 @@ mod tests {
         room.make_way();
         assert_eq!(room.closed(), 0, "it may just be slow");
         *lock(&first.stall.since) = Instant::now().checked_sub(limits::IDLE);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
         room.make_way();
         runtime.block_on(first.has_to_go());
         assert_eq!(room.closed(), 1);

@@ -58,11 +58,19 @@ impl Route {
             ["blocks"] => Some(Self::List(name)),
             [block] => Some(Self::Block(name, number(block)?)),
             ["tile", level, row, file] => {
-                let (level, row, column) = (number(level)?, number(row)?, number(file.strip_suffix(".png")?)?);
+                let (level, row, column) = (
+                    number(level)?,
+                    number(row)?,
+                    number(file.strip_suffix(".png")?)?,
+                );
                 Some(Self::Tile(name, Named::Level(Tile { level, row, column })))
             }
             ["xyz", zoom, column, file] => {
-                let (zoom, column, row) = (number(zoom)?, number(column)?, number(file.strip_suffix(".png")?)?);
+                let (zoom, column, row) = (
+                    number(zoom)?,
+                    number(column)?,
+                    number(file.strip_suffix(".png")?)?,
+                );
                 Some(Self::Tile(name, Named::Zoom { zoom, column, row }))
             }
             _ => None,
@@ -79,8 +87,10 @@ fn decoded(path: &str) -> Option<Cow<'_, str>> {
     let mut plain = parts.next()?.to_owned();
     for part in parts {
         let (digits, rest) = part.split_at_checked(2)?;
-        let byte =
-            digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| u8::from_str_radix(digits, 16).ok())??;
+        let byte = digits
+            .bytes()
+            .all(|digit| digit.is_ascii_hexdigit())
+            .then(|| u8::from_str_radix(digits, 16).ok())??;
         if !byte.is_ascii_alphanumeric() && !b"-._~".contains(&byte) {
             return None;
         }
@@ -92,13 +102,18 @@ fn decoded(path: &str) -> Option<Cow<'_, str>> {
 
 fn name(text: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    let fits = !text.is_empty() && text.len() <= 100 && !text.starts_with('.') && text.chars().all(plain);
+    let fits =
+        !text.is_empty() && text.len() <= 100 && !text.starts_with('.') && text.chars().all(plain);
     fits.then(|| text.to_owned())
 }
 
 /// Digits and nothing else.
 pub(super) fn number<N: std::str::FromStr>(text: &str) -> Option<N> {
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) { None } else { text.parse().ok() }
+    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        None
+    } else {
+        text.parse().ok()
+    }
 }
 
 #[cfg(test)]
@@ -108,7 +123,11 @@ mod tests {
     #[test]
     fn paths_name_sets_blocks_and_tiles() {
         let map = || "map".to_string();
-        let tile = Tile { level: 2, row: 7, column: 9 };
+        let tile = Tile {
+            level: 2,
+            row: 7,
+            column: 9,
+        };
         for (path, route) in [
             ("/", Route::Sets),
             ("/map", Route::Whole(map())),
@@ -116,8 +135,21 @@ mod tests {
             ("/map/18446744073709551615", Route::Block(map(), u64::MAX)),
             ("/map/view", Route::View(map())),
             ("/map/blocks", Route::List(map())),
-            ("/map/tile/2/7/9.png", Route::Tile(map(), Named::Level(tile))),
-            ("/map/xyz/2/9/7.png", Route::Tile(map(), Named::Zoom { zoom: 2, column: 9, row: 7 })),
+            (
+                "/map/tile/2/7/9.png",
+                Route::Tile(map(), Named::Level(tile)),
+            ),
+            (
+                "/map/xyz/2/9/7.png",
+                Route::Tile(
+                    map(),
+                    Named::Zoom {
+                        zoom: 2,
+                        column: 9,
+                        row: 7,
+                    },
+                ),
+            ),
             ("/a.b_c-d/1", Route::Block("a.b_c-d".into(), 1)),
             ("/%6d%61p/%30", Route::Block(map(), 0)),
         ] {
@@ -161,8 +193,21 @@ mod tests {
 
     #[test]
     fn zoom_0_is_the_whole_picture() {
-        let picture = Pyramid { width: 1000, height: 300, tile: 128, pixel_bytes: 3 };
-        let at = |zoom| Named::Zoom { zoom, column: 0, row: 0 }.tile(&picture).map(|tile| tile.level);
+        let picture = Pyramid {
+            width: 1000,
+            height: 300,
+            tile: 128,
+            pixel_bytes: 3,
+        };
+        let at = |zoom| {
+            Named::Zoom {
+                zoom,
+                column: 0,
+                row: 0,
+            }
+            .tile(&picture)
+            .map(|tile| tile.level)
+        };
         assert_eq!((at(0), at(3), at(4)), (Some(3), Some(0), None));
     }
 }

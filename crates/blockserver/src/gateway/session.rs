@@ -47,9 +47,16 @@ impl Drop for Session {
 impl Session {
     fn start(master: &str, patience: Patience, room: &Arc<Room>) -> Done<Self> {
         let client = Client::connect(master, Options::default())?;
-        let inner = Arc::new(Inner { client, desk: Desk::new(Arc::clone(room)), stale: AtomicBool::new(false) });
+        let inner = Arc::new(Inner {
+            client,
+            desk: Desk::new(Arc::clone(room)),
+            stale: AtomicBool::new(false),
+        });
         let (asking, taking) = (Arc::clone(&inner), Arc::clone(&inner));
-        let session = Self { inner, sets: Mutex::default() };
+        let session = Self {
+            inner,
+            sets: Mutex::default(),
+        };
         spawn("ask", move || asking.ask())?;
         spawn("take", move || taking.take(patience.block))?;
         Ok(session)
@@ -78,8 +85,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Done<()> {
-    let spawned = thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work);
-    spawned.map(drop).map_err(|error| Error::environment(format!("no thread can be started: {error}")))
+    let spawned = thread::Builder::new()
+        .name(name.into())
+        .stack_size(STACK)
+        .spawn(work);
+    spawned
+        .map(drop)
+        .map_err(|error| Error::environment(format!("no thread can be started: {error}")))
 }
 
 impl Inner {
@@ -87,9 +99,12 @@ impl Inner {
     fn ask(&self) {
         while let Some(lists) = self.desk.next() {
             for (set, numbers) in lists {
-                let Err(error) = self.client.request(set, numbers.clone(), false) else { continue };
+                let Err(error) = self.client.request(set, numbers.clone(), false) else {
+                    continue;
+                };
                 for number in numbers {
-                    self.desk.failed(set, number, Failure::Words(error.message.clone()));
+                    self.desk
+                        .failed(set, number, Failure::Words(error.message.clone()));
                 }
             }
         }
@@ -100,9 +115,12 @@ impl Inner {
         while !self.desk.is_over() {
             match self.client.next(Some(LOOK)) {
                 Some(Event::Block(block)) => self.desk.came(*block),
-                Some(Event::Failed { set, number, why }) => self.desk.failed(set, number, Failure::Why(why)),
+                Some(Event::Failed { set, number, why }) => {
+                    self.desk.failed(set, number, Failure::Why(why))
+                }
                 Some(Event::MasterGone) => self.stale.store(true, Ordering::Relaxed),
-                Some(Event::Flushed(_) | Event::ServerGone { .. } | Event::ServerCame { .. }) | None => {}
+                Some(Event::Flushed(_) | Event::ServerGone { .. } | Event::ServerCame { .. })
+                | None => {}
             }
             if looked.elapsed() >= LOOK {
                 self.desk.make_way();
@@ -143,7 +161,16 @@ impl Sessions {
     pub(super) fn new(master: String, patience: Patience, room: Arc<Room>) -> Self {
         let questions = Arc::new(Semaphore::new(limits::QUESTIONS));
         let (current, trying, connecting, opening) = Default::default();
-        Self { master, patience, room, current, trying, connecting, opening, questions }
+        Self {
+            master,
+            patience,
+            room,
+            current,
+            trying,
+            connecting,
+            opening,
+            questions,
+        }
     }
 
     fn current(&self) -> Option<Arc<Session>> {
@@ -151,7 +178,10 @@ impl Sessions {
     }
 
     /// Something that blocks, elsewhere; given up when it takes too long, while its thread goes on.
-    async fn elsewhere<T: Send + 'static>(&self, work: impl FnOnce() -> Done<T> + Send + 'static) -> Result<T, Fault> {
+    async fn elsewhere<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Done<T> + Send + 'static,
+    ) -> Result<T, Fault> {
         let questions = Arc::clone(&self.questions);
         let asked = async {
             let permit = questions.acquire_owned().await;
@@ -165,7 +195,10 @@ impl Sessions {
         match tokio::time::timeout(limits::ANSWER, asked).await {
             Ok(Ok(done)) => done.map_err(Fault::from),
             Ok(Err(_)) => Err(Fault::unavailable("the gateway is being ended")),
-            Err(_) => Err(Fault::unavailable(format!("the master {} does not answer", self.master))),
+            Err(_) => Err(Fault::unavailable(format!(
+                "the master {} does not answer",
+                self.master
+            ))),
         }
     }
 
@@ -205,7 +238,9 @@ impl Sessions {
             *lock(&trying) = None;
             result
         };
-        self.elsewhere(work).await.map_err(|fault| Fault::unavailable(fault.words))
+        self.elsewhere(work)
+            .await
+            .map_err(|fault| Fault::unavailable(fault.words))
     }
 
     /// The session that is read from: the master's as it is now; where it cannot be reached, the one before.
@@ -226,7 +261,8 @@ impl Sessions {
     }
 
     fn is_open(&self, name: &str) -> bool {
-        self.current().is_some_and(|session| session.find(name).is_some())
+        self.current()
+            .is_some_and(|session| session.find(name).is_some())
     }
 
     /// A set by its name, opened unless that was done.
@@ -248,7 +284,10 @@ impl Sessions {
         let (inner, asked) = (Arc::clone(&session.inner), name.to_owned());
         let set = self.elsewhere(move || inner.client.open(&asked)).await?;
         if let Some(fault) = set.about.fault() {
-            return Err(Fault::new(hyper::StatusCode::BAD_GATEWAY, format!("the set {name} is none: {fault}")));
+            return Err(Fault::new(
+                hyper::StatusCode::BAD_GATEWAY,
+                format!("the set {name} is none: {fault}"),
+            ));
         }
         let set = Arc::new(set);
         session.open().insert(name.to_owned(), Arc::clone(&set));
@@ -258,20 +297,36 @@ impl Sessions {
     /// A set that may have been loaded anew under its name: what is known of it is of no use.
     fn forget(&self, open: &Open) {
         let mut sets = open.session.open();
-        if sets.get(&open.set.about.name).is_some_and(|known| known.id == open.set.id) {
+        if sets
+            .get(&open.set.about.name)
+            .is_some_and(|known| known.id == open.set.id)
+        {
             sets.remove(&open.set.about.name);
         }
     }
 
     /// The checksum of a block as the master knows it now; nothing where the master cannot be asked. The set may have been
     /// opened anew for it.
-    pub(super) async fn checksum(&self, open: &mut Open, number: u64) -> Result<Option<u32>, Fault> {
+    pub(super) async fn checksum(
+        &self,
+        open: &mut Open,
+        number: u64,
+    ) -> Result<Option<u32>, Fault> {
         for again in [true, false] {
             let (inner, set) = (Arc::clone(&open.session.inner), open.set.id);
-            match self.elsewhere(move || inner.client.map(set, number, 1)).await {
+            match self
+                .elsewhere(move || inner.client.map(set, number, 1))
+                .await
+            {
                 Ok(rows) => match rows.first().filter(|row| !row.places.is_empty()) {
                     Some(row) => return Ok(Some(row.checksum)),
-                    None => return Err(Fault::of_block(&open.set.about.name, number, &Failure::Why(Why::NoBlock))),
+                    None => {
+                        return Err(Fault::of_block(
+                            &open.set.about.name,
+                            number,
+                            &Failure::Why(Why::NoBlock),
+                        ));
+                    }
                 },
                 Err(fault) if fault.status == hyper::StatusCode::NOT_FOUND && again => {
                     self.forget(open);

@@ -28,8 +28,19 @@ mod tests {
 
     fn set(id: u32) -> OpenSet {
         let (name, placement) = ("map".into(), Placement::Hash);
-        let about = Set { name, block_size: 512, bytes: 512, replicas: 1, placement, picture: None };
-        OpenSet { id, master: 1 << 64 | 0xff, about }
+        let about = Set {
+            name,
+            block_size: 512,
+            bytes: 512,
+            replicas: 1,
+            placement,
+            picture: None,
+        };
+        OpenSet {
+            id,
+            master: 1 << 64 | 0xff,
+            about,
+        }
     }
 
     #[test]
@@ -58,7 +69,11 @@ mod tests {
     #[test]
     fn who_insists_on_a_tag_gets_that_one_only() {
         let tag = of("block", &set(7), 0x1f, 512);
-        for header in [tag.as_str(), "*", "\"a\", \"block-00000000000000ff-7-0000001f-512\""] {
+        for header in [
+            tag.as_str(),
+            "*",
+            "\"a\", \"block-00000000000000ff-7-0000001f-512\"",
+        ] {
             assert!(is_wanted(header, &tag), "{header}");
         }
         for header in ["", "\"a\"", "W/\"block-00000000000000ff-7-0000001f-512\""] {

@@ -39,7 +39,15 @@ impl Hops {
         let total = at.saturating_sub(entered);
         let away = at.saturating_sub(head.app_send);
         let network = away.saturating_sub(master + queue + read + write);
-        Self { gateway, master, queue, read, write, network, total }
+        Self {
+            gateway,
+            master,
+            queue,
+            read,
+            write,
+            network,
+            total,
+        }
     }
 }
 
@@ -63,13 +71,20 @@ pub(super) fn block(came: &Came, entered: u64) -> String {
         let _ = write!(header, "{name};dur={:.3}, ", ms(ns));
     }
     let from = if came.head.cached { "memory" } else { "disk" };
-    let _ = write!(header, "server;desc=\"{}\", from;desc=\"{from}\"", came.head.server);
+    let _ = write!(
+        header,
+        "server;desc=\"{}\", from;desc=\"{from}\"",
+        came.head.server
+    );
     header
 }
 
 /// The header for a range: how many blocks it is made of, and the slowest of those that were waited for before it began.
 pub(super) fn range(blocks: u64, waited: u64, slowest: u64) -> String {
-    format!("blocks;desc=\"{blocks}\", slowest;dur={:.3};desc=\"of the first {waited}\"", ms(slowest))
+    format!(
+        "blocks;desc=\"{blocks}\", slowest;dur={:.3};desc=\"of the first {waited}\"",
+        ms(slowest)
+    )
 }
 
 #[cfg(test)]
@@ -105,7 +120,14 @@ mod tests {
     fn terms_add_up_and_do_not_depend_on_the_clocks() {
         for ahead in [0, 77_000_000_000] {
             let hops = Hops::of(&head(ahead), 900, 2200);
-            let terms = [hops.gateway, hops.master, hops.queue, hops.read, hops.write, hops.network];
+            let terms = [
+                hops.gateway,
+                hops.master,
+                hops.queue,
+                hops.read,
+                hops.write,
+                hops.network,
+            ];
             assert_eq!(terms, [100, 50, 20, 600, 5, 525]);
             assert_eq!(terms.iter().sum::<u64>(), hops.total);
         }

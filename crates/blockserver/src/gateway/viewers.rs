@@ -27,8 +27,14 @@ impl Viewers {
 
     /// A viewer of a set has a new list.
     pub(super) fn begin(&self, set: &str, viewer: &str, over: &Arc<AtomicBool>, wake: &Heard) {
-        let running = Running { over: Arc::clone(over), wake: wake.clone() };
-        if let Some(before) = self.lists().insert((set.to_owned(), viewer.to_owned()), running) {
+        let running = Running {
+            over: Arc::clone(over),
+            wake: wake.clone(),
+        };
+        if let Some(before) = self
+            .lists()
+            .insert((set.to_owned(), viewer.to_owned()), running)
+        {
             before.over.store(true, Ordering::SeqCst);
             let _ = before.wake.send(Told::Superseded);
         }
@@ -38,7 +44,10 @@ impl Viewers {
     pub(super) fn end(&self, set: &str, viewer: &str, over: &Arc<AtomicBool>) {
         let key = (set.to_owned(), viewer.to_owned());
         let mut lists = self.lists();
-        if lists.get(&key).is_some_and(|running| Arc::ptr_eq(&running.over, over)) {
+        if lists
+            .get(&key)
+            .is_some_and(|running| Arc::ptr_eq(&running.over, over))
+        {
             lists.remove(&key);
         }
     }

@@ -45,7 +45,13 @@ pub(super) struct Outbox {
 impl Outbox {
     /// Of a connection; what waits for it counts among `all`.
     pub(super) fn new(stream: TcpStream, all: Option<Arc<AtomicU64>>) -> Arc<Self> {
-        Arc::new(Self { waiting: Mutex::default(), changed: Condvar::new(), room: Condvar::new(), stream, all })
+        Arc::new(Self {
+            waiting: Mutex::default(),
+            changed: Condvar::new(),
+            room: Condvar::new(),
+            stream,
+            all,
+        })
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -90,7 +96,10 @@ impl Outbox {
     pub(super) fn wait_below(&self, most: u64) -> bool {
         let mut waiting = self.waiting();
         while waiting.bytes >= most && !waiting.is_closed {
-            waiting = self.room.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            waiting = self
+                .room
+                .wait(waiting)
+                .unwrap_or_else(PoisonError::into_inner);
         }
         !waiting.is_closed
     }
@@ -110,7 +119,9 @@ impl Outbox {
             waiting.is_closed = true;
             waiting.messages.drain(..).collect()
         };
-        dropped.iter().for_each(|(charged, _)| self.discharge(*charged));
+        dropped
+            .iter()
+            .for_each(|(charged, _)| self.discharge(*charged));
         match words {
             Some(words) => connection::send_away(&self.stream, words),
             None => drop(self.stream.shutdown(Shutdown::Both)),
@@ -127,7 +138,10 @@ impl Outbox {
             {
                 let mut waiting = self.waiting();
                 while waiting.messages.is_empty() && !waiting.is_closed {
-                    waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                    waiting = self
+                        .changed
+                        .wait(waiting)
+                        .unwrap_or_else(PoisonError::into_inner);
                 }
                 while messages.len() < TOGETHER
                     && charged < AT_ONCE
@@ -141,7 +155,9 @@ impl Outbox {
                 break;
             }
             let at = now();
-            messages.iter_mut().for_each(|message| stamp_master_out(message, at));
+            messages
+                .iter_mut()
+                .for_each(|message| stamp_master_out(message, at));
             let sent = sender.messages(&messages);
             messages.clear();
             self.discharge(charged);
@@ -164,7 +180,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let near = listener.accept().unwrap().0;
-        (Outbox::new(near.try_clone().unwrap(), Some(Arc::clone(all))), near, far)
+        (
+            Outbox::new(near.try_clone().unwrap(), Some(Arc::clone(all))),
+            near,
+            far,
+        )
     }
 
     #[test]

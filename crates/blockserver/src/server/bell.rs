@@ -55,7 +55,12 @@ impl Bell {
     pub(super) fn new() -> io::Result<Self> {
         let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
         let moved = AtomicU64::new(super::now().0);
-        Ok(Self { event, asleep: AtomicBool::new(false), moved, is_over: AtomicBool::new(false) })
+        Ok(Self {
+            event,
+            asleep: AtomicBool::new(false),
+            moved,
+            is_over: AtomicBool::new(false),
+        })
     }
 
     /// There is work: wakes the thread if it said that it has none.
@@ -106,10 +111,18 @@ impl Bell {
             Until::Later(time) => (PollFlags::POLLIN, Some(time.into())),
             Until::Now => (PollFlags::POLLIN, Some(TimeSpec::new(0, 0))),
         };
-        let mut waiting = [PollFd::new(stream.as_fd(), wanted), PollFd::new(self.event.as_fd(), PollFlags::POLLIN)];
+        let mut waiting = [
+            PollFd::new(stream.as_fd(), wanted),
+            PollFd::new(self.event.as_fd(), PollFlags::POLLIN),
+        ];
         match ppoll(&mut waiting, within, None) {
             Ok(_) => {}
-            Err(nix::errno::Errno::EINTR) => return Ok(Ready { come: true, room: false }),
+            Err(nix::errno::Errno::EINTR) => {
+                return Ok(Ready {
+                    come: true,
+                    room: false,
+                });
+            }
             Err(errno) => return Err(errno.into()),
         }
         if waiting[1].any() == Some(true) {
@@ -117,6 +130,9 @@ impl Bell {
         }
         self.asleep.store(false, Ordering::SeqCst);
         let events = waiting[0].revents().unwrap_or(PollFlags::POLLERR);
-        Ok(Ready { come: events.intersects(!PollFlags::POLLOUT), room: events.contains(PollFlags::POLLOUT) })
+        Ok(Ready {
+            come: events.intersects(!PollFlags::POLLOUT),
+            room: events.contains(PollFlags::POLLOUT),
+        })
     }
 }

@@ -26,7 +26,10 @@ impl Damage {
         if self.at.len() >= KNOWN || !self.at.insert(offset) {
             return None;
         }
-        if self.since.is_none_or(|since| now.duration_since(since) >= REST) {
+        if self
+            .since
+            .is_none_or(|since| now.duration_since(since) >= REST)
+        {
             (self.since, self.said) = (Some(now), 0);
         }
         if self.said == SAID {
@@ -57,7 +60,9 @@ mod tests {
         let (mut damage, begun) = (Damage::default(), Instant::now());
         assert_eq!(damage.found(4096, begun), Some(0));
         assert_eq!(damage.found(4096, begun), None);
-        let said = (2..100).filter(|at| damage.found(at * 4096, begun).is_some()).count();
+        let said = (2..100)
+            .filter(|at| damage.found(at * 4096, begun).is_some())
+            .count();
         assert_eq!((said, damage.count()), (7, 99));
         assert_eq!(damage.found(1 << 30, begun + REST), Some(91));
         damage.mended(4096);

@@ -28,9 +28,13 @@ const TOGETHER: usize = 64 << 10;
 impl Shared {
     pub(super) fn data(&self, mut receiver: Receiver, mut sender: Sender, mut seat: Seat) {
         // Whoever says nothing more is one of the readers, of which the idlest gives way.
-        let Ok(Message::Attach(attach)) = receiver.message() else { return };
+        let Ok(Message::Attach(attach)) = receiver.message() else {
+            return;
+        };
         seat.touch();
-        let Ok(bell) = Bell::new().map(Arc::new) else { return };
+        let Ok(bell) = Bell::new().map(Arc::new) else {
+            return;
+        };
         let connection = self.next.fetch_add(1, Ordering::Relaxed);
         let age = (attach.age > 0).then_some(attach.age);
         let attached = {
@@ -41,8 +45,17 @@ impl Shared {
         let is_tcp = attach.transport == Transport::Tcp as u8;
         let parts = is_tcp && self.options.send_buffer.is_none();
         let answer = match attached {
-            Ok(_) => Attached { server: self.id.load(Ordering::Relaxed), parts }.into(),
-            Err(why) => Refused { request: 0, why: why as u8, words: why.words().to_owned() }.into(),
+            Ok(_) => Attached {
+                server: self.id.load(Ordering::Relaxed),
+                parts,
+            }
+            .into(),
+            Err(why) => Refused {
+                request: 0,
+                why: why as u8,
+                words: why.words().to_owned(),
+            }
+            .into(),
         };
         if sender.message(&answer).is_ok()
             && attached.is_ok()
@@ -50,7 +63,15 @@ impl Shared {
         {
             let flight = parts.then(|| Flight::new(acked(receiver.stream())));
             let session = attach.session;
-            let mut client = Client { shared: self, session, connection, bell: &bell, seat, apart, flight };
+            let mut client = Client {
+                shared: self,
+                session,
+                connection,
+                bell: &bell,
+                seat,
+                apart,
+                flight,
+            };
             // However it ended: nobody is left to be told.
             let _ = client.serve(&mut receiver);
         }
@@ -63,7 +84,8 @@ impl Shared {
 
     /// What data go over, if not over the connection.
     fn apart(&self, attach: &Attach, receiver: &Receiver) -> Result<Option<Apart>, Ended> {
-        let transport = Transport::of(attach.transport).map_err(|fault| Ended::Broken(fault.to_string()))?;
+        let transport =
+            Transport::of(attach.transport).map_err(|fault| Ended::Broken(fault.to_string()))?;
         let to = SocketAddr::new(receiver.stream().peer_addr()?.ip(), attach.port);
         Ok(match transport {
             Transport::Tcp => None,
@@ -71,9 +93,9 @@ impl Shared {
                 let datagrams = Datagrams::open(to, transport == Transport::Rtp, attach.session)?;
                 Some(Apart::Datagrams(datagrams.paced(attach.pace)))
             }
-            Transport::Blast => {
-                Some(Apart::Blasts(Blasts::open(to, attach.session, receiver.stream(), &self.stopped)?.into()))
-            }
+            Transport::Blast => Some(Apart::Blasts(
+                Blasts::open(to, attach.session, receiver.stream(), &self.stopped)?.into(),
+            )),
         })
     }
 }
@@ -86,7 +108,10 @@ enum Apart {
 
 /// Bytes that the other side has acknowledged so far.
 fn acked(stream: &TcpStream) -> u64 {
-    TcpInfo::of(stream.as_fd()).ok().and_then(|info| info.acked_bytes).unwrap_or(0)
+    TcpInfo::of(stream.as_fd())
+        .ok()
+        .and_then(|info| info.acked_bytes)
+        .unwrap_or(0)
 }
 
 /// What the transport knows of its path.
@@ -96,7 +121,15 @@ fn look(flight: &mut Flight, stream: &TcpStream) {
     if let Some((info, acked)) = info.and_then(|info| Some((info, info.acked_bytes?))) {
         let (usual, deviation) = (time(info.rtt_us), time(info.rtt_var_us));
         let least = info.least_rtt_us.map_or(usual, time);
-        flight.look(now(), acked, RoundTrips { usual, least, deviation });
+        flight.look(
+            now(),
+            acked,
+            RoundTrips {
+                usual,
+                least,
+                deviation,
+            },
+        );
     }
 }
 
@@ -132,7 +165,10 @@ impl Client<'_> {
             let ready = self.bell.wait(receiver.stream(), until)?;
             if until.is_for_the_transport() && now().since(asked) > BRIEF {
                 if outgoing.under_way().is_none() {
-                    self.shared.state().machine.waits_for_room(asked, self.connection);
+                    self.shared
+                        .state()
+                        .machine
+                        .waits_for_room(asked, self.connection);
                 }
                 had_room = false;
             }
@@ -147,7 +183,11 @@ impl Client<'_> {
             if until != Until::Now {
                 continue;
             }
-            match if outgoing.is_empty() { self.next(&mut outgoing, had_room) } else { Next::Stream } {
+            match if outgoing.is_empty() {
+                self.next(&mut outgoing, had_room)
+            } else {
+                Next::Stream
+            } {
                 Next::Nothing => {
                     self.flight.iter_mut().for_each(Flight::idle);
                     until = Until::Work;
@@ -159,7 +199,9 @@ impl Client<'_> {
                         self.bell.move_on(asked);
                         self.seat.touch();
                     }
-                    self.flight.iter_mut().for_each(|flight| flight.handed(taken));
+                    self.flight
+                        .iter_mut()
+                        .for_each(|flight| flight.handed(taken));
                 }
                 Next::Apart(blocks) => {
                     sent.extend(blocks.iter().map(|(head, _)| head.unit));
@@ -181,7 +223,9 @@ impl Client<'_> {
 
     /// What has to happen before another block, or part of one, begins.
     fn what_is_missing(&mut self, stream: &TcpStream, has_room: bool) -> Until {
-        let Some(flight) = &mut self.flight else { return Until::Now };
+        let Some(flight) = &mut self.flight else {
+            return Until::Now;
+        };
         if !flight.may_begin() {
             look(flight, stream);
         }
@@ -193,8 +237,14 @@ impl Client<'_> {
     }
 
     /// Sends blocks whose data go beside the connection; between datagrams that are paced newer lists are heard.
-    fn send_apart(&mut self, receiver: &mut Receiver, blocks: &[(BlockHead, Block)]) -> Result<(), Ended> {
-        let Some(mut apart) = self.apart.take() else { return Ok(()) };
+    fn send_apart(
+        &mut self,
+        receiver: &mut Receiver,
+        blocks: &[(BlockHead, Block)],
+    ) -> Result<(), Ended> {
+        let Some(mut apart) = self.apart.take() else {
+            return Ok(());
+        };
         let done = match &mut apart {
             Apart::Datagrams(datagrams) => datagrams.blocks_with(
                 blocks,
@@ -209,9 +259,9 @@ impl Client<'_> {
                     }
                 },
             ),
-            Apart::Blasts(blasts) => {
-                blocks.iter().try_for_each(|(head, block)| Ok(blasts.block(receiver.stream(), head, block.data())?))
-            }
+            Apart::Blasts(blasts) => blocks.iter().try_for_each(|(head, block)| {
+                Ok(blasts.block(receiver.stream(), head, block.data())?)
+            }),
         };
         self.apart = Some(apart);
         done
@@ -243,9 +293,16 @@ impl Client<'_> {
             None => false,
         };
         let one_by_one = !had_room || is_awaited;
-        let part = self.flight.as_ref().map(|flight| flight.part().map_or(usize::MAX / 2, |bytes| bytes as usize));
+        let part = self
+            .flight
+            .as_ref()
+            .map(|flight| flight.part().map_or(usize::MAX / 2, |bytes| bytes as usize));
         let together = part.map_or(TOGETHER, |part| part.min(TOGETHER));
-        let most = self.shared.options.send_buffer.unwrap_or(if one_by_one { 1 } else { together });
+        let most = self
+            .shared
+            .options
+            .send_buffer
+            .unwrap_or(if one_by_one { 1 } else { together });
         let whole = part.map_or(Whole::Always, Whole::Within);
         let (mut state, now) = (self.shared.state(), now());
         let mut woken = Woken::default();
@@ -260,7 +317,9 @@ impl Client<'_> {
             }
         }
         // The last goes alone: it tells of those before it, and nothing else may follow for long.
-        while !outgoing.is_in_parts() && (bytes == 0 || (bytes < most && state.machine.to_write(self.connection) > 1)) {
+        while !outgoing.is_in_parts()
+            && (bytes == 0 || (bytes < most && state.machine.to_write(self.connection) > 1))
+        {
             match state.machine.next_write(now, self.connection, &mut woken) {
                 None => break,
                 Some(Write::Words(words)) => outgoing.add(&words),
@@ -293,7 +352,8 @@ impl Client<'_> {
     fn sent(&mut self, sent: &mut Vec<u64>, outgoing: &mut Outgoing) -> bool {
         let now = now();
         let mut state = self.shared.state();
-        sent.drain(..).for_each(|unit| state.machine.write_done(now, self.connection, unit));
+        sent.drain(..)
+            .for_each(|unit| state.machine.write_done(now, self.connection, unit));
         if !outgoing.is_empty() {
             let under_way = outgoing.take_back();
             state.machine.not_begun(self.connection, under_way);

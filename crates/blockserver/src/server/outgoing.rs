@@ -31,7 +31,9 @@ struct Piece {
 
 impl Piece {
     fn data(&self) -> &[u8] {
-        self.data.as_ref().map_or(&[], |data| &data.block.data()[data.range.clone()])
+        self.data
+            .as_ref()
+            .map_or(&[], |data| &data.block.data()[data.range.clone()])
     }
 
     fn bytes(&self) -> usize {
@@ -80,12 +82,20 @@ impl Outgoing {
     pub(super) fn add(&mut self, message: &Message) {
         let from = self.begin();
         message.put(&mut self.words);
-        self.pieces.push(Piece { words: from..self.words.len(), data: None });
+        self.pieces.push(Piece {
+            words: from..self.words.len(),
+            data: None,
+        });
     }
 
     /// Adds a block by its unit, with its head before it: all of it, or its first part. Nothing else goes before its last.
     /// How many bytes of it that are.
-    pub(super) fn add_block(&mut self, head: &Message, (unit, block): (u64, Block), whole: Whole) -> usize {
+    pub(super) fn add_block(
+        &mut self,
+        head: &Message,
+        (unit, block): (u64, Block),
+        whole: Whole,
+    ) -> usize {
         let from = self.begin();
         head.put(&mut self.words);
         let range = match whole {
@@ -93,17 +103,25 @@ impl Outgoing {
             Whole::Within(most) => self.part(&block, 0, most),
         };
         let bytes = range.len();
-        self.pieces.push(Piece { words: from..self.words.len(), data: Some(Data { unit, block, range }) });
+        self.pieces.push(Piece {
+            words: from..self.words.len(),
+            data: Some(Data { unit, block, range }),
+        });
         bytes
     }
 
     /// Adds the next part of the block that is under way. How many bytes that are.
     pub(super) fn add_part(&mut self, most: usize) -> usize {
         let from = self.begin();
-        let Some((unit, block, at)) = self.under_way.take() else { return 0 };
+        let Some((unit, block, at)) = self.under_way.take() else {
+            return 0;
+        };
         let range = self.part(&block, at, most);
         let bytes = range.len();
-        self.pieces.push(Piece { words: from..self.words.len(), data: Some(Data { unit, block, range }) });
+        self.pieces.push(Piece {
+            words: from..self.words.len(),
+            data: Some(Data { unit, block, range }),
+        });
         bytes
     }
 
@@ -112,7 +130,10 @@ impl Outgoing {
         let from = self.begin();
         if self.under_way.take().is_some() {
             self.words.extend_from_slice(&CUT);
-            self.pieces.push(Piece { words: from..self.words.len(), data: None });
+            self.pieces.push(Piece {
+                words: from..self.words.len(),
+                data: None,
+            });
         }
     }
 
@@ -169,7 +190,10 @@ impl Outgoing {
                 Some(data) if at >= begun && !has_words => {
                     self.under_way = Some((data.unit, data.block, data.range.start));
                 }
-                data => self.pieces.push(Piece { words: piece.words, data }),
+                data => self.pieces.push(Piece {
+                    words: piece.words,
+                    data,
+                }),
             }
         }
         let first = self.pieces.first().and_then(|piece| piece.data.as_ref());
@@ -200,7 +224,8 @@ impl Outgoing {
             self.done -= bytes;
             whole += 1;
         }
-        for Data { unit, block, range } in self.pieces.drain(..whole).filter_map(|piece| piece.data) {
+        for Data { unit, block, range } in self.pieces.drain(..whole).filter_map(|piece| piece.data)
+        {
             if range.end == block.data().len() {
                 sent.push(unit);
             } else {

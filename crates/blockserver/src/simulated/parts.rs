@@ -62,15 +62,27 @@ pub(super) enum Task {
     /// The master sends something on.
     Forward { server: usize, message: Message },
     /// A server has understood a list.
-    Parse { server: usize, came: Instant, list: Requests },
+    Parse {
+        server: usize,
+        came: Instant,
+        list: Requests,
+    },
     /// A server's processor has done what this follows.
     Computed { server: usize, task: Box<Self> },
     /// A block has come from its disk.
-    Read { server: usize, disk: u16, spot: Spot },
+    Read {
+        server: usize,
+        disk: u16,
+        spot: Spot,
+    },
     /// A block goes to the transport.
     Hand { server: usize, head: BlockHead },
     /// A block is in memory and in the write queue, and its disk's thread reads on.
-    ReadDone { server: usize, disk: u16, spot: Spot },
+    ReadDone {
+        server: usize,
+        disk: u16,
+        spot: Spot,
+    },
     /// The application reads on.
     Reads { connection: u32, side: Side },
     /// Counters are looked at.
@@ -113,7 +125,11 @@ struct Writing {
 
 impl Writing {
     const fn all(unit: Option<u64>) -> Self {
-        Self { unit, rest: None, is_taken: false }
+        Self {
+            unit,
+            rest: None,
+            is_taken: false,
+        }
     }
 }
 
@@ -143,10 +159,17 @@ pub(super) struct Parts<T: Tap<Datagram>> {
 impl<T: Tap<Datagram>> Parts<T> {
     pub(super) fn new(scene: &Scene<'_>, tap: T) -> Result<Self> {
         let node = |name: &str| {
-            let at = scene.network.hosts.iter().position(|host| host.name == name);
+            let at = scene
+                .network
+                .hosts
+                .iter()
+                .position(|host| host.name == name);
             let at = at.ok_or_else(|| {
-                Error::input(format!("the network {} has no host {name}", scene.network.name))
-                    .hint("master, servers and client are hosts of the network")
+                Error::input(format!(
+                    "the network {} has no host {name}",
+                    scene.network.name
+                ))
+                .hint("master, servers and client are hosts of the network")
             })?;
             Ok::<Node, Error>(Node(u32::try_from(at).unwrap_or(u32::MAX)))
         };
@@ -189,9 +212,14 @@ impl<T: Tap<Datagram>> Parts<T> {
             master_free: Instant(0),
             processors: scene.servers.iter().map(|_| Processor::default()).collect(),
             taking: BTreeMap::new(),
-            disks_free: scene.servers.iter().map(|server| vec![true; server.disks.len()]).collect(),
+            disks_free: scene
+                .servers
+                .iter()
+                .map(|server| vec![true; server.disks.len()])
+                .collect(),
             writing: scene.servers.iter().map(|_| None).collect(),
-            flights: looks_for_room(scene.stack).then(|| vec![(Flight::new(0), false); scene.servers.len()]),
+            flights: looks_for_room(scene.stack)
+                .then(|| vec![(Flight::new(0), false); scene.servers.len()]),
             generator: scene.seed.child("disks").generator(),
             tasks: BTreeMap::new(),
             next_task: 0,
@@ -200,7 +228,11 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// How many connections have to come about.
     pub(super) fn connections(&self) -> usize {
-        let ways = self.server_master.iter().chain(&self.client_server).chain([&self.client_master]);
+        let ways = self
+            .server_master
+            .iter()
+            .chain(&self.client_server)
+            .chain([&self.client_master]);
         ways.filter(|way| matches!(way, Way::Connection(_))).count()
     }
 
@@ -224,9 +256,20 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// A server's processor is to do something that takes so long, and `task` follows. What hands a block to the transport
     /// goes before what else waits: a thread that has slept is preferred to one that has computed.
-    pub(super) fn compute(&mut self, server: usize, now: Instant, takes: Duration, urgent: bool, task: Task) {
+    pub(super) fn compute(
+        &mut self,
+        server: usize,
+        now: Instant,
+        takes: Duration,
+        urgent: bool,
+        task: Task,
+    ) {
         let processor = &mut self.processors[server];
-        let waiting = if urgent { &mut processor.urgent } else { &mut processor.others };
+        let waiting = if urgent {
+            &mut processor.urgent
+        } else {
+            &mut processor.others
+        };
         waiting.push_back((takes, task));
         if !processor.busy {
             self.compute_next(server, now);
@@ -236,10 +279,19 @@ impl<T: Tap<Datagram>> Parts<T> {
     /// What the processor does next, if anything waits for it.
     pub(super) fn compute_next(&mut self, server: usize, now: Instant) {
         let processor = &mut self.processors[server];
-        let next = processor.urgent.pop_front().or_else(|| processor.others.pop_front());
+        let next = processor
+            .urgent
+            .pop_front()
+            .or_else(|| processor.others.pop_front());
         processor.busy = next.is_some();
         if let Some((takes, task)) = next {
-            self.at(now + takes, Task::Computed { server, task: Box::new(task) });
+            self.at(
+                now + takes,
+                Task::Computed {
+                    server,
+                    task: Box::new(task),
+                },
+            );
         }
     }
 
@@ -259,11 +311,19 @@ impl<T: Tap<Datagram>> Parts<T> {
     }
 
     pub(super) fn tell_master(&mut self, message: Message) {
-        self.send(self.client_master, Side::Initiator, Travels::Message(message));
+        self.send(
+            self.client_master,
+            Side::Initiator,
+            Travels::Message(message),
+        );
     }
 
     pub(super) fn tell_server(&mut self, server: usize, message: Message) {
-        self.send(self.server_master[server], Side::Responder, Travels::Message(message));
+        self.send(
+            self.server_master[server],
+            Side::Responder,
+            Travels::Message(message),
+        );
     }
 
     /// Sends the client a message of a server.
@@ -275,7 +335,11 @@ impl<T: Tap<Datagram>> Parts<T> {
     /// Hands over bytes to the client, and what they are where they end it.
     fn hand(&mut self, server: usize, bytes: u64, ends: Option<Travels>, writing: Writing) {
         let way = self.client_server[server];
-        if let Some((flight, _)) = self.flights.as_mut().and_then(|flights| flights.get_mut(server)) {
+        if let Some((flight, _)) = self
+            .flights
+            .as_mut()
+            .and_then(|flights| flights.get_mut(server))
+        {
             flight.handed(bytes);
         }
         self.writing[server] = matches!(way, Way::Connection(_)).then_some(writing);
@@ -283,7 +347,9 @@ impl<T: Tap<Datagram>> Parts<T> {
             (Way::Connection(connection), Some(travels)) => {
                 self.world.send(connection, Side::Responder, bytes, travels);
             }
-            (Way::Connection(connection), None) => self.world.send_part(connection, Side::Responder, bytes),
+            (Way::Connection(connection), None) => {
+                self.world.send_part(connection, Side::Responder, bytes)
+            }
             (Way::Local(_), Some(travels)) => self.send(way, Side::Responder, travels),
             (Way::Local(_), None) => {}
         }
@@ -292,37 +358,72 @@ impl<T: Tap<Datagram>> Parts<T> {
     /// Sends the client a block, or the first part of one.
     pub(super) fn begin_block(&mut self, server: usize, head: BlockHead) {
         let bytes = before_data(&head);
-        let is_in_parts = self.flights.is_some() && matches!(self.client_server[server], Way::Connection(_));
+        let is_in_parts =
+            self.flights.is_some() && matches!(self.client_server[server], Way::Connection(_));
         if is_in_parts {
             self.part(server, head, (0, bytes));
         } else {
             let (unit, bytes) = (head.unit, bytes + u64::from(head.length));
-            self.hand(server, bytes, Some(Travels::Block(head)), Writing::all(Some(unit)));
+            self.hand(
+                server,
+                bytes,
+                Some(Travels::Block(head)),
+                Writing::all(Some(unit)),
+            );
         }
     }
 
     /// Hands over the next part of a block of which `done` bytes were, behind so many bytes.
     fn part(&mut self, server: usize, head: BlockHead, (done, before): (u64, u64)) {
         let left = u64::from(head.length) - done;
-        let most = self.flights.as_ref().and_then(|flights| flights[server].0.part()).unwrap_or(u64::MAX / 2);
+        let most = self
+            .flights
+            .as_ref()
+            .and_then(|flights| flights[server].0.part())
+            .unwrap_or(u64::MAX / 2);
         // As live.
         let length = if left < most + most / 2 { left } else { most };
         let bytes = before + if length > 0 { PART as u64 } else { 0 } + length;
         let unit = Some(head.unit);
         if length == left {
-            self.hand(server, bytes, Some(Travels::Block(head)), Writing::all(unit));
+            self.hand(
+                server,
+                bytes,
+                Some(Travels::Block(head)),
+                Writing::all(unit),
+            );
         } else {
             let rest = Some((head, done + length));
-            self.hand(server, bytes, None, Writing { unit, rest, is_taken: false });
+            self.hand(
+                server,
+                bytes,
+                None,
+                Writing {
+                    unit,
+                    rest,
+                    is_taken: false,
+                },
+            );
         }
     }
 
     /// Hands over the next part of the block that is under way, or says that it ends where it is superseded. Whether there is one.
     pub(super) fn go_on(&mut self, server: usize) -> bool {
-        let Some(Writing { rest: Some((head, done)), .. }) = self.writing[server].take() else { return false };
+        let Some(Writing {
+            rest: Some((head, done)),
+            ..
+        }) = self.writing[server].take()
+        else {
+            return false;
+        };
         if self.servers[server].is_superseded(server as u64, head.unit) {
             self.servers[server].cut(server as u64, head.unit);
-            self.hand(server, Travels::Cut.bytes(), Some(Travels::Cut), Writing::all(None));
+            self.hand(
+                server,
+                Travels::Cut.bytes(),
+                Some(Travels::Cut),
+                Writing::all(None),
+            );
         } else {
             self.part(server, head, (done, 0));
         }
@@ -331,7 +432,9 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// Whose blocks go over a connection.
     pub(super) fn server_of(&self, connection: u32) -> Option<usize> {
-        self.client_server.iter().position(|way| *way == Way::Connection(connection))
+        self.client_server
+            .iter()
+            .position(|way| *way == Way::Connection(connection))
     }
 
     /// Whose lists come over a connection, or on one host.
@@ -347,13 +450,29 @@ impl<T: Tap<Datagram>> Parts<T> {
     // --- the master ---
 
     /// A list that came at `came` is translated now, and sent on after `forward`.
-    pub(super) fn translate(&mut self, came: Instant, now: Instant, message: Message, forward: Duration) {
+    pub(super) fn translate(
+        &mut self,
+        came: Instant,
+        now: Instant,
+        message: Message,
+        forward: Duration,
+    ) {
         let actions = self.master.handle(came, CLIENT, message);
         for (connection, mut message) in actions.sends {
             stamp_master_out(&mut message, now);
             match connection.checked_sub(FIRST_SERVER) {
-                Some(server) => self.at(now + forward, Task::Forward { server: server as usize, message }),
-                None => self.send(self.client_master, Side::Responder, Travels::Message(message)),
+                Some(server) => self.at(
+                    now + forward,
+                    Task::Forward {
+                        server: server as usize,
+                        message,
+                    },
+                ),
+                None => self.send(
+                    self.client_master,
+                    Side::Responder,
+                    Travels::Message(message),
+                ),
             }
         }
     }
@@ -362,7 +481,11 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// The application is at a block of a connection for so long, after those that came before, and reads none meanwhile.
     pub(super) fn take(&mut self, now: Instant, connection: u32, side: Side, takes: Duration) {
-        let until = self.taking.get(&connection).map_or(now, |until| now.max(*until)) + takes;
+        let until = self
+            .taking
+            .get(&connection)
+            .map_or(now, |until| now.max(*until))
+            + takes;
         self.taking.insert(connection, until);
         self.world.set_reading(connection, side, false);
         self.at(until, Task::Reads { connection, side });
@@ -370,7 +493,11 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// The application reads on, unless a later block holds it.
     pub(super) fn read_on(&mut self, now: Instant, connection: u32, side: Side) {
-        if self.taking.get(&connection).is_none_or(|until| *until <= now) {
+        if self
+            .taking
+            .get(&connection)
+            .is_none_or(|until| *until <= now)
+        {
             self.world.set_reading(connection, side, true);
         }
     }
@@ -378,7 +505,9 @@ impl<T: Tap<Datagram>> Parts<T> {
     // --- servers ---
 
     pub(super) fn disk_is_free(&self, server: usize, disk: u16) -> bool {
-        self.disks_free[server].get(usize::from(disk)).is_some_and(|free| *free)
+        self.disks_free[server]
+            .get(usize::from(disk))
+            .is_some_and(|free| *free)
     }
 
     pub(super) fn set_disk_free(&mut self, server: usize, disk: u16) {
@@ -397,11 +526,17 @@ impl<T: Tap<Datagram>> Parts<T> {
     /// Whether a server's connection takes another block now. If not, it is told when one does, or when it is to look again.
     pub(super) fn may_begin(&mut self, now: Instant, server: usize) -> bool {
         let is_under_way = match &self.writing[server] {
-            Some(Writing { rest: Some(_), is_taken: true, .. }) => true,
+            Some(Writing {
+                rest: Some(_),
+                is_taken: true,
+                ..
+            }) => true,
             Some(_) => return false,
             None => false,
         };
-        let (Some(flights), Way::Connection(connection)) = (&mut self.flights, self.client_server[server]) else {
+        let (Some(flights), Way::Connection(connection)) =
+            (&mut self.flights, self.client_server[server])
+        else {
             return true;
         };
         if !is_under_way && self.servers[server].to_write(server as u64) == 0 {
@@ -412,7 +547,11 @@ impl<T: Tap<Datagram>> Parts<T> {
         if !flight.may_begin()
             && let Some(facts) = self.world.facts(connection, Side::Responder)
         {
-            let trips = RoundTrips { usual: facts.rtt, least: facts.least_rtt, deviation: facts.rtt_deviation };
+            let trips = RoundTrips {
+                usual: facts.rtt,
+                least: facts.least_rtt,
+                deviation: facts.rtt_deviation,
+            };
             flight.look(now, facts.bytes_acked, trips);
         }
         let may_begin = flight.may_begin();
@@ -434,7 +573,11 @@ impl<T: Tap<Datagram>> Parts<T> {
 
     /// It was looked whether there is room.
     pub(super) fn looks(&mut self, server: usize) {
-        if let Some((_, looks_again)) = self.flights.as_mut().and_then(|flights| flights.get_mut(server)) {
+        if let Some((_, looks_again)) = self
+            .flights
+            .as_mut()
+            .and_then(|flights| flights.get_mut(server))
+        {
             *looks_again = false;
         }
     }
@@ -444,16 +587,28 @@ impl<T: Tap<Datagram>> Parts<T> {
         self.writing[server] = Some(Writing::all(Some(unit)));
     }
 
-    pub(super) fn next_write(&mut self, now: Instant, server: usize, woken: &mut Woken) -> Option<Write<()>> {
+    pub(super) fn next_write(
+        &mut self,
+        now: Instant,
+        server: usize,
+        woken: &mut Woken,
+    ) -> Option<Write<()>> {
         self.servers[server].next_write(now, server as u64, woken)
     }
 
     /// The transport has taken what the server wrote.
     pub(super) fn sent(&mut self, now: Instant, server: usize) {
         match &mut self.writing[server] {
-            Some(Writing { rest: Some(_), is_taken, .. }) => *is_taken = true,
+            Some(Writing {
+                rest: Some(_),
+                is_taken,
+                ..
+            }) => *is_taken = true,
             writing => {
-                if let Some(Writing { unit: Some(unit), .. }) = writing.take() {
+                if let Some(Writing {
+                    unit: Some(unit), ..
+                }) = writing.take()
+                {
                     self.servers[server].write_done(now, server as u64, unit);
                 }
             }
@@ -463,10 +618,15 @@ impl<T: Tap<Datagram>> Parts<T> {
     /// What both ends of each server's connection know of themselves, servers' ends first.
     pub(super) fn ends(&self) -> Vec<(usize, Side, Facts)> {
         let of = |side: Side| {
-            self.client_server.iter().enumerate().filter_map(move |(server, way)| match way {
-                Way::Connection(connection) => Some((server, side, self.world.facts(*connection, side)?)),
-                Way::Local(_) => None,
-            })
+            self.client_server
+                .iter()
+                .enumerate()
+                .filter_map(move |(server, way)| match way {
+                    Way::Connection(connection) => {
+                        Some((server, side, self.world.facts(*connection, side)?))
+                    }
+                    Way::Local(_) => None,
+                })
         };
         of(Side::Responder).chain(of(Side::Initiator)).collect()
     }
@@ -474,21 +634,36 @@ impl<T: Tap<Datagram>> Parts<T> {
     /// What is known of each server.
     pub(super) fn server_outcomes(&self, scene: &Scene<'_>) -> Vec<ServerOutcome> {
         let of = |(server, way): (&SimulatedServer, &Way)| {
-            let connection = if let Way::Connection(connection) = way { Some(*connection) } else { None };
-            let facts = connection.and_then(|connection| self.world.facts(connection, Side::Responder));
+            let connection = if let Way::Connection(connection) = way {
+                Some(*connection)
+            } else {
+                None
+            };
+            let facts =
+                connection.and_then(|connection| self.world.facts(connection, Side::Responder));
             ServerOutcome {
                 host: server.host.clone(),
                 connection,
                 sent_again: facts.map_or(0, |facts| facts.retransmits),
             }
         };
-        scene.servers.iter().zip(&self.client_server).map(of).collect()
+        scene
+            .servers
+            .iter()
+            .zip(&self.client_server)
+            .map(of)
+            .collect()
     }
 }
 
 /// A disk for each block, in turn.
 fn places(given: &[u32], blocks: &[u64]) -> Vec<u32> {
-    let place = |block: &u64| given.get((*block % given.len().max(1) as u64) as usize).copied().unwrap_or(0);
+    let place = |block: &u64| {
+        given
+            .get((*block % given.len().max(1) as u64) as usize)
+            .copied()
+            .unwrap_or(0)
+    };
     blocks.iter().map(place).collect()
 }
 
@@ -502,7 +677,10 @@ fn as_live(stack: &Stack) -> Stack {
     let mut stack = stack.clone();
     stack.options.insert("nodelay".into(), OptionValue::Set);
     if looks_for_room(&stack) {
-        stack.options.insert("notsent_lowat".into(), OptionValue::Number(2 * u64::from(UNSENT)));
+        stack.options.insert(
+            "notsent_lowat".into(),
+            OptionValue::Number(2 * u64::from(UNSENT)),
+        );
     }
     stack
 }
@@ -531,8 +709,22 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
         let connection = FIRST_SERVER + at as u64;
         let _ = master.connected(connection, Role::Server, 0);
         let name = format!("{}-{at}", server.host);
-        let kept = server.disks.iter().map(|_| Kept { master: 0, used: 0, last_set: 0 }).collect();
-        let join = Join { name, address: String::new(), disks, kept, adopt: false };
+        let kept = server
+            .disks
+            .iter()
+            .map(|_| Kept {
+                master: 0,
+                used: 0,
+                last_set: 0,
+            })
+            .collect();
+        let join = Join {
+            name,
+            address: String::new(),
+            disks,
+            kept,
+            adopt: false,
+        };
         refused(&master.handle(start, connection, join.into()))?;
     }
     let loader = 2;
@@ -540,27 +732,76 @@ fn set_up(scene: &Scene<'_>, master: &mut Master, client: &mut Client) -> Result
     let _ = master.connected(CLIENT, Role::Client, u128::from(CLIENT));
     let mut sets = Vec::new();
     for (about, _) in &scene.sets {
-        refused(&master.handle(start, loader, Create { request: 1, about: about.clone() }.into()))?;
-        let set = master.set(&about.name).ok_or_else(|| Error::input("a set could not be made"))?;
+        refused(
+            &master.handle(
+                start,
+                loader,
+                Create {
+                    request: 1,
+                    about: about.clone(),
+                }
+                .into(),
+            ),
+        )?;
+        let set = master
+            .set(&about.name)
+            .ok_or_else(|| Error::input("a set could not be made"))?;
         let mut first = 0;
         while first < about.blocks() {
             let last = (first + limits::LONGEST_BATCH as u64).min(about.blocks());
             let blocks: Vec<u64> = (first..last).collect();
-            let given = if about.placement == Placement::Given { places(&scene.given, &blocks) } else { Vec::new() };
-            let reserve = Reserve { request: 2, set, blocks, given };
+            let given = if about.placement == Placement::Given {
+                places(&scene.given, &blocks)
+            } else {
+                Vec::new()
+            };
+            let reserve = Reserve {
+                request: 2,
+                set,
+                blocks,
+                given,
+            };
             let actions = master.handle(start, loader, reserve.into());
             refused(&actions)?;
-            let rows = actions.sends.into_iter().find_map(|(_, message)| match message {
-                Message::Reserved(reserved) => Some(reserved.rows),
-                _ => None,
-            });
+            let rows = actions
+                .sends
+                .into_iter()
+                .find_map(|(_, message)| match message {
+                    Message::Reserved(reserved) => Some(reserved.rows),
+                    _ => None,
+                });
             let rows: Vec<Row> = rows.unwrap_or_default();
-            let blocks = (first..last).zip(rows).map(|(number, row)| Written { number, row }).collect();
+            let blocks = (first..last)
+                .zip(rows)
+                .map(|(number, row)| Written { number, row })
+                .collect();
             let seal = last == about.blocks();
-            refused(&master.handle(start, loader, Commit { request: 3, set, blocks, seal }.into()))?;
+            refused(
+                &master.handle(
+                    start,
+                    loader,
+                    Commit {
+                        request: 3,
+                        set,
+                        blocks,
+                        seal,
+                    }
+                    .into(),
+                ),
+            )?;
             first = last;
         }
-        refused(&master.handle(start, CLIENT, Open { request: 4, name: about.name.clone() }.into()))?;
+        refused(
+            &master.handle(
+                start,
+                CLIENT,
+                Open {
+                    request: 4,
+                    name: about.name.clone(),
+                }
+                .into(),
+            ),
+        )?;
         client.opened(set, about.clone());
         sets.push(set);
     }

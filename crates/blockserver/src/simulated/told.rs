@@ -14,41 +14,79 @@ use std::collections::BTreeSet;
 #[must_use]
 pub fn events(scene: &Scene<'_>, outcome: &Outcome) -> Table {
     let mut table = Table::default();
-    tell(scene, outcome, 0, &mut |host, keyword, at_ns, values| table.push(keyword, host, at_ns, values));
+    tell(scene, outcome, 0, &mut |host, keyword, at_ns, values| {
+        table.push(keyword, host, at_ns, values)
+    });
     table
 }
 
 /// Emits all of it. `zero_ns` is added to every time.
 pub fn tell(scene: &Scene<'_>, outcome: &Outcome, zero_ns: u64, emit: &mut Emit<'_>) {
-    let servers = (0..).zip(scene.servers.iter().map(|server| server.host.clone())).collect();
-    let names = Names { client: scene.client.clone(), master: scene.master.clone(), servers };
+    let servers = (0..)
+        .zip(scene.servers.iter().map(|server| server.host.clone()))
+        .collect();
+    let names = Names {
+        client: scene.client.clone(),
+        master: scene.master.clone(),
+        servers,
+    };
     ways(&outcome.record, &names, zero_ns, emit);
     for traced in &outcome.traced {
-        let Event::Again { bytes, reason, .. } = traced.event else { continue };
-        let blocks = outcome.servers.iter().find(|server| server.connection == Some(traced.connection));
+        let Event::Again { bytes, reason, .. } = traced.event else {
+            continue;
+        };
+        let blocks = outcome
+            .servers
+            .iter()
+            .find(|server| server.connection == Some(traced.connection));
         if let Some(server) = blocks.filter(|_| traced.side == Side::Responder) {
             let none = Value::Absent;
             let values = [none, none, none, bytes.into(), Value::Text(reason.word())];
-            emit(&server.host, "TCP_RETRANSMIT", traced.at.0 + zero_ns, &values);
+            emit(
+                &server.host,
+                "TCP_RETRANSMIT",
+                traced.at.0 + zero_ns,
+                &values,
+            );
         }
     }
     let used: BTreeSet<u32> = outcome.watched.ports.iter().map(|port| port.port).collect();
-    let begun = outcome.watched.ports.first().map_or(0, |port| port.at.0.saturating_sub(port.interval.0));
+    let begun = outcome
+        .watched
+        .ports
+        .first()
+        .map_or(0, |port| port.at.0.saturating_sub(port.interval.0));
     for port in used {
         port_setup(scene.network, port, begun + zero_ns, emit);
     }
     for one in &outcome.watched.ports {
-        port_use(scene.network, one.port, (one.at.0 + zero_ns, one.interval.0), &one.did, emit);
+        port_use(
+            scene.network,
+            one.port,
+            (one.at.0 + zero_ns, one.interval.0),
+            &one.did,
+            emit,
+        );
     }
-    outcome.watched.connections.iter().for_each(|one| connection(scene, one, zero_ns, emit));
+    outcome
+        .watched
+        .connections
+        .iter()
+        .for_each(|one| connection(scene, one, zero_ns, emit));
 }
 
 /// As `TCP_INFO` of a kernel: the data of `events`' catalogue, in its order.
 fn connection(scene: &Scene<'_>, one: &ConnectionUse, zero_ns: u64, emit: &mut Emit<'_>) {
     let [before, later] = &one.facts;
-    let server = scene.servers.get(one.server).map_or("server", |server| &server.host);
-    let (local, remote) =
-        if one.side == Side::Responder { (server, scene.client.as_str()) } else { (scene.client.as_str(), server) };
+    let server = scene
+        .servers
+        .get(one.server)
+        .map_or("server", |server| &server.host);
+    let (local, remote) = if one.side == Side::Responder {
+        (server, scene.client.as_str())
+    } else {
+        (scene.client.as_str(), server)
+    };
     let values = [
         one.interval.0.into(),
         Value::Absent,

@@ -57,7 +57,12 @@ pub(super) struct Watcher {
 
 impl Watcher {
     /// Looks now: at the counters of all ports, and at the ends of servers' connections.
-    pub(super) fn look(&mut self, now: Instant, ports: Vec<Counters>, ends: Vec<(usize, Side, Facts)>) {
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        ports: Vec<Counters>,
+        ends: Vec<(usize, Side, Facts)>,
+    ) {
         if let Some(last) = self.last.replace(now) {
             let interval = now.since(last);
             if interval == Duration::ZERO {
@@ -66,17 +71,26 @@ impl Watcher {
             for ((port, later), before) in (0..).zip(&ports).zip(&self.ports) {
                 let did = since(later, before);
                 if did != Counters::default() {
-                    self.seen.ports.push(PortUse { at: now, interval, port, did });
+                    self.seen.ports.push(PortUse {
+                        at: now,
+                        interval,
+                        port,
+                        did,
+                    });
                 }
             }
             let both = ends.iter().zip(&self.ends);
-            self.seen.connections.extend(both.map(|((server, side, later), (_, _, before))| ConnectionUse {
-                at: now,
-                interval,
-                server: *server,
-                side: *side,
-                facts: [*before, *later],
-            }));
+            self.seen
+                .connections
+                .extend(
+                    both.map(|((server, side, later), (_, _, before))| ConnectionUse {
+                        at: now,
+                        interval,
+                        server: *server,
+                        side: *side,
+                        facts: [*before, *later],
+                    }),
+                );
         }
         (self.ports, self.ends) = (ports, ends);
     }

@@ -1,5 +1,9 @@
 //! A master and servers in this process, on loopback, with disks in a temporary directory.
-#![allow(dead_code, clippy::unwrap_used, reason = "each test takes what it needs; what it cannot do fails it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test takes what it needs; what it cannot do fails it"
+)]
 
 use stackline_blocks::placement::Placement;
 use stackline_blocks::set::Set;
@@ -30,7 +34,12 @@ impl Site {
         let directory = tempfile::tempdir().unwrap();
         let key = key::fresh().unwrap();
         let master = start_master(&directory.path().join("master"), &key, ANYWHERE.into());
-        let mut site = Self { directory, key, master, servers: Vec::new() };
+        let mut site = Self {
+            directory,
+            key,
+            master,
+            servers: Vec::new(),
+        };
         for number in 0..servers {
             let server = site.start_server(number);
             site.servers.push(server);
@@ -41,7 +50,9 @@ impl Site {
     }
 
     pub(crate) fn disk(&self, server: usize, disk: usize) -> PathBuf {
-        self.directory.path().join(format!("server{server}/disk{disk}"))
+        self.directory
+            .path()
+            .join(format!("server{server}/disk{disk}"))
     }
 
     pub(crate) fn start_server(&self, number: usize) -> server::Running {
@@ -83,7 +94,10 @@ impl Site {
     }
 
     pub(crate) fn loader(&self) -> Client {
-        self.client(Options { key: Some(self.key.clone()), ..Options::default() })
+        self.client(Options {
+            key: Some(self.key.clone()),
+            ..Options::default()
+        })
     }
 
     /// Waits until the master knows of so many servers that are up.
@@ -91,7 +105,13 @@ impl Site {
         let client = self.client(Options::default());
         let until = Instant::now() + Duration::from_secs(20);
         loop {
-            let up = client.list().unwrap().1.iter().filter(|server| server.up).count();
+            let up = client
+                .list()
+                .unwrap()
+                .1
+                .iter()
+                .filter(|server| server.up)
+                .count();
             if up == servers {
                 return;
             }
@@ -101,7 +121,9 @@ impl Site {
     }
 
     pub(crate) fn load(&self, about: &Set) -> Result<Loaded> {
-        load::load(&self.loader(), &self.key, about, &mut Drawn, None, |_| Ok(()))
+        load::load(&self.loader(), &self.key, about, &mut Drawn, None, |_| {
+            Ok(())
+        })
     }
 }
 
@@ -112,24 +134,54 @@ impl Drop for Site {
     }
 }
 
-pub(crate) fn start_master(data: &std::path::Path, key: &Key, listen: SocketAddr) -> master::Running {
+pub(crate) fn start_master(
+    data: &std::path::Path,
+    key: &Key,
+    listen: SocketAddr,
+) -> master::Running {
     try_master(data, key, listen).unwrap()
 }
 
-pub(crate) fn try_master(data: &std::path::Path, key: &Key, listen: SocketAddr) -> Result<master::Running> {
+pub(crate) fn try_master(
+    data: &std::path::Path,
+    key: &Key,
+    listen: SocketAddr,
+) -> Result<master::Running> {
     let (key, places) = (Some(key.clone()), Limits::default());
-    master::start(master::Options { listen, key, places, say: |_| {} }, data)
+    master::start(
+        master::Options {
+            listen,
+            key,
+            places,
+            say: |_| {},
+        },
+        data,
+    )
 }
 
 pub(crate) fn set(name: &str, blocks: u64, replicas: u8) -> Set {
     let (block_size, placement, picture) = (8192, Placement::RoundRobin, None);
-    Set { name: name.into(), block_size, bytes: blocks * 8192 - 100, replicas, placement, picture }
+    Set {
+        name: name.into(),
+        block_size,
+        bytes: blocks * 8192 - 100,
+        replicas,
+        placement,
+        picture,
+    }
 }
 
 /// What a block holds: its number, and something that depends on it.
 pub(crate) fn content(number: u64, length: usize) -> Vec<u8> {
     let first = number.to_be_bytes();
-    (0..length).map(|at| first.get(at).copied().unwrap_or((at as u64 * (number + 3)) as u8)).collect()
+    (0..length)
+        .map(|at| {
+            first
+                .get(at)
+                .copied()
+                .unwrap_or((at as u64 * (number + 3)) as u8)
+        })
+        .collect()
 }
 
 /// Blocks whose content is known.

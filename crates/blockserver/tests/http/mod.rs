@@ -1,5 +1,9 @@
 //! HTTP/1.1 by hand over a TCP connection, and a gateway before a site.
-#![allow(dead_code, clippy::unwrap_used, reason = "each test takes what it needs; what it cannot do fails it")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test takes what it needs; what it cannot do fails it"
+)]
 
 use crate::common::{ANYWHERE, Site};
 use stackline_blocks::placement::Placement;
@@ -41,7 +45,10 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
     }
 
     pub(crate) fn text(&self) -> String {
@@ -52,7 +59,9 @@ impl Answer {
 impl Http {
     pub(crate) fn to(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
         Self(BufReader::new(stream))
     }
 
@@ -66,7 +75,9 @@ impl Http {
 
     /// A request with further headers, each with its line's end.
     pub(crate) fn ask(&mut self, method: &str, path: &str, headers: &str) -> Answer {
-        self.send(&format!("{method} {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n"));
+        self.send(&format!(
+            "{method} {path} HTTP/1.1\r\nHost: x\r\n{headers}\r\n"
+        ));
         self.answer(method == "HEAD").unwrap()
     }
 
@@ -81,10 +92,16 @@ impl Http {
         loop {
             let mut line = String::new();
             self.0.read_line(&mut line).ok()?;
-            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            let Some((name, value)) = line.trim_end().split_once(": ") else {
+                break;
+            };
             headers.push((name.to_ascii_lowercase(), value.to_owned()));
         }
-        Some(Answer { status, headers, body: Vec::new() })
+        Some(Answer {
+            status,
+            headers,
+            body: Vec::new(),
+        })
     }
 
     /// The next answer with its body; nothing where the connection ended within it.
@@ -133,10 +150,22 @@ pub(crate) fn records(mut bytes: &[u8]) -> Vec<(u64, u32, Vec<u8>)> {
 
 /// A picture whose every pixel says where it is.
 pub(crate) fn picture(name: &str, width: u32, height: u32, tile: u16) -> Set {
-    let picture = Pyramid { width, height, tile, pixel_bytes: 3 };
+    let picture = Pyramid {
+        width,
+        height,
+        tile,
+        pixel_bytes: 3,
+    };
     let (block_size, placement) = (picture.tile_bytes() as u32, Placement::Tiles);
     let bytes = picture.tile_bytes() * picture.tiles();
-    Set { name: name.into(), block_size, bytes, replicas: 1, placement, picture: Some(picture) }
+    Set {
+        name: name.into(),
+        block_size,
+        bytes,
+        replicas: 1,
+        placement,
+        picture: Some(picture),
+    }
 }
 
 /// The pixels of a tile: its level, row and column are told by their colours.
@@ -163,5 +192,8 @@ impl Source for Tiles {
 
 pub(crate) fn load_picture(site: &Site, about: &Set) {
     let mut tiles = Tiles(about.picture.clone().unwrap());
-    load::load(&site.loader(), &site.key, about, &mut tiles, None, |_| Ok(())).unwrap();
+    load::load(&site.loader(), &site.key, about, &mut tiles, None, |_| {
+        Ok(())
+    })
+    .unwrap();
 }

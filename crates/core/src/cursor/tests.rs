@@ -7,36 +7,73 @@ use alloc::string::ToString;
 use alloc::vec;
 
 fn data(unit: Size, count: Count) -> Data {
-    Data { reply: unit.clone(), unit, count, timings: vec![], least_drawn: any_size() }
+    Data {
+        reply: unit.clone(),
+        unit,
+        count,
+        timings: vec![],
+        least_drawn: any_size(),
+    }
 }
 
 fn walk(cursor: &mut Cursor) -> Vec<Operation> {
-    core::iter::from_fn(|| cursor.advance()).take(1000).collect()
+    core::iter::from_fn(|| cursor.advance())
+        .take(1000)
+        .collect()
 }
 
 fn get_initiator() -> Vec<Step> {
     vec![
         Step::Call(Call::StartBulkGet),
-        Step::Repeat(CountArgument::Count, vec![Step::Call(Call::AwaitDataIndication(SizeArgument::Unit))]),
+        Step::Repeat(
+            CountArgument::Count,
+            vec![Step::Call(Call::AwaitDataIndication(SizeArgument::Unit))],
+        ),
         Step::Call(Call::StopBulkGet),
     ]
 }
 
 #[test]
 fn a_repeat_of_one_constant_operation_is_one_operation() {
-    let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1024), Count::Units(1000)), Seed::root(1));
-    let expected =
-        [Operation::StartBulkGet, Operation::AwaitDataIndication { bytes: 1024, times: 1000 }, Operation::StopBulkGet];
+    let mut cursor = Cursor::new(
+        &get_initiator(),
+        &data(Size::Bytes(1024), Count::Units(1000)),
+        Seed::root(1),
+    );
+    let expected = [
+        Operation::StartBulkGet,
+        Operation::AwaitDataIndication {
+            bytes: 1024,
+            times: 1000,
+        },
+        Operation::StopBulkGet,
+    ];
     assert_eq!(walk(&mut cursor), expected);
 }
 
 #[test]
 fn a_server_of_constant_sizes_is_one_operation() {
-    let body =
-        vec![Step::Call(Call::RpcAwaitCallInd(SizeArgument::Unit)), Step::Call(Call::RpcReturn(SizeArgument::Reply))];
-    let steps = vec![Step::Repeat(CountArgument::Count, body), Step::Call(Call::AwaitDisconnectIndication)];
-    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(32), Count::Units(7)), Seed::root(1));
-    assert_eq!(cursor.advance(), Some(Operation::RpcServe { request: 32, response: 32, times: 7 }));
+    let body = vec![
+        Step::Call(Call::RpcAwaitCallInd(SizeArgument::Unit)),
+        Step::Call(Call::RpcReturn(SizeArgument::Reply)),
+    ];
+    let steps = vec![
+        Step::Repeat(CountArgument::Count, body),
+        Step::Call(Call::AwaitDisconnectIndication),
+    ];
+    let mut cursor = Cursor::new(
+        &steps,
+        &data(Size::Bytes(32), Count::Units(7)),
+        Seed::root(1),
+    );
+    assert_eq!(
+        cursor.advance(),
+        Some(Operation::RpcServe {
+            request: 32,
+            response: 32,
+            times: 7
+        })
+    );
     assert!(!cursor.leave(false));
     assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
 }
@@ -56,20 +93,43 @@ fn the_last_unit_of_an_amount_is_as_short_as_it_has_to_be() {
 
 #[test]
 fn all_units_of_the_last_pass_are_short_and_responses_are_not() {
-    let body = [Call::ReadFile(SizeArgument::Unit), Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply)];
-    let steps = [Step::Repeat(CountArgument::Count, body.map(Step::Call).to_vec())];
-    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Amount(11)), Seed::root(1));
-    let call = |request| Operation::RpcCall { request, response: 8, times: 1 };
+    let body = [
+        Call::ReadFile(SizeArgument::Unit),
+        Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply),
+    ];
+    let steps = [Step::Repeat(
+        CountArgument::Count,
+        body.map(Step::Call).to_vec(),
+    )];
+    let mut cursor = Cursor::new(
+        &steps,
+        &data(Size::Bytes(8), Count::Amount(11)),
+        Seed::root(1),
+    );
+    let call = |request| Operation::RpcCall {
+        request,
+        response: 8,
+        times: 1,
+    };
     let read = |bytes| Operation::ReadFile { bytes };
     assert_eq!(walk(&mut cursor), [read(8), call(8), read(3), call(3)]);
 }
 
 #[test]
 fn a_limit_or_an_ended_stream_before_the_short_unit_leaves_it_out() {
-    let put = [Step::Repeat(CountArgument::Count, vec![Step::Call(Call::DataRequest(SizeArgument::Unit))])];
+    let put = [Step::Repeat(
+        CountArgument::Count,
+        vec![Step::Call(Call::DataRequest(SizeArgument::Unit))],
+    )];
     let data = data(Size::Bytes(1000), Count::Amount(2001));
     let mut between = Cursor::new(&put, &data, Seed::root(1));
-    assert_eq!(between.advance(), Some(Operation::DataRequest { bytes: 1000, times: 2 }));
+    assert_eq!(
+        between.advance(),
+        Some(Operation::DataRequest {
+            bytes: 1000,
+            times: 2
+        })
+    );
     let mut within = between.clone();
     between.limit_reached();
     assert_eq!(walk(&mut between), [Operation::EndStream]);
@@ -78,7 +138,13 @@ fn a_limit_or_an_ended_stream_before_the_short_unit_leaves_it_out() {
     assert_eq!(walk(&mut within), []);
     let mut receiver = Cursor::new(&get_initiator(), &data, Seed::root(1));
     receiver.advance();
-    assert_eq!(receiver.advance(), Some(Operation::AwaitDataIndication { bytes: 1000, times: 2 }));
+    assert_eq!(
+        receiver.advance(),
+        Some(Operation::AwaitDataIndication {
+            bytes: 1000,
+            times: 2
+        })
+    );
     receiver.leave(false);
     assert_eq!(walk(&mut receiver), [Operation::StopBulkGet]);
 }
@@ -86,17 +152,36 @@ fn a_limit_or_an_ended_stream_before_the_short_unit_leaves_it_out() {
 #[test]
 fn both_sides_draw_the_same_sizes() {
     let unit = Size::Drawn(Distribution::Uniform(1.0, 5000.0));
-    let sender = vec![Step::Repeat(CountArgument::Count, vec![Step::Call(Call::DataRequest(SizeArgument::Unit))])];
+    let sender = vec![Step::Repeat(
+        CountArgument::Count,
+        vec![Step::Call(Call::DataRequest(SizeArgument::Unit))],
+    )];
     let seed = Seed::root(9).index(2);
-    let mut get = Cursor::new(&get_initiator(), &data(unit.clone(), Count::Amount(100_000)), seed);
+    let mut get = Cursor::new(
+        &get_initiator(),
+        &data(unit.clone(), Count::Amount(100_000)),
+        seed,
+    );
     let mut put = Cursor::new(&sender, &data(unit, Count::Amount(100_000)), seed);
     let received: Vec<u64> = walk(&mut get)
         .iter()
-        .filter_map(|o| if let Operation::AwaitDataIndication { bytes, times: 1 } = o { Some(*bytes) } else { None })
+        .filter_map(|o| {
+            if let Operation::AwaitDataIndication { bytes, times: 1 } = o {
+                Some(*bytes)
+            } else {
+                None
+            }
+        })
         .collect();
     let sent: Vec<u64> = walk(&mut put)
         .iter()
-        .filter_map(|o| if let Operation::DataRequest { bytes, times: 1 } = o { Some(*bytes) } else { None })
+        .filter_map(|o| {
+            if let Operation::DataRequest { bytes, times: 1 } = o {
+                Some(*bytes)
+            } else {
+                None
+            }
+        })
         .collect();
     assert_eq!(received, sent);
     assert_eq!(received.iter().sum::<u64>(), 100_000);
@@ -105,16 +190,39 @@ fn both_sides_draw_the_same_sizes() {
 #[test]
 fn no_size_is_drawn_below_what_the_stack_carries() {
     let unit = Size::Drawn(Distribution::Exponential(100.0));
-    let steps = vec![Step::Repeat(CountArgument::Count, vec![Step::Call(Call::DataRequest(SizeArgument::Unit))])];
-    let of_the_stack = Data { least_drawn: 8, ..data(unit.clone(), Count::Units(900)) };
+    let steps = vec![Step::Repeat(
+        CountArgument::Count,
+        vec![Step::Call(Call::DataRequest(SizeArgument::Unit))],
+    )];
+    let of_the_stack = Data {
+        least_drawn: 8,
+        ..data(unit.clone(), Count::Units(900))
+    };
     let sizes = |data: &Data| -> Vec<u64> {
-        let bytes = |o: &Operation| if let Operation::DataRequest { bytes, .. } = o { *bytes } else { 0 };
-        walk(&mut Cursor::new(&steps, data, Seed::root(3))).iter().map(bytes).collect()
+        let bytes = |o: &Operation| {
+            if let Operation::DataRequest { bytes, .. } = o {
+                *bytes
+            } else {
+                0
+            }
+        };
+        walk(&mut Cursor::new(&steps, data, Seed::root(3)))
+            .iter()
+            .map(bytes)
+            .collect()
     };
     let (within, free) = (sizes(&of_the_stack), sizes(&data(unit, Count::Units(900))));
-    assert_eq!((within.iter().min(), within.iter().max()), (Some(&8), free.iter().max()));
+    assert_eq!(
+        (within.iter().min(), within.iter().max()),
+        (Some(&8), free.iter().max())
+    );
     assert!(free.iter().min() < Some(&8));
-    assert!(within.iter().zip(&free).all(|(bytes, drawn)| *bytes == (*drawn).max(8)));
+    assert!(
+        within
+            .iter()
+            .zip(&free)
+            .all(|(bytes, drawn)| *bytes == (*drawn).max(8))
+    );
 }
 
 #[test]
@@ -126,10 +234,20 @@ fn the_limit_ends_a_driving_repeat_after_its_pass_and_ends_the_stream() {
             Step::Call(Call::AwaitDataIndication(SizeArgument::Reply)),
         ],
     )];
-    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Unlimited), Seed::root(1));
-    assert_eq!(cursor.advance(), Some(Operation::DataRequest { bytes: 8, times: 1 }));
+    let mut cursor = Cursor::new(
+        &steps,
+        &data(Size::Bytes(8), Count::Unlimited),
+        Seed::root(1),
+    );
+    assert_eq!(
+        cursor.advance(),
+        Some(Operation::DataRequest { bytes: 8, times: 1 })
+    );
     cursor.limit_reached();
-    assert_eq!(cursor.advance(), Some(Operation::AwaitDataIndication { bytes: 8, times: 1 }));
+    assert_eq!(
+        cursor.advance(),
+        Some(Operation::AwaitDataIndication { bytes: 8, times: 1 })
+    );
     assert_eq!(cursor.advance(), Some(Operation::EndStream));
     assert_eq!(cursor.advance(), None);
 }
@@ -146,33 +264,68 @@ fn an_awaiting_repeat_ignores_the_limit_and_leaves_at_the_end_of_the_stream() {
         ),
         Step::Call(Call::AwaitDisconnectIndication),
     ];
-    let mut cursor =
-        Cursor::new(&steps, &data(Size::Drawn(Distribution::Uniform(8.0, 8.0)), Count::Units(5)), Seed::root(1));
+    let mut cursor = Cursor::new(
+        &steps,
+        &data(
+            Size::Drawn(Distribution::Uniform(8.0, 8.0)),
+            Count::Units(5),
+        ),
+        Seed::root(1),
+    );
     cursor.limit_reached();
-    assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
+    assert_eq!(
+        cursor.advance(),
+        Some(Operation::RpcAwaitCallInd { bytes: 8 })
+    );
     assert_eq!(cursor.advance(), Some(Operation::RpcReturn { bytes: 8 }));
-    assert_eq!(cursor.advance(), Some(Operation::RpcAwaitCallInd { bytes: 8 }));
+    assert_eq!(
+        cursor.advance(),
+        Some(Operation::RpcAwaitCallInd { bytes: 8 })
+    );
     assert!(cursor.leave(true));
     assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
     assert!(!cursor.leave(true));
 }
 
 fn puts_in_a_loop() -> Vec<Step> {
-    let units = Step::Repeat(CountArgument::Count, vec![Step::Call(Call::AwaitDataIndication(SizeArgument::Unit))]);
-    let put = vec![Step::Call(Call::AwaitStartBulkPut), units, Step::Call(Call::AwaitStopBulkPut)];
-    vec![Step::Repeat(CountArgument::Times(3), put), Step::Call(Call::AwaitDisconnectIndication)]
+    let units = Step::Repeat(
+        CountArgument::Count,
+        vec![Step::Call(Call::AwaitDataIndication(SizeArgument::Unit))],
+    );
+    let put = vec![
+        Step::Call(Call::AwaitStartBulkPut),
+        units,
+        Step::Call(Call::AwaitStopBulkPut),
+    ];
+    vec![
+        Step::Repeat(CountArgument::Times(3), put),
+        Step::Call(Call::AwaitDisconnectIndication),
+    ]
 }
 
 #[test]
 fn an_ended_transfer_leaves_its_own_repeat_and_a_closed_connection_all_of_them() {
-    for (unit, count) in [(Size::Bytes(8), 5), (Size::Drawn(Distribution::Uniform(8.0, 9.0)), 5)] {
-        let mut cursor = Cursor::new(&puts_in_a_loop(), &data(unit, Count::Units(count)), Seed::root(1));
+    for (unit, count) in [
+        (Size::Bytes(8), 5),
+        (Size::Drawn(Distribution::Uniform(8.0, 9.0)), 5),
+    ] {
+        let mut cursor = Cursor::new(
+            &puts_in_a_loop(),
+            &data(unit, Count::Units(count)),
+            Seed::root(1),
+        );
         assert_eq!(cursor.advance(), Some(Operation::AwaitStartBulkPut));
-        assert!(matches!(cursor.advance(), Some(Operation::AwaitDataIndication { .. })));
+        assert!(matches!(
+            cursor.advance(),
+            Some(Operation::AwaitDataIndication { .. })
+        ));
         cursor.leave(false);
         assert_eq!(cursor.advance(), Some(Operation::AwaitStopBulkPut));
         assert_eq!(cursor.advance(), Some(Operation::AwaitStartBulkPut));
-        assert!(matches!(cursor.advance(), Some(Operation::AwaitDataIndication { .. })));
+        assert!(matches!(
+            cursor.advance(),
+            Some(Operation::AwaitDataIndication { .. })
+        ));
         cursor.leave(true);
         assert_eq!(cursor.advance(), Some(Operation::AwaitDisconnectIndication));
     }
@@ -183,10 +336,17 @@ fn a_cut_leaves_before_the_operation_that_drives() {
     let pace = Call::Pace(DelayArgument::Drawn(Distribution::Constant(1.0)));
     let call = Call::RpcCall(SizeArgument::Unit, SizeArgument::Reply);
     let steps = vec![
-        Step::Repeat(CountArgument::Count, vec![Step::Call(pace), Step::Call(call)]),
+        Step::Repeat(
+            CountArgument::Count,
+            vec![Step::Call(pace), Step::Call(call)],
+        ),
         Step::Call(Call::DisconnectRequest),
     ];
-    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(8), Count::Units(5)), Seed::root(1));
+    let mut cursor = Cursor::new(
+        &steps,
+        &data(Size::Bytes(8), Count::Units(5)),
+        Seed::root(1),
+    );
     assert!(matches!(cursor.advance(), Some(Operation::Pace(_))));
     assert!(cursor.cut());
     assert_eq!(cursor.advance(), Some(Operation::EndStream));
@@ -195,9 +355,19 @@ fn a_cut_leaves_before_the_operation_that_drives() {
 
 #[test]
 fn nested_repeats_and_marks() {
-    let inner = Step::Repeat(CountArgument::Times(2), vec![Step::Call(Call::Mark("a".to_string()))]);
-    let steps = vec![Step::Repeat(CountArgument::Times(2), vec![inner, Step::Call(Call::Mark("b".to_string()))])];
-    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(1), Count::Units(1)), Seed::root(1));
+    let inner = Step::Repeat(
+        CountArgument::Times(2),
+        vec![Step::Call(Call::Mark("a".to_string()))],
+    );
+    let steps = vec![Step::Repeat(
+        CountArgument::Times(2),
+        vec![inner, Step::Call(Call::Mark("b".to_string()))],
+    )];
+    let mut cursor = Cursor::new(
+        &steps,
+        &data(Size::Bytes(1), Count::Units(1)),
+        Seed::root(1),
+    );
     let indices: Vec<Operation> = walk(&mut cursor);
     let expected = [0, 0, 1, 0, 0, 1].map(Operation::Mark);
     assert_eq!(indices, expected);
@@ -206,13 +376,27 @@ fn nested_repeats_and_marks() {
 
 #[test]
 fn an_absent_timing_is_no_operation() {
-    let steps = vec![Step::Call(Call::Delay(DelayArgument::Timing(0))), Step::Call(Call::DisconnectRequest)];
-    let mut cursor = Cursor::new(&steps, &data(Size::Bytes(1), Count::Units(1)), Seed::root(1));
+    let steps = vec![
+        Step::Call(Call::Delay(DelayArgument::Timing(0))),
+        Step::Call(Call::DisconnectRequest),
+    ];
+    let mut cursor = Cursor::new(
+        &steps,
+        &data(Size::Bytes(1), Count::Units(1)),
+        Seed::root(1),
+    );
     assert_eq!(walk(&mut cursor), [Operation::DisconnectRequest]);
 }
 
 #[test]
 fn nothing_is_repeated_zero_times() {
-    let mut cursor = Cursor::new(&get_initiator(), &data(Size::Bytes(1), Count::Units(0)), Seed::root(1));
-    assert_eq!(walk(&mut cursor), [Operation::StartBulkGet, Operation::StopBulkGet]);
+    let mut cursor = Cursor::new(
+        &get_initiator(),
+        &data(Size::Bytes(1), Count::Units(0)),
+        Seed::root(1),
+    );
+    assert_eq!(
+        walk(&mut cursor),
+        [Operation::StartBulkGet, Operation::StopBulkGet]
+    );
 }

@@ -15,9 +15,22 @@ impl Talk {
     fn new(limits: Limits) -> Self {
         let mut display = Display::new(limits, b"secret".to_vec());
         let client = display.connect();
-        let mut talk = Self { display, client, time: 0 };
-        let hello = Request::Hello { version: VERSION, token: b"secret" };
-        assert_eq!(talk.says(&[(hello, false)]), [Answer::Welcome { credit: CREDIT, client: 1 }]);
+        let mut talk = Self {
+            display,
+            client,
+            time: 0,
+        };
+        let hello = Request::Hello {
+            version: VERSION,
+            token: b"secret",
+        };
+        assert_eq!(
+            talk.says(&[(hello, false)]),
+            [Answer::Welcome {
+                credit: CREDIT,
+                client: 1
+            }]
+        );
         talk
     }
 
@@ -38,12 +51,18 @@ impl Talk {
 
     fn says(&mut self, requests: &[(Request<'_>, bool)]) -> Vec<Answer> {
         let mut bytes = Vec::new();
-        requests.iter().for_each(|(request, wants)| put(&mut bytes, request, *wants));
+        requests
+            .iter()
+            .for_each(|(request, wants)| put(&mut bytes, request, *wants));
         self.sends(&bytes).unwrap()
     }
 
     fn at(&mut self, place: (i32, i32)) -> Option<u8> {
-        self.display.draw(self.client, 1).unwrap().pixels().at(place)
+        self.display
+            .draw(self.client, 1)
+            .unwrap()
+            .pixels()
+            .at(place)
     }
 }
 
@@ -51,8 +70,10 @@ const fn vector(id: u32, y: i16) -> Request<'static> {
     Request::AddItem(Item::drawn(Kind::Vector, id, (0, y), (9, y)), b"")
 }
 
-const WINDOW: [(Request<'_>, bool); 2] =
-    [(Request::CreateWindow(1, (64, 64), b"one"), false), (Request::DisplayView(1, 1, (0, 0), FULL_SIZE), false)];
+const WINDOW: [(Request<'_>, bool); 2] = [
+    (Request::CreateWindow(1, (64, 64), b"one"), false),
+    (Request::DisplayView(1, 1, (0, 0), FULL_SIZE), false),
+];
 
 /// Hears of each step, so that each request is carried out by itself.
 struct Each;
@@ -68,12 +89,30 @@ impl Watch for Each {
 }
 
 /// The end of a client that sent that in such pieces: its picture and its answers.
-fn end_of(bytes: &[u8], piece: usize, watch: &mut dyn Watch) -> (Vec<u8>, u32, Vec<u8>, Option<Vec<u8>>) {
-    let mut display = Display::new(Limits { bytes: 400, ..Limits::default() }, Vec::new());
+fn end_of(
+    bytes: &[u8],
+    piece: usize,
+    watch: &mut dyn Watch,
+) -> (Vec<u8>, u32, Vec<u8>, Option<Vec<u8>>) {
+    let mut display = Display::new(
+        Limits {
+            bytes: 400,
+            ..Limits::default()
+        },
+        Vec::new(),
+    );
     let client = display.connect();
-    bytes.chunks(piece).for_each(|piece| display.receive(client, piece, watch).unwrap());
-    let seen = display.draw(client, 1).map(|window| window.pixels().bytes().to_vec());
-    let Picture { bytes: picture, requests, .. } = display.picture(client);
+    bytes
+        .chunks(piece)
+        .for_each(|piece| display.receive(client, piece, watch).unwrap());
+    let seen = display
+        .draw(client, 1)
+        .map(|window| window.pixels().bytes().to_vec());
+    let Picture {
+        bytes: picture,
+        requests,
+        ..
+    } = display.picture(client);
     (picture, requests, display.output(client), seen)
 }
 
@@ -113,7 +152,10 @@ proptest::proptest! {
 fn a_symbol_is_seen_when_it_is_done_and_not_before() {
     let mut talk = Talk::new(Limits::default());
     talk.says(&WINDOW);
-    assert_eq!(talk.says(&[(Request::DefineSymbol(1), true), (vector(1, 5), true)]), [Answer::Done, Answer::Done]);
+    assert_eq!(
+        talk.says(&[(Request::DefineSymbol(1), true), (vector(1, 5), true)]),
+        [Answer::Done, Answer::Done]
+    );
     assert_eq!(talk.at((3, 5)), Some(0));
     assert_eq!(talk.says(&[(Request::EndSymbol, true)]), [Answer::Done]);
     assert_eq!(talk.at((3, 5)), Some(1));
@@ -128,10 +170,17 @@ fn a_symbol_is_seen_when_it_is_done_and_not_before() {
 fn a_batch_is_seen_at_once_and_half_of_one_never() {
     let mut talk = Talk::new(Limits::default());
     talk.says(&WINDOW);
-    talk.says(&[(Request::BeginBatch, false), (Request::DefineSymbol(1), false), (vector(1, 5), false)]);
+    talk.says(&[
+        (Request::BeginBatch, false),
+        (Request::DefineSymbol(1), false),
+        (vector(1, 5), false),
+    ]);
     talk.says(&[(Request::EndSymbol, false)]);
     let synced = talk.says(&[(Request::Sync(9), false)]);
-    assert!(matches!(synced[..], [Answer::Synced { token: 9, .. }]), "{synced:?}");
+    assert!(
+        matches!(synced[..], [Answer::Synced { token: 9, .. }]),
+        "{synced:?}"
+    );
     assert_eq!(talk.at((3, 5)), Some(0));
     assert_eq!(talk.says(&[(Request::EndBatch, true)]), [Answer::Done]);
     assert_eq!(talk.at((3, 5)), Some(1));
@@ -141,10 +190,18 @@ fn a_batch_is_seen_at_once_and_half_of_one_never() {
 #[test]
 fn a_window_that_takes_the_place_of_another_counts_otherwise() {
     let mut talk = Talk::new(Limits::default());
-    let made = [(Request::CreateWindow(1, (10, 10), b"w"), false), (Request::Sync(1), false)];
+    let made = [
+        (Request::CreateWindow(1, (10, 10), b"w"), false),
+        (Request::Sync(1), false),
+    ];
     talk.says(&made);
     let before = talk.display.draw(talk.client, 1).unwrap().drawn;
-    talk.says(&[(Request::BeginBatch, false), (Request::CloseWindow(1), false), made[0], (Request::EndBatch, false)]);
+    talk.says(&[
+        (Request::BeginBatch, false),
+        (Request::CloseWindow(1), false),
+        made[0],
+        (Request::EndBatch, false),
+    ]);
     assert_ne!(talk.display.draw(talk.client, 1).unwrap().drawn, before);
 }
 
@@ -163,12 +220,25 @@ fn what_a_batch_has_wrong_is_told_at_its_end_by_its_own_numbers_and_the_rest_is_
     ]);
     assert_eq!(kept, [Answer::Done, Answer::Done, Answer::Done]);
     let synced = talk.says(&[(Request::Sync(9), false)]);
-    assert!(matches!(synced[..], [Answer::Synced { token: 9, .. }]), "{synced:?}");
+    assert!(
+        matches!(synced[..], [Answer::Synced { token: 9, .. }]),
+        "{synced:?}"
+    );
     assert_eq!(talk.says(&[(Request::DeleteSymbol(44), false)]), []);
-    let refused = |request, why: Refusal| Answer::Refused { request, why: why as u8 };
+    let refused = |request, why: Refusal| Answer::Refused {
+        request,
+        why: why as u8,
+    };
     let told = talk.says(&[(Request::EndBatch, true), (Request::EndBatch, true)]);
-    let of_batch = [refused(6, Refusal::ItemExists), refused(7, Refusal::NoItem), refused(10, Refusal::NoSymbol)];
-    assert_eq!(told, [&of_batch[..], &[Answer::Done, refused(12, Refusal::Order)]].concat());
+    let of_batch = [
+        refused(6, Refusal::ItemExists),
+        refused(7, Refusal::NoItem),
+        refused(10, Refusal::NoSymbol),
+    ];
+    assert_eq!(
+        told,
+        [&of_batch[..], &[Answer::Done, refused(12, Refusal::Order)]].concat()
+    );
     assert_eq!((talk.at((3, 5)), talk.at((3, 6))), (Some(1), Some(0)));
 }
 
@@ -176,27 +246,47 @@ fn what_a_batch_has_wrong_is_told_at_its_end_by_its_own_numbers_and_the_rest_is_
 fn symbols_are_called_with_places_scales_and_turns() {
     let mut talk = Talk::new(Limits::default());
     talk.says(&WINDOW);
-    let call = |id, x, y, scale, turns| Item { x1: scale, y1: turns, ..Item::call(id, 2, x, y) };
+    let call = |id, x, y, scale, turns| Item {
+        x1: scale,
+        y1: turns,
+        ..Item::call(id, 2, x, y)
+    };
     talk.says(&[
         (Request::DefineSymbol(2), false),
-        (Request::AddItem(Item::drawn(Kind::Vector, 1, (0, 0), (4, 0)), b""), false),
+        (
+            Request::AddItem(Item::drawn(Kind::Vector, 1, (0, 0), (4, 0)), b""),
+            false,
+        ),
         (Request::EndSymbol, false),
         (Request::DefineSymbol(1), false),
         (Request::AddItem(call(1, 10, 10, 512, 0), b""), false),
         (Request::AddItem(call(2, 40, 40, 256, 1), b""), false),
         (Request::EndSymbol, false),
     ]);
-    assert_eq!([(18, 10), (19, 10), (40, 44), (40, 45), (44, 40)].map(|at| talk.at(at)), [1, 0, 1, 0, 0].map(Some));
+    assert_eq!(
+        [(18, 10), (19, 10), (40, 44), (40, 45), (44, 40)].map(|at| talk.at(at)),
+        [1, 0, 1, 0, 0].map(Some)
+    );
     // One change of the called symbol changes all that is seen of it.
     let up = Request::ChangeItem(Item::drawn(Kind::Vector, 1, (0, 0), (0, 0)), b"");
     talk.says(&[(Request::EditSymbol(2), false), (up, false)]);
-    assert_eq!([(18, 10), (10, 10), (40, 44), (40, 40)].map(|at| talk.at(at)), [0, 1, 0, 1].map(Some));
+    assert_eq!(
+        [(18, 10), (10, 10), (40, 44), (40, 40)].map(|at| talk.at(at)),
+        [0, 1, 0, 1].map(Some)
+    );
 }
 
 #[test]
 fn what_is_wrong_is_told_by_its_number_and_changes_nothing() {
-    let mut talk = Talk::new(Limits { bytes: 200, symbols: 2, windows: 1 });
-    let refused = |request, why: Refusal| Answer::Refused { request, why: why as u8 };
+    let mut talk = Talk::new(Limits {
+        bytes: 200,
+        symbols: 2,
+        windows: 1,
+    });
+    let refused = |request, why: Refusal| Answer::Refused {
+        request,
+        why: why as u8,
+    };
     let told = talk.says(&[
         (vector(1, 1), false),
         (Request::EditSymbol(4), true),
@@ -219,7 +309,11 @@ fn what_is_wrong_is_told_by_its_number_and_changes_nothing() {
     ];
     assert_eq!(told, expected);
     talk.says(&[(Request::DefineSymbol(1), false)]);
-    let told = talk.says(&(1..=11).map(|id| (vector(id, 1), false)).collect::<Vec<_>>());
+    let told = talk.says(
+        &(1..=11)
+            .map(|id| (vector(id, 1), false))
+            .collect::<Vec<_>>(),
+    );
     assert_eq!(told, [refused(21, Refusal::Memory)]);
 }
 
@@ -227,12 +321,29 @@ fn what_is_wrong_is_told_by_its_number_and_changes_nothing() {
 fn windows_of_a_client_have_so_many_pixels_together() {
     let mut talk = Talk::new(Limits::default());
     let window = |number, side| (Request::CreateWindow(number, (side, side), b"w"), true);
-    let full = [window(1, 4096), window(2, 4096), window(3, 4096), window(4, 4096)];
-    assert_eq!(talk.says(&full), [Answer::Done, Answer::Done, Answer::Done, Answer::Done]);
-    let memory = Answer::Refused { request: 5, why: Refusal::Memory as u8 };
+    let full = [
+        window(1, 4096),
+        window(2, 4096),
+        window(3, 4096),
+        window(4, 4096),
+    ];
+    assert_eq!(
+        talk.says(&full),
+        [Answer::Done, Answer::Done, Answer::Done, Answer::Done]
+    );
+    let memory = Answer::Refused {
+        request: 5,
+        why: Refusal::Memory as u8,
+    };
     // What takes another's place takes no more.
-    assert_eq!(talk.says(&[window(5, 1), window(4, 4096)]), [memory, Answer::Done]);
-    assert_eq!(talk.says(&[window(4, 4000), window(5, 100)]), [Answer::Done, Answer::Done]);
+    assert_eq!(
+        talk.says(&[window(5, 1), window(4, 4096)]),
+        [memory, Answer::Done]
+    );
+    assert_eq!(
+        talk.says(&[window(4, 4000), window(5, 100)]),
+        [Answer::Done, Answer::Done]
+    );
 }
 
 #[test]
@@ -243,19 +354,42 @@ fn strangers_and_what_is_no_message_are_sent_away() {
         display.receive(client, bytes, &mut || 0)
     };
     let mut wrong = Vec::new();
-    put(&mut wrong, &Request::Hello { version: VERSION, token: b"secrets" }, false);
+    put(
+        &mut wrong,
+        &Request::Hello {
+            version: VERSION,
+            token: b"secrets",
+        },
+        false,
+    );
     assert_eq!(says(&wrong), Err(Ends::Stranger));
     let mut other = Vec::new();
-    put(&mut other, &Request::Hello { version: 9, token: b"secret" }, false);
+    put(
+        &mut other,
+        &Request::Hello {
+            version: 9,
+            token: b"secret",
+        },
+        false,
+    );
     assert_eq!(says(&other), Err(Ends::NotHello));
-    assert_eq!(says(&[b"GET / HTTP/1.1\r\n".as_slice(), &[0; 100]].concat()), Err(Ends::NotHello));
+    assert_eq!(
+        says(&[b"GET / HTTP/1.1\r\n".as_slice(), &[0; 100]].concat()),
+        Err(Ends::NotHello)
+    );
     let mut talk = Talk::new(Limits::default());
-    assert_eq!(talk.sends(&[0, 0, 0, 4]), Err(Ends::Malformed(protocol::Malformed::Operation(0))));
+    assert_eq!(
+        talk.sends(&[0, 0, 0, 4]),
+        Err(Ends::Malformed(protocol::Malformed::Operation(0)))
+    );
 }
 
 #[test]
 fn credit_comes_back_and_a_message_may_come_in_pieces() {
-    let mut talk = Talk::new(Limits { bytes: 64 << 20, ..Limits::default() });
+    let mut talk = Talk::new(Limits {
+        bytes: 64 << 20,
+        ..Limits::default()
+    });
     talk.says(&[(Request::DefineSymbol(1), false)]);
     let mut bytes = Vec::new();
     (1..=30_000).for_each(|id| put(&mut bytes, &vector(id, 1), false));
@@ -263,7 +397,10 @@ fn credit_comes_back_and_a_message_may_come_in_pieces() {
     for piece in bytes.chunks(777) {
         answers.extend(talk.sends(piece).unwrap());
     }
-    assert!(matches!(answers[..], [Answer::Credit(more)] if more >= CREDIT / 2), "{answers:?}");
+    assert!(
+        matches!(answers[..], [Answer::Credit(more)] if more >= CREDIT / 2),
+        "{answers:?}"
+    );
     // The empty one and those after it: what came in pieces came whole.
     assert_eq!(talk.says(&[(Request::EndSymbol, true)]), [Answer::Done]);
     assert_eq!(talk.display.memory(talk.client), 600_000);
@@ -273,22 +410,47 @@ fn credit_comes_back_and_a_message_may_come_in_pieces() {
 fn input_finds_its_client_with_what_is_there_and_waits_for_it_no_longer_than_it_may() {
     let mut talk = Talk::new(Limits::default());
     talk.says(&WINDOW);
-    talk.says(&[(Request::DefineSymbol(1), false), (vector(7, 5), false), (Request::EndSymbol, false)]);
+    talk.says(&[
+        (Request::DefineSymbol(1), false),
+        (vector(7, 5), false),
+        (Request::EndSymbol, false),
+    ]);
     talk.display.input(talk.client, 1, Input::Press(4, 6));
     let told = talk.says(&[]);
-    let press = Answer::Input { window: 1, input: Input::Press(4, 6), dropped: 0, hits: vec![(1, 7)] };
+    let press = Answer::Input {
+        window: 1,
+        input: Input::Press(4, 6),
+        dropped: 0,
+        hits: vec![(1, 7)],
+    };
     assert_eq!(told, [press]);
     // The line goes on outside of what the window shows of it.
     talk.says(&[(Request::DisplayView(1, 1, (60, 0), FULL_SIZE), false)]);
-    for (x, hits) in [(63, vec![(1, 7)]), (64, vec![]), (66, vec![]), (-30_000, vec![])] {
+    for (x, hits) in [
+        (63, vec![(1, 7)]),
+        (64, vec![]),
+        (66, vec![]),
+        (-30_000, vec![]),
+    ] {
         talk.display.input(talk.client, 1, Input::Release(x, 5));
-        assert_eq!(talk.says(&[]), [Answer::Input { window: 1, input: Input::Release(x, 5), dropped: 0, hits }]);
+        assert_eq!(
+            talk.says(&[]),
+            [Answer::Input {
+                window: 1,
+                input: Input::Release(x, 5),
+                dropped: 0,
+                hits
+            }]
+        );
     }
     (0..300).for_each(|_| talk.display.input(talk.client, 1, Input::Key(97)));
     assert_eq!(talk.says(&[]).len(), MOST_EVENTS);
     talk.display.input(talk.client, 1, Input::Key(98));
     let told = talk.says(&[]);
-    assert!(matches!(told[..], [Answer::Input { dropped: 44, .. }]), "{told:?}");
+    assert!(
+        matches!(told[..], [Answer::Input { dropped: 44, .. }]),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -354,8 +516,12 @@ fn every_step_of_every_request_is_told() {
         put(&mut bytes, &request, matches!(request, Request::EndSymbol));
     }
     let mut steps = Steps(Vec::new());
-    talk.display.receive(talk.client, &bytes, &mut steps).unwrap();
-    let all = [1, 2, 3].map(|request| [(Step::Parsed, request), (Step::Stored, request)]).concat();
+    talk.display
+        .receive(talk.client, &bytes, &mut steps)
+        .unwrap();
+    let all = [1, 2, 3]
+        .map(|request| [(Step::Parsed, request), (Step::Stored, request)])
+        .concat();
     let drawn = [1, 2, 3].map(|request| (Step::Rendered, request));
     assert_eq!(steps.0, [&all[..], &drawn[..]].concat());
 }
@@ -368,20 +534,44 @@ fn all_clients_of_a_service_share_its_memory() {
     for talk in &mut talks {
         talk.display = Display::new(Limits::default(), Vec::new()).within(budget.clone());
         talk.client = talk.display.connect();
-        talk.says(&[(Request::Hello { version: VERSION, token: b"" }, false)]);
+        talk.says(&[(
+            Request::Hello {
+                version: VERSION,
+                token: b"",
+            },
+            false,
+        )]);
     }
     let [one, other] = &mut talks;
     let refused = |talk: &mut Talk, request: Request<'_>| talk.says(&[(request, true)]);
     let is_memory = |answers: &[Answer]| matches!(answers, [Answer::Refused { why: 5, .. }]);
-    assert!(!is_memory(&refused(one, Request::CreateWindow(1, (300, 300), b""))));
-    assert!(is_memory(&refused(other, Request::CreateWindow(1, (200, 200), b""))));
+    assert!(!is_memory(&refused(
+        one,
+        Request::CreateWindow(1, (300, 300), b"")
+    )));
+    assert!(is_memory(&refused(
+        other,
+        Request::CreateWindow(1, (200, 200), b"")
+    )));
     refused(other, Request::DefineSymbol(1));
-    let full = (1..).find(|id| is_memory(&refused(other, vector(*id, 1)))).unwrap();
+    let full = (1..)
+        .find(|id| is_memory(&refused(other, vector(*id, 1))))
+        .unwrap();
     // 10,000 bytes are 500 items.
-    assert!((450..=501).contains(&full) && budget.taken() <= 100_000, "{full} {}", budget.taken());
+    assert!(
+        (450..=501).contains(&full) && budget.taken() <= 100_000,
+        "{full} {}",
+        budget.taken()
+    );
     let (client, display) = (one.client, &mut one.display);
     display.disconnect(client);
     assert!(budget.taken() <= 10_000, "{}", budget.taken());
-    assert!(!is_memory(&refused(other, Request::CreateWindow(1, (200, 200), b""))));
-    assert!(is_memory(&refused(other, Request::CreateWindow(2, (300, 300), b""))), "no symbol is counted twice");
+    assert!(!is_memory(&refused(
+        other,
+        Request::CreateWindow(1, (200, 200), b"")
+    )));
+    assert!(
+        is_memory(&refused(other, Request::CreateWindow(2, (300, 300), b""))),
+        "no symbol is counted twice"
+    );
 }

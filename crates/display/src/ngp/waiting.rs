@@ -61,7 +61,8 @@ impl Waiting {
         match request {
             Request::ChangeItem(item, _) if !wants => {
                 if !self.supersede(item.id, bytes) {
-                    self.places.insert(item.id, self.left + self.requests.len() as u64);
+                    self.places
+                        .insert(item.id, self.left + self.requests.len() as u64);
                     self.wait(bytes);
                 }
             }
@@ -75,14 +76,22 @@ impl Waiting {
 
     fn wait(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len();
-        self.requests.push_back(Waits { request: bytes.to_vec(), times: 1 });
+        self.requests.push_back(Waits {
+            request: bytes.to_vec(),
+            times: 1,
+        });
     }
 
     /// Puts a change into the place of one of the same item and length that still waits. False where none does.
     fn supersede(&mut self, item: u32, bytes: &[u8]) -> bool {
-        let place = self.places.get(&item).and_then(|place| place.checked_sub(self.left));
+        let place = self
+            .places
+            .get(&item)
+            .and_then(|place| place.checked_sub(self.left));
         let waits = place.and_then(|place| self.requests.get_mut(place as usize));
-        let Some(waits) = waits.filter(|waits| waits.request.len() == bytes.len() && waits.times < u16::MAX) else {
+        let Some(waits) =
+            waits.filter(|waits| waits.request.len() == bytes.len() && waits.times < u16::MAX)
+        else {
             return false;
         };
         waits.request.copy_from_slice(bytes);
@@ -107,7 +116,11 @@ mod tests {
 
     fn change(id: u32, at: i16) -> Vec<u8> {
         let mut bytes = Vec::new();
-        put(&mut bytes, &Request::ChangeItem(Item::drawn(Kind::Vector, id, (at, 0), (at, 9)), b""), false);
+        put(
+            &mut bytes,
+            &Request::ChangeItem(Item::drawn(Kind::Vector, id, (at, 0), (at, 9)), b""),
+            false,
+        );
         bytes
     }
 
@@ -118,7 +131,9 @@ mod tests {
     }
 
     fn all(waiting: &mut Waiting) -> Vec<(Vec<u8>, u16)> {
-        std::iter::from_fn(|| waiting.take()).map(|waits| (waits.request, waits.times)).collect()
+        std::iter::from_fn(|| waiting.take())
+            .map(|waits| (waits.request, waits.times))
+            .collect()
     }
 
     #[test]
@@ -126,9 +141,22 @@ mod tests {
         let [begin, end] = [Request::BeginBatch, Request::EndBatch].map(|request| other(&request));
         let edit = other(&Request::EditSymbol(2));
         let mut waiting = Waiting::default();
-        let pieces = [&begin, &change(1, 0), &change(2, 0), &end, &begin, &change(1, 5), &end, &edit, &change(1, 9)];
+        let pieces = [
+            &begin,
+            &change(1, 0),
+            &change(2, 0),
+            &end,
+            &begin,
+            &change(1, 5),
+            &end,
+            &edit,
+            &change(1, 9),
+        ];
         // In whatever pieces it comes.
-        pieces.iter().flat_map(|piece| piece.chunks(7)).for_each(|piece| waiting.push(piece));
+        pieces
+            .iter()
+            .flat_map(|piece| piece.chunks(7))
+            .for_each(|piece| waiting.push(piece));
         let once = |bytes: &[u8]| (bytes.to_vec(), 1);
         let expected = vec![
             once(&begin),

@@ -24,8 +24,12 @@ impl Service {
         if why.kind() == ErrorKind::Unsupported
             && let Address::Ngp(below, ..) = address
         {
-            return Error::environment(format!("no display answers at {address}: {why}"))
-                .hint(format!("leave `ngp:` out, or let the display listen at ngp:{} as well", elsewhere(below)));
+            return Error::environment(format!("no display answers at {address}: {why}")).hint(
+                format!(
+                    "leave `ngp:` out, or let the display listen at ngp:{} as well",
+                    elsewhere(below)
+                ),
+            );
         }
         if !address.has_host() {
             return Error::environment(format!("there is no host to reach {address} at: {why}")).hint(
@@ -66,7 +70,9 @@ fn listens(address: &Address) -> String {
 /// No internet server is there, or it refuses.
 pub(super) fn internet(server: &str, why: &io::Error) -> Error {
     if why.kind() == ErrorKind::PermissionDenied {
-        let refused = Error::environment(format!("the internet server at ikp:{server} refuses it: {why}"));
+        let refused = Error::environment(format!(
+            "the internet server at ikp:{server} refuses it: {why}"
+        ));
         if !why.to_string().contains("secret") {
             return refused
                 .hint("end one of its clients, or start another: `stackline display internet --listen ikp:HOST:PORT`");
@@ -75,6 +81,7 @@ pub(super) fn internet(server: &str, why: &io::Error) -> Error {
             "its secret is in ~/.config/stackline/internet.secret of the user who serves it: copy it there, or set STACKLINE_INTERNET_SECRET",
         );
     }
-    Error::environment(format!("no internet server answers at ikp:{server}: {why}"))
-        .hint(format!("`stackline display internet --listen ikp:{server}` serves one"))
+    Error::environment(format!("no internet server answers at ikp:{server}: {why}")).hint(format!(
+        "`stackline display internet --listen ikp:{server}` serves one"
+    ))
 }

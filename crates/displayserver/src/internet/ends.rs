@@ -41,23 +41,41 @@ pub(super) struct Ends {
 
 impl Ends {
     pub(super) fn of_stream(stream: Stream) -> Result<Self> {
-        let again = || stream.again().map_err(|error| Error::environment(error.to_string()));
+        let again = || {
+            stream
+                .again()
+                .map_err(|error| Error::environment(error.to_string()))
+        };
         let (writes, ends) = (again()?, again()?);
-        Ok(Self { reads: Box::new(stream), writes: Box::new(writes), end: Box::new(move || ends.end()) })
+        Ok(Self {
+            reads: Box::new(stream),
+            writes: Box::new(writes),
+            end: Box::new(move || ends.end()),
+        })
     }
 
     pub(super) fn of_program(program: &[String], polls: Option<Duration>) -> Result<Self> {
-        let (name, arguments) = program.split_first().ok_or_else(|| Error::input("no program is named"))?;
+        let (name, arguments) = program
+            .split_first()
+            .ok_or_else(|| Error::input("no program is named"))?;
         let failed = |error: std::io::Error| {
             Error::environment(format!("{name} cannot be started: {error}")).hint("is it in PATH?")
         };
         let mut command = Command::new(name);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .process_group(0);
         let mut child = command.spawn().map_err(failed)?;
         let (Some(writes), Some(reads)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(Error::environment(format!("{name} has no pipes")));
         };
-        let _ = (fcntl_setpipe_size(&writes, PIPE), fcntl_setpipe_size(&reads, PIPE));
+        let _ = (
+            fcntl_setpipe_size(&writes, PIPE),
+            fcntl_setpipe_size(&reads, PIPE),
+        );
         let group = Pid::from_child(&child);
         let end = move || {
             let begun = Instant::now();
@@ -68,9 +86,20 @@ impl Ends {
             let _ = kill_process_group(group, Signal::KILL);
             let _ = child.wait();
         };
-        let reads =
-            Said { name: name.clone(), process: group, pipe: Polled { pipe: reads, polls, begun: Instant::now() } };
-        Ok(Self { reads: Box::new(reads), writes: Box::new(writes), end: Box::new(end) })
+        let reads = Said {
+            name: name.clone(),
+            process: group,
+            pipe: Polled {
+                pipe: reads,
+                polls,
+                begun: Instant::now(),
+            },
+        };
+        Ok(Self {
+            reads: Box::new(reads),
+            writes: Box::new(writes),
+            end: Box::new(end),
+        })
     }
 }
 
@@ -78,7 +107,9 @@ impl Ends {
 pub(super) fn connect(serves: &Serves, to: Option<&Address>) -> Result<Ends> {
     match (serves, to) {
         (Serves::Streams, Some(to)) => Ends::of_stream(to.connect_to(Service::Stream)?),
-        (Serves::Streams, None) => Err(Error::input("streams are named HOST:PORT or pup:HOST:PORT")),
+        (Serves::Streams, None) => {
+            Err(Error::input("streams are named HOST:PORT or pup:HOST:PORT"))
+        }
         (Serves::Program { program, polls }, _) => Ends::of_program(program, *polls),
     }
 }
@@ -104,7 +135,10 @@ impl<P: Read> Read for Said<P> {
 
 /// How a program failed that has said all. It stays to be waited for, so its number stays its own.
 fn failure(process: Pid) -> Option<String> {
-    let (begun, how) = (Instant::now(), WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT);
+    let (begun, how) = (
+        Instant::now(),
+        WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT,
+    );
     let status = loop {
         match waitid(WaitId::Pid(process), how).ok()? {
             Some(status) => break status,
@@ -112,7 +146,9 @@ fn failure(process: Pid) -> Option<String> {
             None => thread::sleep(Duration::from_millis(5)),
         }
     };
-    let signal = status.terminating_signal().map(|signal| format!("was ended by signal {signal}"));
+    let signal = status
+        .terminating_signal()
+        .map(|signal| format!("was ended by signal {signal}"));
     let code = status.exit_status().filter(|code| *code != 0);
     signal.or_else(|| code.map(|code| format!("ended with exit code {code}")))
 }

@@ -24,19 +24,28 @@ impl Site {
         let server = Server::new(Limits::default(), b"secret".to_vec());
         Self {
             messages,
-            clients: Clients { server, known: HashMap::new(), late: Late::default(), say: quiet },
+            clients: Clients {
+                server,
+                known: HashMap::new(),
+                late: Late::default(),
+                say: quiet,
+            },
             begun: Instant::now(),
         }
     }
 
     fn client(&self) -> Messages {
-        Messages::connect(&self.messages.local().expect("its address").to_string()).expect("a client")
+        Messages::connect(&self.messages.local().expect("its address").to_string())
+            .expect("a client")
     }
 
     /// A client's message, which is answered so long after the beginning.
     fn said(&mut self, client: &mut Messages, bytes: &[u8], after: Duration) {
         // Nothing to write would be no message.
-        self.while_it(|| client.exchange(REQUESTS, bytes).expect("an answer"), after);
+        self.while_it(
+            || client.exchange(REQUESTS, bytes).expect("an answer"),
+            after,
+        );
     }
 
     /// A client goes; its place is free at once.
@@ -48,7 +57,11 @@ impl Site {
     fn while_it(&mut self, does: impl FnOnce() + Send, after: Duration) {
         thread::scope(|scope| {
             let done = scope.spawn(does);
-            let request = self.messages.receive_within(20 * SECOND).expect("loopback").expect("the client's message");
+            let request = self
+                .messages
+                .receive_within(20 * SECOND)
+                .expect("loopback")
+                .expect("the client's message");
             self.clients.answer(request, self.begun + after);
             done.join().expect("the client");
         });
@@ -57,14 +70,24 @@ impl Site {
     /// Whether somebody is there after so long.
     fn is_there(&mut self, after: Duration) -> bool {
         self.clients.drop_silent(self.begun + after);
-        assert_eq!(self.clients.known.len(), self.clients.server.displays().len());
+        assert_eq!(
+            self.clients.known.len(),
+            self.clients.server.displays().len()
+        );
         !self.clients.known.is_empty()
     }
 }
 
 fn hello() -> Vec<u8> {
     let mut bytes = Vec::new();
-    put(&mut bytes, &Request::Hello { version: VERSION, token: b"secret" }, false);
+    put(
+        &mut bytes,
+        &Request::Hello {
+            version: VERSION,
+            token: b"secret",
+        },
+        false,
+    );
     bytes
 }
 
@@ -74,15 +97,34 @@ fn nothing_is_kept_of_who_does_not_say_who_it_is_at_once() {
     let hello = hello();
     let mut wrong = hello.clone();
     *wrong.last_mut().expect("it has bytes") ^= 1;
-    for bytes in [&hello[..1], &hello[..hello.len() - 1], b"", b"POST / HTTP/1.1\r\n\r\n", &wrong] {
+    for bytes in [
+        &hello[..1],
+        &hello[..hello.len() - 1],
+        b"",
+        b"POST / HTTP/1.1\r\n\r\n",
+        &wrong,
+    ] {
         let mut client = site.client();
         thread::scope(|scope| {
-            let done = scope.spawn(|| client.exchange(REQUESTS, bytes).expect_err("it is sent away"));
-            let request = site.messages.receive_within(20 * SECOND).expect("loopback").expect("the client's message");
+            let done = scope.spawn(|| {
+                client
+                    .exchange(REQUESTS, bytes)
+                    .expect_err("it is sent away")
+            });
+            let request = site
+                .messages
+                .receive_within(20 * SECOND)
+                .expect("loopback")
+                .expect("the client's message");
             site.clients.answer(request, site.begun);
-            assert!(site.clients.known.is_empty() && site.clients.server.displays().is_empty(), "{bytes:?}");
+            assert!(
+                site.clients.known.is_empty() && site.clients.server.displays().is_empty(),
+                "{bytes:?}"
+            );
             // A wrong secret is answered later.
-            site.clients.late.answer(&mut site.messages, site.begun + SECOND);
+            site.clients
+                .late
+                .answer(&mut site.messages, site.begun + SECOND);
             let error = done.join().expect("the client").to_string();
             assert_eq!(error.contains("secret"), bytes == wrong, "{error}");
         });
@@ -134,10 +176,16 @@ fn of_answers_that_are_not_asked_for_a_mebibyte_waits() {
         }
         assert!(answered * ANSWERS < 4 * MOST_WAITING, "nothing ends it");
     };
-    assert!(error.to_string().contains("does not take its answers"), "{error}");
+    assert!(
+        error.to_string().contains("does not take its answers"),
+        "{error}"
+    );
     // Each reply has brought some of it.
     let least = answered * (ANSWERS - REPLY);
-    assert!((answered + 1) * ANSWERS > MOST_WAITING && least <= MOST_WAITING, "{answered}");
+    assert!(
+        (answered + 1) * ANSWERS > MOST_WAITING && least <= MOST_WAITING,
+        "{answered}"
+    );
     assert!(server.displays().is_empty());
 }
 

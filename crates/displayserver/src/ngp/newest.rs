@@ -44,7 +44,9 @@ impl Queue {
     }
 
     fn wait<'q>(&self, state: MutexGuard<'q, State>) -> MutexGuard<'q, State> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+        self.changed
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -54,7 +56,9 @@ pub(super) struct Newest(Arc<Queue>);
 
 impl Newest {
     /// Of a connection that is there: `sends` has something put into frames, and writes those.
-    pub(super) fn of(sends: impl Fn(&mut dyn FnMut(&mut Near)) -> io::Result<()> + Send + 'static) -> Self {
+    pub(super) fn of(
+        sends: impl Fn(&mut dyn FnMut(&mut Near)) -> io::Result<()> + Send + 'static,
+    ) -> Self {
         let queue = Arc::new(Queue::default());
         let works = Arc::clone(&queue);
         thread::spawn(move || work(&works, sends));
@@ -78,7 +82,11 @@ impl Newest {
     /// Waits until everything has left, as long as that may take.
     pub(super) fn finish(&self) {
         let state = self.0.state();
-        drop(self.0.changed.wait_timeout_while(state, DRAINS, |state| !state.is_idle()));
+        drop(
+            self.0
+                .changed
+                .wait_timeout_while(state, DRAINS, |state| !state.is_idle()),
+        );
     }
 }
 

@@ -40,12 +40,24 @@ impl PupListener {
     pub fn bind(at: &str) -> io::Result<Self> {
         let socket = UdpSocket::bind(address(at)?)?;
         let local = socket.local_addr()?;
-        let line = Arc::new(Line { socket, begun: Instant::now() });
+        let line = Arc::new(Line {
+            socket,
+            begun: Instant::now(),
+        });
         let (to, came) = sync_channel(BACKLOG);
         let alive = Arc::new(());
-        let mut office = Office { line, to, known: HashMap::new(), alive: Arc::downgrade(&alive) };
+        let mut office = Office {
+            line,
+            to,
+            known: HashMap::new(),
+            alive: Arc::downgrade(&alive),
+        };
         thread::spawn(move || office.serve());
-        Ok(Self { local, came: Mutex::new(came), alive })
+        Ok(Self {
+            local,
+            came: Mutex::new(came),
+            alive,
+        })
     }
 
     /// The next connection.
@@ -55,7 +67,8 @@ impl PupListener {
     pub fn accept(&self) -> io::Result<Pup> {
         let came = self.came.lock().unwrap_or_else(PoisonError::into_inner);
         debug_assert!(Arc::strong_count(&self.alive) == 1, "a listener is one");
-        came.recv().map_err(|_| io::Error::other("the socket failed"))
+        came.recv()
+            .map_err(|_| io::Error::other("the socket failed"))
     }
 
     /// Where it listens.
@@ -109,7 +122,11 @@ impl Office {
             // Nobody is there, which an end that was forgotten hears too.
             if !matches!(packet.kind, Kind::Error | Kind::Abort | Kind::EndReply) {
                 let quoted = packet.bytes(false);
-                self.say(from, packet, (Kind::Error, &[&quoted[..HEADER], &NO_SUCH_PORT].concat()));
+                self.say(
+                    from,
+                    packet,
+                    (Kind::Error, &[&quoted[..HEADER], &NO_SUCH_PORT].concat()),
+                );
             }
             return;
         };
@@ -119,7 +136,10 @@ impl Office {
             if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) =
                 self.to.try_send(Pup::of(Arc::clone(&known.shared), false))
             {
-                known.shared.connection().abort("there are too many clients already");
+                known
+                    .shared
+                    .connection()
+                    .abort("there are too many clients already");
                 known.due = known.shared.turn(None);
             }
         }
@@ -127,8 +147,10 @@ impl Office {
 
     /// A connection is asked for, or asked for again.
     fn asked(&mut self, from: SocketAddr, packet: &Packet<'_>) {
-        let before =
-            self.known.iter_mut().find(|((of, _), known)| *of == from && known.shared.connection().id() == packet.id);
+        let before = self
+            .known
+            .iter_mut()
+            .find(|((of, _), known)| *of == from && known.shared.connection().id() == packet.id);
         if let Some((_, known)) = before {
             known.due = known.shared.turn(Some(packet));
             return;
@@ -136,24 +158,51 @@ impl Office {
         // Whoever has not answered yet gives way to the next one; whoever has keeps its place.
         let answered = self.known.values().filter(|known| known.is_there).count();
         if self.known.len() - answered >= MOST {
-            let oldest = self.known.iter().filter(|(_, known)| !known.is_there).min_by_key(|(_, known)| known.since);
+            let oldest = self
+                .known
+                .iter()
+                .filter(|(_, known)| !known.is_there)
+                .min_by_key(|(_, known)| known.since);
             let oldest = oldest.map(|(key, _)| *key);
             oldest.map(|key| self.known.remove(&key));
         }
         if answered >= MOST {
-            return self.say(from, packet, (Kind::Abort, b"\0\0there are too many clients already"));
+            return self.say(
+                from,
+                packet,
+                (Kind::Abort, b"\0\0there are too many clients already"),
+            );
         }
         let Ok(socket) = random() else { return };
-        let own = Port { socket, ..packet.to };
-        let Some(connection) = Connection::accept(self.line.now(), options(), own, packet) else { return };
+        let own = Port {
+            socket,
+            ..packet.to
+        };
+        let Some(connection) = Connection::accept(self.line.now(), options(), own, packet) else {
+            return;
+        };
         let shared = Shared::new(&self.line, from, connection);
         let due = shared.turn(None);
-        self.known.insert((from, socket), Known { shared, since: Instant::now(), is_there: false, due });
+        self.known.insert(
+            (from, socket),
+            Known {
+                shared,
+                since: Instant::now(),
+                is_there: false,
+                due,
+            },
+        );
     }
 
     /// Answers a packet that is of no connection.
     fn say(&self, to: SocketAddr, packet: &Packet<'_>, (kind, data): (Kind, &[u8])) {
-        let answer = Packet { kind, id: packet.id, to: packet.from, from: packet.to, data };
+        let answer = Packet {
+            kind,
+            id: packet.id,
+            to: packet.from,
+            from: packet.to,
+            data,
+        };
         let _ = self.line.socket.send_to(&answer.bytes(true), to);
     }
 

@@ -122,7 +122,9 @@ impl Client {
             match answer {
                 Answer::Welcome { .. } | Answer::Done | Answer::Synced { .. } => self.answered += 1,
                 Answer::Refused { request, .. } => {
-                    return Err(Error::measurement(format!("the simulated display refused request {request}")));
+                    return Err(Error::measurement(format!(
+                        "the simulated display refused request {request}"
+                    )));
                 }
                 Answer::Credit(_) | Answer::Input { .. } => {}
             }
@@ -142,7 +144,11 @@ impl Client {
     pub(super) fn end(&mut self, now: Instant) {
         if let Some((begin, made)) = self.begun.take() {
             self.taken.push(now.since(begin));
-            self.trials.push(Trial { begin, end: now, requests: made + 1..=self.made });
+            self.trials.push(Trial {
+                begin,
+                end: now,
+                requests: made + 1..=self.made,
+            });
         }
     }
 }
@@ -241,7 +247,12 @@ impl Program {
     /// When it is no message.
     pub(super) fn carry_out(&mut self, now: Instant, request: &[u8]) -> Result<()> {
         let done = self.display.receive(self.id, request, &mut Clock(now.0));
-        done.map_err(|why| Error::measurement(format!("the simulated display ends its connection: {}", why.words())))?;
+        done.map_err(|why| {
+            Error::measurement(format!(
+                "the simulated display ends its connection: {}",
+                why.words()
+            ))
+        })?;
         self.output = self.display.output(self.id);
         Ok(())
     }

@@ -110,15 +110,36 @@ impl Drawing {
     /// Whether anything of it takes time.
     #[must_use]
     pub fn takes_time(&self) -> bool {
-        let Self { request, pixel, rectangle, letter, added, added_rectangle, answer } = *self;
-        [request, pixel, rectangle, letter, added, added_rectangle, answer].into_iter().any(|ns| ns > 0.0)
+        let Self {
+            request,
+            pixel,
+            rectangle,
+            letter,
+            added,
+            added_rectangle,
+            answer,
+        } = *self;
+        [
+            request,
+            pixel,
+            rectangle,
+            letter,
+            added,
+            added_rectangle,
+            answer,
+        ]
+        .into_iter()
+        .any(|ns| ns > 0.0)
     }
 
     /// One item, with so many letters.
     pub(super) fn item(&self, item: &Item, letters: usize) -> f64 {
         match item.kind {
             Some(Kind::Vector) => {
-                let (wide, high) = (f64::from(item.x1) - f64::from(item.x0), f64::from(item.y1) - f64::from(item.y0));
+                let (wide, high) = (
+                    f64::from(item.x1) - f64::from(item.x0),
+                    f64::from(item.y1) - f64::from(item.y0),
+                );
                 self.pixel * wide.hypot(high)
             }
             Some(Kind::Text) => self.letter * letters as f64,
@@ -128,6 +149,10 @@ impl Drawing {
 
     /// What an item by itself takes beyond being drawn.
     pub(super) const fn alone(&self, item: &Item) -> f64 {
-        if matches!(item.kind, Some(Kind::Vector)) { self.added } else { self.added_rectangle }
+        if matches!(item.kind, Some(Kind::Vector)) {
+            self.added
+        } else {
+            self.added_rectangle
+        }
     }
 }

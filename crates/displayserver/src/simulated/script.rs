@@ -56,10 +56,25 @@ pub(super) struct Script {
 impl Script {
     pub(super) fn of(scene: &Scene<'_>, picture: &Picture, rate: Rate, trials: usize) -> Self {
         let costs = costs(&scene.drawing, picture);
-        let mut writer = Writer { scene, picture, costs, requests: 0, script: Self::default() };
-        writer.ask(&Request::Hello { version: VERSION, token: b"" }, None);
+        let mut writer = Writer {
+            scene,
+            picture,
+            costs,
+            requests: 0,
+            script: Self::default(),
+        };
+        writer.ask(
+            &Request::Hello {
+                version: VERSION,
+                token: b"",
+            },
+            None,
+        );
         // What drawing takes is said, and nobody looks at pixels.
-        writer.request(&Request::CreateWindow(WINDOW, (1, 1), picture.name.as_bytes()), None);
+        writer.request(
+            &Request::CreateWindow(WINDOW, (1, 1), picture.name.as_bytes()),
+            None,
+        );
         for _ in 0..trials {
             writer.trial(rate);
         }
@@ -74,7 +89,11 @@ fn costs(drawing: &Drawing, picture: &Picture) -> BTreeMap<u32, f64> {
         let all = items.iter().map(|item| of(drawing, &costs, item, 0)).sum();
         costs.insert(*number, all);
     }
-    let all = picture.items.iter().map(|(item, letters)| drawing.item(item, letters.len())).sum();
+    let all = picture
+        .items
+        .iter()
+        .map(|(item, letters)| drawing.item(item, letters.len()))
+        .sum();
     costs.insert(SYMBOL, all);
     costs
 }
@@ -100,7 +119,9 @@ impl Writer<'_> {
         let mut bytes = Vec::new();
         put(&mut bytes, request, wants);
         let beyond = match request {
-            Request::AddItem(item, _) if item.kind == Some(Kind::Rectangle) => self.scene.rectangle_bytes as isize,
+            Request::AddItem(item, _) if item.kind == Some(Kind::Rectangle) => {
+                self.scene.rectangle_bytes as isize
+            }
             Request::AddItem(item, _) if item.kind == Some(Kind::Call) => {
                 self.scene.call_bytes as isize - bytes.len() as isize
             }
@@ -109,7 +130,14 @@ impl Writer<'_> {
         let wants = wants || matches!(request, Request::Hello { .. } | Request::Sync(_));
         let number = self.requests;
         self.requests += 1;
-        self.script.actions.push_back(Action::Request(Job { number, bytes, beyond, draw, wants, timed }));
+        self.script.actions.push_back(Action::Request(Job {
+            number,
+            bytes,
+            beyond,
+            draw,
+            wants,
+            timed,
+        }));
     }
 
     fn request(&mut self, request: &Request<'_>, draw: Option<f64>) {
@@ -131,8 +159,15 @@ impl Writer<'_> {
             self.items(|_, _| None);
         }
         self.request(&Request::EndSymbol, None);
-        let shown = if rate == Rate::Construction { 0 } else { SYMBOL };
-        self.request(&shows(shown), (has_picture && rate != Rate::Display).then(|| self.whole()));
+        let shown = if rate == Rate::Construction {
+            0
+        } else {
+            SYMBOL
+        };
+        self.request(
+            &shows(shown),
+            (has_picture && rate != Rate::Display).then(|| self.whole()),
+        );
         self.ask(&Request::Sync(0), None);
         if rate == Rate::Display {
             self.request(&shows(SYMBOL), None);
@@ -154,7 +189,9 @@ impl Writer<'_> {
         self.request(&Request::DefineSymbol(SYMBOL), None);
         self.items(|_, _| None);
         self.job(&Request::EndSymbol, None, true, false);
-        self.script.actions.extend([Action::Hand, Action::End, Action::Await]);
+        self.script
+            .actions
+            .extend([Action::Hand, Action::End, Action::Await]);
     }
 
     fn whole(&self) -> f64 {
@@ -219,7 +256,9 @@ impl Writer<'_> {
 
     /// An agent has the picture: an item of it changes, and it is drawn again from there.
     fn edited(&mut self, level: Level) {
-        let Some((item, letters)) = self.picture.items.first() else { return };
+        let Some((item, letters)) = self.picture.items.first() else {
+            return;
+        };
         self.request(&Request::EditSymbol(SYMBOL), None);
         let change = Request::ChangeItem(*item, letters);
         match level {

@@ -29,7 +29,10 @@ impl Serial {
     /// The link between a scene's hosts, or the two that lead one way each.
     pub(super) fn of(scene: &Scene<'_>, bits: u32) -> Result<Self> {
         let (from, to) = (scene.from.as_str(), scene.to.as_str());
-        Ok(Self { ways: [OneWay::of(scene, from, to)?, OneWay::of(scene, to, from)?], bits: f64::from(bits) })
+        Ok(Self {
+            ways: [OneWay::of(scene, from, to)?, OneWay::of(scene, to, from)?],
+            bits: f64::from(bits),
+        })
     }
 
     /// Puts characters on a way: when the last has left, and when it is there.
@@ -70,15 +73,28 @@ impl OneWay {
         };
         let port = scene.network.links.iter().enumerate().find_map(port);
         let link = port.and_then(|port| scene.network.links.get(port / 2));
-        let rate = link.and_then(|link| link.rate.mean_bit_s()).filter(|rate| *rate > 0.0);
+        let rate = link
+            .and_then(|link| link.rate.mean_bit_s())
+            .filter(|rate| *rate > 0.0);
         let (Some(port), Some(link), Some(bit_s)) = (port, link, rate) else {
-            return Err(Error::input(format!("no link with a rate leads from {from} to {to}"))
-                .hint("a serial line is a link of its own, as in `link sun - vax 9600 bit/s 0;`"));
+            return Err(
+                Error::input(format!("no link with a rate leads from {from} to {to}")).hint(
+                    "a serial line is a link of its own, as in `link sun - vax 9600 bit/s 0;`",
+                ),
+            );
         };
         if link.loss != Loss::None || link.jitter.is_some() || link.rate.changes() {
-            return Err(Error::input("a serial line has a rate and a delay, and nothing else of a link")
-                .hint("leave loss, jitter and schedules out"));
+            return Err(Error::input(
+                "a serial line has a rate and a delay, and nothing else of a link",
+            )
+            .hint("leave loss, jitter and schedules out"));
         }
-        Ok(Self { port, bit_s, delay: link.delay, free: Instant(0), did: Counters::default() })
+        Ok(Self {
+            port,
+            bit_s,
+            delay: link.delay,
+            free: Instant(0),
+            did: Counters::default(),
+        })
     }
 }

@@ -4,7 +4,9 @@ mod agents;
 mod display;
 mod internet;
 
-use super::programs::{Client, LocalAgent, PIPE, PTY, Program, RemoteAgent, Travels, Trial, Waits, bytes};
+use super::programs::{
+    Client, LocalAgent, PIPE, PTY, Program, RemoteAgent, Travels, Trial, Waits, bytes,
+};
 use super::scene::{Carrier, Class, Scene};
 use super::script::{Action, Job, Script};
 use super::serial::Serial;
@@ -140,15 +142,24 @@ impl<'s> Site<'s> {
         traced: bool,
     ) -> Result<Self> {
         let mut messages = world.borrow_mut();
-        let ends = if scene.internet.is_some() { nodes[2] } else { nodes[1] };
+        let ends = if scene.internet.is_some() {
+            nodes[2]
+        } else {
+            nodes[1]
+        };
         let mut way = match (scene.class, scene.carrier) {
             (Class::Local, _) => Way::Local,
-            (_, Carrier::Ikp) => {
-                Way::Calls(messages.call_to(nodes[0], nodes[1])?, messages.call_to(nodes[1], nodes[0])?)
-            }
+            (_, Carrier::Ikp) => Way::Calls(
+                messages.call_to(nodes[0], nodes[1])?,
+                messages.call_to(nodes[1], nodes[0])?,
+            ),
             (_, Carrier::Tcp(stacks)) => Way::Stream(messages.connect(nodes[0], ends, stacks)?),
-            (_, Carrier::Pup(options)) => Way::Stream(messages.connect_pup(nodes[0], ends, options)?),
-            (_, Carrier::Blast(stack)) => Way::Stream(messages.connect_blast(nodes[0], ends, stack)?),
+            (_, Carrier::Pup(options)) => {
+                Way::Stream(messages.connect_pup(nodes[0], ends, options)?)
+            }
+            (_, Carrier::Blast(stack)) => {
+                Way::Stream(messages.connect_blast(nodes[0], ends, stack)?)
+            }
             (_, Carrier::Line(_)) => Way::Line,
         };
         let serial = match scene.carrier {
@@ -156,13 +167,19 @@ impl<'s> Site<'s> {
             _ => None,
         };
         if let Way::Stream(connection) = way {
-            [Side::Initiator, Side::Responder].into_iter().for_each(|side| messages.set_piece(connection, side, PIECE));
+            [Side::Initiator, Side::Responder]
+                .into_iter()
+                .for_each(|side| messages.set_piece(connection, side, PIECE));
         }
         let mut internet = None;
         if let (Way::Stream(connection), true) = (way, scene.internet.is_some()) {
             let elsewhere = nodes[2] != nodes[1];
-            let calls = elsewhere
-                .then(|| Ok::<_, Error>((messages.call_to(nodes[1], ends)?, messages.call_to(nodes[1], ends)?)));
+            let calls = elsewhere.then(|| {
+                Ok::<_, Error>((
+                    messages.call_to(nodes[1], ends)?,
+                    messages.call_to(nodes[1], ends)?,
+                ))
+            });
             internet = Some(Internet::new(connection, calls.transpose()?));
             way = Way::Internet;
         }
@@ -191,7 +208,11 @@ impl<'s> Site<'s> {
 
     /// Begins: over a connection once that is there.
     pub(super) fn start(&mut self) -> Result<()> {
-        if matches!(self.way, Way::Stream(_) | Way::Internet) { Ok(()) } else { self.client() }
+        if matches!(self.way, Way::Stream(_) | Way::Internet) {
+            Ok(())
+        } else {
+            self.client()
+        }
     }
 
     /// Whether all trials are over.
@@ -216,13 +237,19 @@ impl<'s> Site<'s> {
     /// What has come of it so far.
     pub(super) fn over(self) -> Over {
         let Client { taken, trials, .. } = self.client;
-        Over { taken, trials, passed: self.passed.unwrap_or_default() }
+        Over {
+            taken,
+            trials,
+            passed: self.passed.unwrap_or_default(),
+        }
     }
 
     /// Whether that happened to this application.
     pub(super) fn owns(&self, happening: &Happening<Travels>) -> bool {
         match happening {
-            Happening::Timer(token) | Happening::Worked(token) => token >> LANE == u64::from(self.lane),
+            Happening::Timer(token) | Happening::Worked(token) => {
+                token >> LANE == u64::from(self.lane)
+            }
             Happening::Connected(id)
             | Happening::Broken(id)
             | Happening::Arrived { connection: id, .. }
@@ -241,7 +268,10 @@ impl<'s> Site<'s> {
             Way::Stream(connection) => connection == id,
             Way::Calls(there, back) => there == id || back == id,
             Way::Internet => internet.is_some_and(|internet| {
-                internet.connection == id || internet.calls.is_some_and(|(reads, writes)| reads == id || writes == id)
+                internet.connection == id
+                    || internet
+                        .calls
+                        .is_some_and(|(reads, writes)| reads == id || writes == id)
             }),
         }
     }
@@ -253,13 +283,18 @@ impl<'s> Site<'s> {
     /// Requests have passed a point now.
     fn pass(&mut self, point: Point, jobs: &[Job]) {
         let at = self.now();
-        jobs.iter().for_each(|job| self.pass_at(at, point, job.number..=job.number));
+        jobs.iter()
+            .for_each(|job| self.pass_at(at, point, job.number..=job.number));
     }
 
     /// Requests of those numbers have passed a point at that moment; `Hello` is none.
     fn pass_at(&mut self, at: Instant, point: Point, requests: RangeInclusive<u32>) {
         if let Some(passed) = &mut self.passed {
-            passed.extend(requests.filter(|request| *request > 0).map(|request| Passed { at, point, request }));
+            passed.extend(
+                requests
+                    .filter(|request| *request > 0)
+                    .map(|request| Passed { at, point, request }),
+            );
         }
     }
 
@@ -325,7 +360,12 @@ impl<'s> Site<'s> {
             }
             Task::Handed(jobs) => self.transport(jobs),
             Task::Look => {
-                self.work(Who::RemoteAgent, WorkKind::Messages, self.message(0), Task::Taken);
+                self.work(
+                    Who::RemoteAgent,
+                    WorkKind::Messages,
+                    self.message(0),
+                    Task::Taken,
+                );
                 Ok(())
             }
             Task::Taken => self.taken(),
@@ -346,7 +386,11 @@ impl<'s> Site<'s> {
             Task::OverBack(answers) => self.came_back(answers),
             Task::Answers(answers) => self.answer(answers),
             Task::Back(answers) => {
-                let polls = if matches!(self.way, Way::Calls(..)) { None } else { self.costs[0].as_ref() };
+                let polls = if matches!(self.way, Way::Calls(..)) {
+                    None
+                } else {
+                    self.costs[0].as_ref()
+                };
                 let seen = polls.map_or(self.now(), |costs| costs.seen(self.now()));
                 if seen > self.now() {
                     self.at(seen, Task::Seen(answers));
@@ -381,17 +425,24 @@ impl<'s> Site<'s> {
             return self.at(self.now(), task);
         }
         let token = self.will_do(task);
-        let who = (self.nodes[program.host()], Who::ALL * self.lane + program as u32);
+        let who = (
+            self.nodes[program.host()],
+            Who::ALL * self.lane + program as u32,
+        );
         self.world.borrow_mut().work(who, kind, takes, token);
     }
 
     fn message(&self, host: usize) -> Duration {
-        self.costs[host].as_ref().map_or(Duration::ZERO, Costs::message)
+        self.costs[host]
+            .as_ref()
+            .map_or(Duration::ZERO, Costs::message)
     }
 
     /// What the client takes for a request of so many bytes.
     fn operation(&self, bytes: usize) -> Duration {
-        self.costs[0].as_ref().map_or(Duration::ZERO, |costs| costs.operation(bytes as u64))
+        self.costs[0]
+            .as_ref()
+            .map_or(Duration::ZERO, |costs| costs.operation(bytes as u64))
     }
 
     fn scaled(&self, ns: f64) -> Duration {
@@ -404,7 +455,10 @@ impl<'s> Site<'s> {
     /// Bytes that are handed over at once.
     fn gathers(&self) -> usize {
         let most = match self.way {
-            Way::Calls(calls, _) => self.scene.gathers.min(self.world.borrow_mut().room_of(calls)),
+            Way::Calls(calls, _) => self
+                .scene
+                .gathers
+                .min(self.world.borrow_mut().room_of(calls)),
             _ => self.scene.gathers,
         };
         most as usize
@@ -418,7 +472,12 @@ impl<'s> Site<'s> {
                 Some(Action::Request(job)) => {
                     self.client.waits = Waits::Something;
                     self.pass(Point::Call, std::slice::from_ref(&job));
-                    self.work(Who::Client, WorkKind::Operations, self.operation(job.length()), Task::Made(job));
+                    self.work(
+                        Who::Client,
+                        WorkKind::Operations,
+                        self.operation(job.length()),
+                        Task::Made(job),
+                    );
                 }
                 Some(Action::Hand) => self.hand(),
                 Some(Action::Await) if !self.client.gathered.is_empty() => {
@@ -449,7 +508,12 @@ impl<'s> Site<'s> {
         }
         self.client.waits = Waits::Something;
         if self.remote.is_none() {
-            return self.work(Who::Client, WorkKind::Messages, self.message(0), Task::Handed(jobs));
+            return self.work(
+                Who::Client,
+                WorkKind::Messages,
+                self.message(0),
+                Task::Handed(jobs),
+            );
         }
         self.client.held = Some(jobs);
         self.fill_pipe();
@@ -457,10 +521,18 @@ impl<'s> Site<'s> {
 
     /// What the client holds goes into the pipe where it fits.
     fn fill_pipe(&mut self) {
-        let Some(agent) = &mut self.remote else { return };
-        let Some(wanted) = self.client.held.as_ref().map(|jobs| bytes(jobs)) else { return };
+        let Some(agent) = &mut self.remote else {
+            return;
+        };
+        let Some(wanted) = self.client.held.as_ref().map(|jobs| bytes(jobs)) else {
+            return;
+        };
         // A writer that had to wait is woken when half of the pipe is free.
-        let pipe = if self.scene.class == Class::Terminal { PTY } else { PIPE };
+        let pipe = if self.scene.class == Class::Terminal {
+            PTY
+        } else {
+            PIPE
+        };
         let room = if agent.is_full { pipe / 2 } else { pipe };
         agent.is_full = !agent.pipe.is_empty() && agent.held() + wanted > room;
         if !agent.is_full
@@ -504,8 +576,17 @@ impl<'s> Site<'s> {
 
     /// Answers are at the client's host.
     fn came_back(&mut self, answers: Vec<u8>) -> Result<()> {
-        let program = if self.remote.is_some() { Who::RemoteAgent } else { Who::Client };
-        self.work(program, WorkKind::Messages, self.message(0), Task::Back(answers));
+        let program = if self.remote.is_some() {
+            Who::RemoteAgent
+        } else {
+            Who::Client
+        };
+        self.work(
+            program,
+            WorkKind::Messages,
+            self.message(0),
+            Task::Back(answers),
+        );
         Ok(())
     }
 

@@ -39,7 +39,12 @@ impl Watched {
 
     /// Looks now: at the counters of all ports, and at what all processors have been spent on. What was since is an interval if it was
     /// measured.
-    pub(super) fn look(&mut self, now: Instant, (ports, hosts): (Vec<Counters>, Vec<Spent>), is_measured: bool) {
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        (ports, hosts): (Vec<Counters>, Vec<Spent>),
+        is_measured: bool,
+    ) {
         let length_ns = now.since(self.last).0;
         if is_measured && length_ns > 0 {
             self.keep(length_ns, &ports, &hosts);
@@ -52,7 +57,9 @@ impl Watched {
     fn keep(&mut self, length_ns: u64, ports: &[Counters], hosts: &[Spent]) {
         self.measured_ns += length_ns;
         let before = |port: u32| self.ports.get(port as usize).copied().unwrap_or_default();
-        let did_ports = (0..).zip(ports).map(|(port, later)| (port, since(later, &before(port))));
+        let did_ports = (0..)
+            .zip(ports)
+            .map(|(port, later)| (port, since(later, &before(port))));
         let before = |host: u32| self.hosts.get(host as usize).copied().unwrap_or_default();
         let did_hosts = (0..).zip(hosts).map(|(host, later)| {
             let then = before(host);
@@ -66,8 +73,12 @@ impl Watched {
         self.intervals.push(Interval {
             end_ns: self.measured_ns,
             length_ns,
-            ports: did_ports.filter(|(_, did)| *did != Counters::default()).collect(),
-            hosts: did_hosts.filter(|(_, did)| *did != Spent::default()).collect(),
+            ports: did_ports
+                .filter(|(_, did)| *did != Counters::default())
+                .collect(),
+            hosts: did_hosts
+                .filter(|(_, did)| *did != Spent::default())
+                .collect(),
         });
     }
 
@@ -83,7 +94,10 @@ impl Watched {
                 port_use(network, *port, span, did, emit);
             }
             for (host, did) in &interval.hosts {
-                let name = network.hosts.get(*host as usize).map_or("", |host| &host.name);
+                let name = network
+                    .hosts
+                    .get(*host as usize)
+                    .map_or("", |host| &host.name);
                 processor_use(name, span, *did, emit);
             }
         }

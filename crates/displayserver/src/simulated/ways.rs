@@ -92,10 +92,20 @@ impl Ways {
     /// Emits all of them, and what ports and processors of that network did meanwhile. `zero_ns` is added to every time.
     pub fn tell(&self, network: &Network, zero_ns: u64, emit: &mut Emit<'_>) {
         for event in &self.events {
-            let host = network.hosts.get(event.host as usize).map_or("", |host| &host.name);
-            emit(host, event.keyword, zero_ns + event.at_ns, &[event.unit.into()]);
+            let host = network
+                .hosts
+                .get(event.host as usize)
+                .map_or("", |host| &host.name);
+            emit(
+                host,
+                event.keyword,
+                zero_ns + event.at_ns,
+                &[event.unit.into()],
+            );
         }
-        self.watched.iter().for_each(|(begin, watched)| watched.tell(network, zero_ns + begin, emit));
+        self.watched
+            .iter()
+            .for_each(|(begin, watched)| watched.tell(network, zero_ns + begin, emit));
     }
 
     /// The requests' events.
@@ -106,7 +116,13 @@ impl Ways {
 
     /// Those of the next client, which begins where the one before it has ended. Its trials follow each other at once: what is done between
     /// them is not measured, and not kept.
-    pub(super) fn add(&mut self, nodes: [Node; 3], trials: &[Trial], passed: &[Passed], watched: Watched) {
+    pub(super) fn add(
+        &mut self,
+        nodes: [Node; 3],
+        trials: &[Trial],
+        passed: &[Passed],
+        watched: Watched,
+    ) {
         self.clients += 1;
         self.watched.push((self.end_ns, watched));
         let begins: Vec<u64> = trials
@@ -120,7 +136,9 @@ impl Ways {
         let client = self.clients;
         let event = |one: &Passed| {
             let at = trials.partition_point(|trial| *trial.requests.end() < one.request);
-            let trial = trials.get(at).filter(|trial| trial.requests.contains(&one.request))?;
+            let trial = trials
+                .get(at)
+                .filter(|trial| trial.requests.contains(&one.request))?;
             Some(Event {
                 host: nodes[one.point.host()].0,
                 keyword: one.point.keyword(),

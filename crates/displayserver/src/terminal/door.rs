@@ -52,7 +52,13 @@ fn refused(why: impl Into<String>) -> io::Error {
 
 impl<'g> Guest<'g> {
     pub(super) fn new(stream: &'g mut Stream, telnet: &'g mut Telnet, deadline: Deadline) -> Self {
-        Self { stream, telnet, deadline, came: Vec::new(), taken: 0 }
+        Self {
+            stream,
+            telnet,
+            deadline,
+            came: Vec::new(),
+            taken: 0,
+        }
     }
 
     /// The next byte, once what there is to be said was.
@@ -74,7 +80,11 @@ impl<'g> Guest<'g> {
 
     fn flush(&mut self) -> io::Result<()> {
         let out = self.telnet.output();
-        if out.is_empty() { Ok(()) } else { self.stream.write_all(&out) }
+        if out.is_empty() {
+            Ok(())
+        } else {
+            self.stream.write_all(&out)
+        }
     }
 
     fn says(&mut self, words: &[u8]) -> io::Result<()> {
@@ -85,11 +95,16 @@ impl<'g> Guest<'g> {
     /// Agrees on options before anything else is said: what the other end asked before its answer came is settled then.
     pub(super) fn agree(&mut self) -> io::Result<()> {
         self.telnet.ask(TelnetOption::Echo, Whose::Own, true);
-        self.telnet.ask(TelnetOption::WindowSize, Whose::Other, true);
-        self.telnet.ask(TelnetOption::SuppressGoAhead, Whose::Own, true);
+        self.telnet
+            .ask(TelnetOption::WindowSize, Whose::Other, true);
+        self.telnet
+            .ask(TelnetOption::SuppressGoAhead, Whose::Own, true);
         let mut data = Vec::new();
         for _ in 0..AHEAD {
-            if !self.telnet.is_asked(TelnetOption::SuppressGoAhead, Whose::Own) {
+            if !self
+                .telnet
+                .is_asked(TelnetOption::SuppressGoAhead, Whose::Own)
+            {
                 return Ok(());
             }
             let byte = self.byte()?;
@@ -255,7 +270,11 @@ pub(super) enum Knocking {
 
 impl<'k> Knock<'k> {
     pub(super) const fn new(secret: Option<&'k Secret>) -> Self {
-        Self { secret, came: Vec::new(), state: Knocking::Waits }
+        Self {
+            secret,
+            came: Vec::new(),
+            state: Knocking::Waits,
+        }
     }
 
     pub(super) const fn state(&self) -> Knocking {
@@ -288,7 +307,11 @@ impl<'k> Knock<'k> {
                 }
             }
         } else if !expected.starts_with(&self.came) {
-            self.state = if self.state == Knocking::Said { Knocking::Wrong } else { Knocking::Open };
+            self.state = if self.state == Knocking::Said {
+                Knocking::Wrong
+            } else {
+                Knocking::Open
+            };
             *data = std::mem::take(&mut self.came);
         }
         None
@@ -315,13 +338,29 @@ mod tests {
         let answer = b"correct horse\n".to_vec();
         for size in 1..20 {
             let right = talk(Some(&secret), b"secret: \r\nhello", size);
-            assert_eq!(right, (Knocking::Right, answer.clone(), b"hello".to_vec()), "{size}");
+            assert_eq!(
+                right,
+                (Knocking::Right, answer.clone(), b"hello".to_vec()),
+                "{size}"
+            );
             let wrong = talk(Some(&secret), b"secret: (wrong)\r\n", size);
-            assert_eq!(wrong, (Knocking::Wrong, answer.clone(), b"(wrong)\r\n".to_vec()), "{size}");
+            assert_eq!(
+                wrong,
+                (Knocking::Wrong, answer.clone(), b"(wrong)\r\n".to_vec()),
+                "{size}"
+            );
             let other = talk(Some(&secret), b"sec login: ", size);
-            assert_eq!(other, (Knocking::Open, vec![], b"sec login: ".to_vec()), "{size}");
+            assert_eq!(
+                other,
+                (Knocking::Open, vec![], b"sec login: ".to_vec()),
+                "{size}"
+            );
             let person = talk(None, b"secret: ", size);
-            assert_eq!(person, (Knocking::Open, vec![], b"secret: ".to_vec()), "{size}");
+            assert_eq!(
+                person,
+                (Knocking::Open, vec![], b"secret: ".to_vec()),
+                "{size}"
+            );
         }
     }
 }

@@ -16,7 +16,10 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(telnet: Telnet, writer: Stream) -> Arc<Self> {
-        Arc::new(Self { telnet: Mutex::new(telnet), writer: Mutex::new(writer) })
+        Arc::new(Self {
+            telnet: Mutex::new(telnet),
+            writer: Mutex::new(writer),
+        })
     }
 
     pub(super) fn telnet(&self) -> MutexGuard<'_, Telnet> {

@@ -37,31 +37,42 @@ pub(super) struct Office {
 impl Office {
     pub(super) fn new(service: Service) -> Self {
         let (strangers, terminals) = (Pool::new(MOST_STRANGERS), Pool::new(MOST_TERMINALS));
-        Self { service, strangers, terminals, attempts: Attempts::default() }
+        Self {
+            service,
+            strangers,
+            terminals,
+            attempts: Attempts::default(),
+        }
     }
 }
 
 /// Says why there is no terminal. What the other end sent and nobody read would take the words with it.
 pub(super) fn refused(stream: &mut Stream) -> Error {
-    let words = format!("there are {MOST_TERMINALS} terminals here, which is as many as may be: come again later\r\n");
+    let words = format!(
+        "there are {MOST_TERMINALS} terminals here, which is as many as may be: come again later\r\n"
+    );
     let _ = stream.write_all(words.as_bytes());
     stream.ends_writing();
     hear_out(stream, LAST);
     stream.end();
-    Error::environment(format!("a terminal was refused: there are {MOST_TERMINALS} already"))
+    Error::environment(format!(
+        "a terminal was refused: there are {MOST_TERMINALS} already"
+    ))
 }
 
 /// Why somebody gets no terminal, where there is something to say of it.
 pub(super) fn sent_away(error: &io::Error, place: &Place) -> Result<()> {
     match error.kind() {
-        io::ErrorKind::PermissionDenied => Err(Error::environment(format!("a terminal was refused: {error}"))),
+        io::ErrorKind::PermissionDenied => Err(Error::environment(format!(
+            "a terminal was refused: {error}"
+        ))),
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Err(Error::environment(format!(
             "a terminal was refused: the other end did not say the secret within {} s",
             door::TIME.as_secs()
         ))),
-        _ if place.is_lost() => {
-            Err(Error::environment("a terminal was refused: others came while it did not say the secret"))
-        }
+        _ if place.is_lost() => Err(Error::environment(
+            "a terminal was refused: others came while it did not say the secret",
+        )),
         // Who goes before there is a terminal wanted none.
         _ => Ok(()),
     }

@@ -33,7 +33,9 @@ pub fn talk(terminal: &Address, secret: Option<&Secret>) -> Result<()> {
     }
     let mut telnet = Telnet::new(Role::User);
     let mut known = size();
-    known.into_iter().for_each(|(columns, rows)| telnet.resize(columns, rows));
+    known
+        .into_iter()
+        .for_each(|(columns, rows)| telnet.resize(columns, rows));
     let line = Line::new(telnet, from.again().map_err(lost)?);
     let (typing, is_raw) = (Arc::clone(&line), Arc::new(AtomicBool::new(false)));
     let by_character = Arc::clone(&is_raw);
@@ -51,7 +53,8 @@ pub fn talk(terminal: &Address, secret: Option<&Secret>) -> Result<()> {
             last = Some(piece[count - 1]);
             let now = size().filter(|now| known != Some(*now));
             known = now.or(known);
-            now.into_iter().for_each(|(columns, rows)| typing.telnet().resize(columns, rows));
+            now.into_iter()
+                .for_each(|(columns, rows)| typing.telnet().resize(columns, rows));
             if by_character.load(Ordering::Relaxed) && piece[..count].contains(&LEAVES) {
                 return typing.end();
             }
@@ -68,7 +71,10 @@ pub fn talk(terminal: &Address, secret: Option<&Secret>) -> Result<()> {
     from.read_within(Some(SILENT)).map_err(lost)?;
     loop {
         let count = match from.read(&mut piece) {
-            Err(error) if opens.is_some() && matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Err(error)
+                if opens.is_some()
+                    && matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+            {
                 from.read_within(None).map_err(lost)?;
                 let _ = opens.take().map(|opens| opens.send(()));
                 continue;
@@ -76,7 +82,11 @@ pub fn talk(terminal: &Address, secret: Option<&Secret>) -> Result<()> {
             read => read.map_err(lost)?,
         };
         line.telnet().receive(&piece[..count], &mut data);
-        let answer = if is_asked { knock.takes(&mut data) } else { None };
+        let answer = if is_asked {
+            knock.takes(&mut data)
+        } else {
+            None
+        };
         if is_asked && knock.state() == Knocking::Wrong {
             return Err(unopened(terminal, "the secret is another"));
         }

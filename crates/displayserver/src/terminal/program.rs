@@ -33,20 +33,30 @@ pub(super) struct Terminal {
 
 impl Terminal {
     /// A program on a terminal of that size (columns and rows, where they are known), which echoes what is typed or not.
-    pub(super) fn start(program: &[String], whom: For, (size, echoes): (Option<(u16, u16)>, bool)) -> Result<Self> {
+    pub(super) fn start(
+        program: &[String],
+        whom: For,
+        (size, echoes): (Option<(u16, u16)>, bool),
+    ) -> Result<Self> {
         let (pty, pts) = open().map_err(|error| failed(&error))?;
         resize(&pty, size);
         echo(&pty, echoes);
-        let (name, arguments) = program.split_first().ok_or_else(|| Error::input("no program is named"))?;
+        let (name, arguments) = program
+            .split_first()
+            .ok_or_else(|| Error::input("no program is named"))?;
         let command = Command::new(name).args(arguments);
         let command = match whom {
             For::Person => command,
             For::Display => command.stderr(Stdio::inherit()),
         };
         let child = command.spawn(pts).map_err(|error| {
-            Error::environment(format!("{name} cannot be started on a terminal: {error}")).hint("is it in PATH?")
+            Error::environment(format!("{name} cannot be started on a terminal: {error}"))
+                .hint("is it in PATH?")
         })?;
-        Ok(Self { pty: Arc::new(pty), child })
+        Ok(Self {
+            pty: Arc::new(pty),
+            child,
+        })
     }
 
     pub(super) fn typist(&self) -> Result<Typist> {

@@ -45,7 +45,12 @@ pub(super) fn one(stream: &Pup, office: &Office, place: Place) -> Result<()> {
         stream.end();
         return Ok(());
     };
-    let identified = door::identify_by_pup(stream, secret, &office.attempts, Deadline::within(door::TIME));
+    let identified = door::identify_by_pup(
+        stream,
+        secret,
+        &office.attempts,
+        Deadline::within(door::TIME),
+    );
     let (is_display, typed) = match identified {
         Ok(identified) => identified,
         Err(error) => {
@@ -54,9 +59,19 @@ pub(super) fn one(stream: &Pup, office: &Office, place: Place) -> Result<()> {
         }
     };
     drop(place);
-    let Some(_place) = office.terminals.enter() else { return Err(refused(&mut Stream::Pup(stream.again()))) };
+    let Some(_place) = office.terminals.enter() else {
+        return Err(refused(&mut Stream::Pup(stream.again())));
+    };
     let (program, first) = (&office.service.program, first(&typed));
-    let terminal = Terminal::start(program, if is_display { For::Display } else { For::Person }, (None, true))?;
+    let terminal = Terminal::start(
+        program,
+        if is_display {
+            For::Display
+        } else {
+            For::Person
+        },
+        (None, true),
+    )?;
     let typing = Typing {
         typist: terminal.typist()?,
         pty: Arc::clone(&terminal.pty),
@@ -65,7 +80,11 @@ pub(super) fn one(stream: &Pup, office: &Office, place: Place) -> Result<()> {
         dropping: 0,
     };
     let (typed, mut said) = (stream.again(), stream.again());
-    terminal.run(move || type_in(&typed, typing, first), |bytes| said.write_all(bytes).is_ok(), || stream.end());
+    terminal.run(
+        move || type_in(&typed, typing, first),
+        |bytes| said.write_all(bytes).is_ok(),
+        || stream.end(),
+    );
     Ok(())
 }
 
@@ -112,7 +131,10 @@ impl Typing {
         let (typist, dropping) = (&self.typist, &mut self.dropping);
         typist.has_room(
             || {
-                stream.interrupted().into_iter().for_each(|_| interrupt(typist, dropping));
+                stream
+                    .interrupted()
+                    .into_iter()
+                    .for_each(|_| interrupt(typist, dropping));
                 stream.is_gone()
             },
             || false,
@@ -202,11 +224,14 @@ pub(super) fn talk(at: &Address, from: &Pup, secret: Option<&Secret>) -> Result<
 
 /// How large the person's terminal is, where it is one.
 fn tell_size(to: &Pup) -> Result<()> {
-    for (mark, count) in
-        size().into_iter().flat_map(|(columns, rows)| [(Mark::LineWidth, columns), (Mark::PageLength, rows)])
+    for (mark, count) in size()
+        .into_iter()
+        .flat_map(|(columns, rows)| [(Mark::LineWidth, columns), (Mark::PageLength, rows)])
     {
         to.say(Some(mark.code()), None);
-        to.again().write_all(&[u8::try_from(count).unwrap_or(u8::MAX)]).map_err(lost)?;
+        to.again()
+            .write_all(&[u8::try_from(count).unwrap_or(u8::MAX)])
+            .map_err(lost)?;
     }
     Ok(())
 }

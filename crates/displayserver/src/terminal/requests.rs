@@ -15,7 +15,11 @@ impl Requests {
     /// These pass next.
     pub(super) fn pass(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let wanted = if self.missing > 0 { self.missing } else { HEAD_BYTES - self.head.len() };
+            let wanted = if self.missing > 0 {
+                self.missing
+            } else {
+                HEAD_BYTES - self.head.len()
+            };
             let (now, later) = bytes.split_at(wanted.min(bytes.len()));
             bytes = later;
             if self.missing > 0 {
@@ -36,8 +40,10 @@ impl Requests {
         if self.head.is_empty() && self.missing == 0 {
             return Ok(());
         }
-        Err(Error::measurement("the program ended in the middle of a request")
-            .hint("it says something else than a display's requests, or it was cut off"))
+        Err(
+            Error::measurement("the program ended in the middle of a request")
+                .hint("it says something else than a display's requests, or it was cut off"),
+        )
     }
 }
 
@@ -49,7 +55,11 @@ mod tests {
     #[test]
     fn a_request_is_whole_or_not_in_whatever_pieces_it_comes() {
         let mut bytes = Vec::new();
-        put(&mut bytes, &Request::CreateWindow(1, (8, 8), b"title"), false);
+        put(
+            &mut bytes,
+            &Request::CreateWindow(1, (8, 8), b"title"),
+            false,
+        );
         put(&mut bytes, &Request::EndSymbol, true);
         for size in 1..bytes.len() {
             let mut requests = Requests::default();

@@ -44,7 +44,10 @@ impl Shared {
     }
 
     fn wait<'q>(&self, queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
-        self.changed.wait_timeout(queue, LOOK).unwrap_or_else(PoisonError::into_inner).0
+        self.changed
+            .wait_timeout(queue, LOOK)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
     }
 
     /// Types until that is over.
@@ -81,8 +84,16 @@ impl Typist {
     /// Reading and writing that terminal waits for nothing from now on.
     pub(super) fn new(pty: &Arc<Pty>) -> io::Result<Self> {
         ioctl_fionbio(pty, true)?;
-        let queue = Queue { bytes: VecDeque::new(), moved: Instant::now(), is_over: false };
-        let shared = Arc::new(Shared { pty: Arc::clone(pty), queue: Mutex::new(queue), changed: Condvar::new() });
+        let queue = Queue {
+            bytes: VecDeque::new(),
+            moved: Instant::now(),
+            is_over: false,
+        };
+        let shared = Arc::new(Shared {
+            pty: Arc::clone(pty),
+            queue: Mutex::new(queue),
+            changed: Condvar::new(),
+        });
         let works = Arc::clone(&shared);
         thread::spawn(move || works.work());
         Ok(Self(shared))
@@ -111,7 +122,9 @@ impl Typist {
     /// drops it, unless that is told not to.
     pub(super) fn interrupts(&self) {
         let pty = &*self.0.pty;
-        if !tcgetattr(pty).is_ok_and(|attributes| attributes.local_modes.contains(LocalModes::NOFLSH)) {
+        if !tcgetattr(pty)
+            .is_ok_and(|attributes| attributes.local_modes.contains(LocalModes::NOFLSH))
+        {
             self.drops();
         }
         if let Ok(group) = tcgetpgrp(pty) {
@@ -131,7 +144,11 @@ impl Typist {
     }
 
     /// Waits until more may come, or something hurries. False where the terminal is gone, or whoever types is and the program takes nothing.
-    pub(super) fn has_room(&self, is_gone: impl FnMut() -> bool, hurries: impl FnMut() -> bool) -> bool {
+    pub(super) fn has_room(
+        &self,
+        is_gone: impl FnMut() -> bool,
+        hurries: impl FnMut() -> bool,
+    ) -> bool {
         self.falls_below(MOST, is_gone, hurries)
     }
 
@@ -140,7 +157,12 @@ impl Typist {
         self.falls_below(1, || true, || false);
     }
 
-    fn falls_below(&self, most: usize, mut is_gone: impl FnMut() -> bool, mut hurries: impl FnMut() -> bool) -> bool {
+    fn falls_below(
+        &self,
+        most: usize,
+        mut is_gone: impl FnMut() -> bool,
+        mut hurries: impl FnMut() -> bool,
+    ) -> bool {
         loop {
             let queue = self.0.queue();
             if queue.is_over || queue.bytes.len() < most {

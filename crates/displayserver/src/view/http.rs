@@ -49,13 +49,23 @@ impl Replayed {
                 head.drain(..2);
             }
         }
-        Ok(Self { stream, head, at: 0 })
+        Ok(Self {
+            stream,
+            head,
+            at: 0,
+        })
     }
 
     /// Answers what is answered at once, and ends; nothing where a WebSocket can be opened. `failed` is told of a wrong secret, and how long its
     /// answer has to wait.
-    pub(super) fn answered(&mut self, door: &Door, failed: impl FnOnce() -> Duration) -> io::Result<bool> {
-        let Some(answer) = door.answer(&self.head) else { return Ok(false) };
+    pub(super) fn answered(
+        &mut self,
+        door: &Door,
+        failed: impl FnOnce() -> Duration,
+    ) -> io::Result<bool> {
+        let Some(answer) = door.answer(&self.head) else {
+            return Ok(false);
+        };
         if answer.is_wrong_secret {
             hear_out(&mut self.stream, failed());
         }
@@ -65,7 +75,10 @@ impl Replayed {
 
     /// Says why there is no room, whatever was asked, and ends.
     pub(super) fn refused(mut self, why: &str) {
-        let _ = self.says(&Answer::new("503 Service Unavailable", format!("{why}: come again later\n")));
+        let _ = self.says(&Answer::new(
+            "503 Service Unavailable",
+            format!("{why}: come again later\n"),
+        ));
     }
 
     fn says(&mut self, answer: &Answer) -> io::Result<()> {
@@ -77,11 +90,16 @@ impl Replayed {
 
     /// The kernel takes an answer back whose connection is closed while something waits to be read.
     fn hears_out(&mut self) {
-        let (deadline, mut left, mut piece) = (Deadline::within(HEARD_OUT.1), HEARD_OUT.0, [0; 4096]);
+        let (deadline, mut left, mut piece) =
+            (Deadline::within(HEARD_OUT.1), HEARD_OUT.0, [0; 4096]);
         while left > 0
             && let Some(rest) = deadline.rest()
         {
-            match self.stream.read_within(Some(rest)).and_then(|()| self.stream.read(&mut piece)) {
+            match self
+                .stream
+                .read_within(Some(rest))
+                .and_then(|()| self.stream.read(&mut piece))
+            {
                 Ok(0) | Err(_) => return,
                 Ok(count) => left = left.saturating_sub(count),
             }
@@ -126,12 +144,28 @@ pub(super) struct Answer {
 
 impl Answer {
     fn new(status: &'static str, body: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, line: "", body: body.into(), is_head: false, is_wrong_secret: false }
+        Self {
+            status,
+            line: "",
+            body: body.into(),
+            is_head: false,
+            is_wrong_secret: false,
+        }
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let Self { status, line, body, is_head, .. } = self;
-        let kind = if status.starts_with("200") { "text/html" } else { "text/plain" };
+        let Self {
+            status,
+            line,
+            body,
+            is_head,
+            ..
+        } = self;
+        let kind = if status.starts_with("200") {
+            "text/html"
+        } else {
+            "text/plain"
+        };
         let shown = if *is_head { "" } else { body };
         format!(
             "HTTP/1.1 {status}\r\nContent-Type: {kind}; charset=utf-8\r\nContent-Length: {}\r\nContent-Security-Policy: {POLICY}\r\n\
@@ -156,8 +190,14 @@ pub(super) struct Door {
 
 impl Door {
     pub(super) fn new(token: Secret, at: Address) -> Self {
-        let place = if let Address::Tcp(place) = at { place.parse::<SocketAddr>().ok() } else { None };
-        let address = place.map(|place| place.ip()).filter(|address| !address.is_unspecified());
+        let place = if let Address::Tcp(place) = at {
+            place.parse::<SocketAddr>().ok()
+        } else {
+            None
+        };
+        let address = place
+            .map(|place| place.ip())
+            .filter(|address| !address.is_unspecified());
         Self { token, address }
     }
 
@@ -172,15 +212,19 @@ impl Door {
             Err(why) => return Some(Answer::new("400 Bad Request", why)),
         };
         // As proxies ask, with the host in the target: that one counts (RFC 9112, section 3.2.2).
-        let authority =
-            head.target.strip_prefix("http://").map(|rest| rest.split(['/', '?']).next().unwrap_or_default());
+        let authority = head
+            .target
+            .strip_prefix("http://")
+            .map(|rest| rest.split(['/', '?']).next().unwrap_or_default());
         if !self.is_own(head.host) || !authority.is_none_or(|authority| self.is_own(authority)) {
             return Some(Answer::new(
                 "421 Misdirected Request",
                 "no page of that host is here: open the address that the server prints\n",
             ));
         }
-        let is_socket = head.field("upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+        let is_socket = head
+            .field("upgrade")
+            .is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
         if head.is_foreign(if is_socket { "websocket" } else { "navigate" }) {
             let why = "a page from elsewhere asks: open the address that the server prints\n";
             return Some(Answer::new("403 Forbidden", why));
@@ -198,55 +242,103 @@ impl Door {
             Some((name, port)) if port.bytes().all(|digit| digit.is_ascii_digit()) => name,
             _ => host,
         };
-        let literal = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+        let literal = name
+            .strip_prefix('[')
+            .and_then(|name| name.strip_suffix(']'))
+            .unwrap_or(name);
         match (literal.parse::<IpAddr>(), self.address) {
-            (Ok(address), Some(own)) => address == own || (own.is_loopback() && address.is_loopback()),
+            (Ok(address), Some(own)) => {
+                address == own || (own.is_loopback() && address.is_loopback())
+            }
             (Ok(_), None) => true,
-            (Err(_), own) if own.is_none_or(|own| own.is_loopback()) && name.eq_ignore_ascii_case("localhost") => true,
+            (Err(_), own)
+                if own.is_none_or(|own| own.is_loopback())
+                    && name.eq_ignore_ascii_case("localhost") =>
+            {
+                true
+            }
             (Err(_), _) => name.eq_ignore_ascii_case(&stackline_events::setting::host()),
         }
     }
 
     /// The page itself says nothing of the display: it needs no secret, but gets none either.
     fn page(&self, &Head { method, target, .. }: &Head<'_>) -> Answer {
-        let absolute = target.strip_prefix("http://").map(|rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]));
+        let absolute = target
+            .strip_prefix("http://")
+            .map(|rest| rest.find(['/', '?']).map_or("", |at| &rest[at..]));
         let path = absolute.unwrap_or(target);
         if !matches!(method, "GET" | "HEAD") {
-            let refused = Answer::new("405 Method Not Allowed", "the page can be had by GET, and its head by HEAD\n");
-            return Answer { line: "Allow: GET, HEAD\r\n", ..refused };
+            let refused = Answer::new(
+                "405 Method Not Allowed",
+                "the page can be had by GET, and its head by HEAD\n",
+            );
+            return Answer {
+                line: "Allow: GET, HEAD\r\n",
+                ..refused
+            };
         }
         let (path, said) = path.split_once('?').unwrap_or((path, ""));
         let answer = match path {
             "/" | "" if self.token.is(said.as_bytes()) => Answer::new("200 OK", PAGE),
             "/" | "" => {
                 let why = "the address lacks the secret: open the one that the server prints\n";
-                Answer { is_wrong_secret: !said.is_empty(), ..Answer::new("403 Forbidden", why) }
+                Answer {
+                    is_wrong_secret: !said.is_empty(),
+                    ..Answer::new("403 Forbidden", why)
+                }
             }
             _ => Answer::new("404 Not Found", "there is one page here, /\n"),
         };
-        Answer { is_head: method == "HEAD", ..answer }
+        Answer {
+            is_head: method == "HEAD",
+            ..answer
+        }
     }
 
     /// Why no WebSocket is opened, where none is. Browsers speak several, of which 13 are RFC 6455's.
     fn refusal(&self, head: &[u8], version: Option<&str>) -> Option<Answer> {
         if version != Some("13") {
-            let refused = Answer::new("426 Upgrade Required", "the WebSocket has to be of version 13, RFC 6455's\n");
-            return Some(Answer { line: "Sec-WebSocket-Version: 13\r\n", ..refused });
+            let refused = Answer::new(
+                "426 Upgrade Required",
+                "the WebSocket has to be of version 13, RFC 6455's\n",
+            );
+            return Some(Answer {
+                line: "Sec-WebSocket-Version: 13\r\n",
+                ..refused
+            });
         }
         let bad = |why: &dyn std::fmt::Display| {
-            Some(Answer::new("400 Bad Request", format!("no WebSocket is opened: {why}\n")))
+            Some(Answer::new(
+                "400 Bad Request",
+                format!("no WebSocket is opened: {why}\n"),
+            ))
         };
         match Request::try_parse(head) {
-            Ok(Some((length, _))) if length < head.len() => bad(&"there is more behind the request"),
+            Ok(Some((length, _))) if length < head.len() => {
+                bad(&"there is more behind the request")
+            }
             Ok(Some((_, request))) => match create_response(&request) {
                 Err(error) => bad(&error),
-                Ok(_) if !is_of_page(&request) => {
-                    Some(Answer::new("403 Forbidden", "who looks on needs the secret, and a page from here\n"))
+                Ok(_) if !is_of_page(&request) => Some(Answer::new(
+                    "403 Forbidden",
+                    "who looks on needs the secret, and a page from here\n",
+                )),
+                Ok(_)
+                    if self
+                        .token
+                        .is(request.uri().query().unwrap_or_default().as_bytes()) =>
+                {
+                    None
                 }
-                Ok(_) if self.token.is(request.uri().query().unwrap_or_default().as_bytes()) => None,
                 Ok(_) => {
-                    let refused = Answer::new("403 Forbidden", "who looks on needs the secret, and a page from here\n");
-                    Some(Answer { is_wrong_secret: true, ..refused })
+                    let refused = Answer::new(
+                        "403 Forbidden",
+                        "who looks on needs the secret, and a page from here\n",
+                    );
+                    Some(Answer {
+                        is_wrong_secret: true,
+                        ..refused
+                    })
                 }
             },
             Ok(None) => bad(&"it has no end"),
@@ -257,7 +349,13 @@ impl Door {
 
 /// Whether a browser's page is from here.
 fn is_of_page(request: &Request) -> bool {
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let header = |name: &str| {
+        request
+            .headers()
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
+    };
     let origin = header("origin").strip_prefix("http://").unwrap_or_default();
     !origin.is_empty() && origin == header("host") && request.uri().path() == "/pixels"
 }
@@ -290,7 +388,10 @@ impl<'h> Head<'h> {
         });
         let fields: Vec<(&str, &str)> = fields.collect::<Result<_, _>>()?;
         let all = |wanted: &'static str| {
-            fields.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| *value)
+            fields
+                .iter()
+                .filter(move |(name, _)| name.eq_ignore_ascii_case(wanted))
+                .map(|(_, value)| *value)
         };
         let mut hosts = all("host");
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
@@ -304,7 +405,9 @@ impl<'h> Head<'h> {
             return Err("the request says several times how long it is\n");
         }
         let is_length = |text: &&str| {
-            !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit()) && text.parse::<u64>().is_ok()
+            !text.is_empty()
+                && text.bytes().all(|digit| digit.is_ascii_digit())
+                && text.parse::<u64>().is_ok()
         };
         if !lengths.iter().all(is_length) {
             return Err("the request's length is not a number\n");
@@ -312,18 +415,31 @@ impl<'h> Head<'h> {
         if all("origin").count() > 1 {
             return Err("the request names several origins\n");
         }
-        Ok(Self { method, target, host, fields })
+        Ok(Self {
+            method,
+            target,
+            host,
+            fields,
+        })
     }
 
     fn field(&self, wanted: &str) -> Option<&'h str> {
-        self.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| *value)
+        self.fields
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case(wanted))
+            .map(|(_, value)| *value)
     }
 
     /// Whether a browser says that somebody else's page asks (`Origin`; Fetch Metadata): a page may ask for a WebSocket, and people for a page.
     fn is_foreign(&self, mode: &str) -> bool {
-        let is_other = |name: &str, known: &[&str]| self.field(name).is_some_and(|value| !known.contains(&value));
+        let is_other = |name: &str, known: &[&str]| {
+            self.field(name)
+                .is_some_and(|value| !known.contains(&value))
+        };
         is_other("sec-fetch-site", &["same-origin", "none"])
             || is_other("sec-fetch-mode", &[mode])
-            || self.field("origin").is_some_and(|origin| origin.strip_prefix("http://") != Some(self.host))
+            || self
+                .field("origin")
+                .is_some_and(|origin| origin.strip_prefix("http://") != Some(self.host))
     }
 }

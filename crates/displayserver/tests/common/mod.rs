@@ -44,21 +44,35 @@ pub(crate) fn word() -> Secret {
 pub(crate) fn terminals(at: &str, program: &[impl ToString]) -> Address {
     let listener = Listener::at(&Address::of(at).unwrap()).unwrap();
     let address = listener.address();
-    let service = Service { program: program.iter().map(ToString::to_string).collect(), secret: Some(word()) };
+    let service = Service {
+        program: program.iter().map(ToString::to_string).collect(),
+        secret: Some(word()),
+    };
     thread::spawn(move || terminal::serve(&listener, service, |_| {}));
     address
 }
 
 /// A client that has drawn a picture at a level, and what its window shows.
-pub(crate) fn drawn(server: &Server, address: &Address, picture: &Picture, level: Level) -> (Client, Vec<u8>) {
+pub(crate) fn drawn(
+    server: &Server,
+    address: &Address,
+    picture: &Picture,
+    level: Level,
+) -> (Client, Vec<u8>) {
     let mut client = Client::connect(address, b"").unwrap();
-    client.send(&Request::CreateWindow(1, (800, 800), b"test")).unwrap();
-    client.send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE)).unwrap();
+    client
+        .send(&Request::CreateWindow(1, (800, 800), b"test"))
+        .unwrap();
+    client
+        .send(&Request::DisplayView(1, 100, (8, 8), FULL_SIZE))
+        .unwrap();
     client.send(&Request::DefineSymbol(100)).unwrap();
     client.ask(&Request::EndSymbol).unwrap();
     send(&mut client, level, picture, 100).unwrap();
     client.sync(3).unwrap();
-    let pixels = server.last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec()).unwrap();
+    let pixels = server
+        .last(|id, display| display.draw(id, 1).unwrap().pixels().bytes().to_vec())
+        .unwrap();
     (client, pixels)
 }
 
@@ -66,14 +80,21 @@ pub(crate) fn drawn(server: &Server, address: &Address, picture: &Picture, level
 pub(crate) fn all_gone(server: &Server) {
     let begun = Instant::now();
     while !server.displays().is_empty() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "clients that have gone are there");
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "clients that have gone are there"
+        );
         thread::sleep(Duration::from_millis(5));
     }
 }
 
 /// A program that says its number and reads nothing, on a terminal that is set so.
 pub(crate) fn deaf(terminal: &str) -> [String; 3] {
-    ["sh".into(), "-c".into(), format!("stty {terminal}; echo $$.; exec sleep 60")]
+    [
+        "sh".into(),
+        "-c".into(),
+        format!("stty {terminal}; echo $$.; exec sleep 60"),
+    ]
 }
 
 /// 200 KiB of lines.
@@ -83,7 +104,14 @@ pub(crate) fn many_lines() -> Vec<u8> {
 
 /// The number that such a program says, when all of it has come.
 pub(crate) fn number(said: &str) -> String {
-    let digits: String = said.split('.').next().unwrap().chars().rev().take_while(char::is_ascii_digit).collect();
+    let digits: String = said
+        .split('.')
+        .next()
+        .unwrap()
+        .chars()
+        .rev()
+        .take_while(char::is_ascii_digit)
+        .collect();
     digits.chars().rev().collect()
 }
 
@@ -96,7 +124,10 @@ pub(crate) fn runs(pid: &str) -> bool {
 pub(crate) fn has_ended(pid: &str, why: &str) {
     let begun = Instant::now();
     while runs(pid) {
-        assert!(begun.elapsed() < Duration::from_secs(10), "the program goes on {why}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "the program goes on {why}"
+        );
         thread::sleep(Duration::from_millis(10));
     }
 }

@@ -17,7 +17,12 @@ enum Early {
 
 impl Early {
     const fn held(&self) -> usize {
-        size_of::<Self>() + if let Self::Bytes(.., bytes) = self { bytes.len() } else { 0 }
+        size_of::<Self>()
+            + if let Self::Bytes(.., bytes) = self {
+                bytes.len()
+            } else {
+                0
+            }
     }
 }
 
@@ -40,32 +45,61 @@ impl Conversation {
     /// Of a connection to that port, from its first byte on.
     #[must_use]
     pub fn new(port: u16) -> Self {
-        Self { sides: Default::default(), speaks: Speaks::Unknown(Vec::new(), None), port }
+        Self {
+            sides: Default::default(),
+            speaks: Speaks::Unknown(Vec::new(), None),
+            port,
+        }
     }
 
     /// TLS is opened with those secrets, as far as they are known when it is looked at.
     #[must_use]
     pub fn with_secrets(self, secrets: Option<Secrets>) -> Self {
-        Self { speaks: Speaks::Unknown(Vec::new(), secrets), ..self }
+        Self {
+            speaks: Speaks::Unknown(Vec::new(), secrets),
+            ..self
+        }
     }
 
     /// A segment of `length` bytes of one side, of which `bytes` were captured.
-    pub fn segment(&mut self, side: Direction, at: u64, bytes: &[u8], length: u64, found: &mut Vec<Found>) {
-        let Self { sides, speaks, port } = self;
-        sides[side as usize].segment(at, bytes, length, &mut |piece| speaks.piece(side, &piece, *port, found));
+    pub fn segment(
+        &mut self,
+        side: Direction,
+        at: u64,
+        bytes: &[u8],
+        length: u64,
+        found: &mut Vec<Found>,
+    ) {
+        let Self {
+            sides,
+            speaks,
+            port,
+        } = self;
+        sides[side as usize].segment(at, bytes, length, &mut |piece| {
+            speaks.piece(side, &piece, *port, found)
+        });
         let given_up = sides[side as usize].take_given_up();
         found.extend((given_up > 0).then_some(Found::LeftOut(Bound::BehindHole, given_up)));
     }
 
     /// The other side of `side` has all of it up to that offset.
     pub fn acknowledged(&mut self, side: Direction, to: u64, found: &mut Vec<Found>) {
-        let Self { sides, speaks, port } = self;
-        sides[side as usize].acknowledged(to, &mut |piece| speaks.piece(side, &piece, *port, found));
+        let Self {
+            sides,
+            speaks,
+            port,
+        } = self;
+        sides[side as usize]
+            .acknowledged(to, &mut |piece| speaks.piece(side, &piece, *port, found));
     }
 
     /// One side ends behind that offset.
     pub fn end(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
-        let Self { sides, speaks, port } = self;
+        let Self {
+            sides,
+            speaks,
+            port,
+        } = self;
         sides[side as usize].end(at, &mut |piece| speaks.piece(side, &piece, *port, found));
         speaks.decide(*port, true, found);
         if let Speaks::Known(dissector) = speaks {
@@ -118,8 +152,12 @@ impl Conversation {
 impl Speaks {
     fn piece(&mut self, side: Direction, piece: &Piece<'_>, port: u16, found: &mut Vec<Found>) {
         match (self, piece) {
-            (Self::Known(dissector), Piece::Bytes(at, bytes)) => dissector.bytes(side, *at, bytes, found),
-            (Self::Known(dissector), Piece::Unseen(at, count)) => dissector.unseen(side, *at, *count, found),
+            (Self::Known(dissector), Piece::Bytes(at, bytes)) => {
+                dissector.bytes(side, *at, bytes, found)
+            }
+            (Self::Known(dissector), Piece::Unseen(at, count)) => {
+                dissector.unseen(side, *at, *count, found)
+            }
             (unknown @ Self::Unknown(..), piece) => {
                 if let Self::Unknown(early, _) = unknown {
                     early.push(match piece {
@@ -134,7 +172,9 @@ impl Speaks {
 
     /// Chooses a dissector where enough is known, or no more will be, and gives it all that came so far.
     fn decide(&mut self, port: u16, last: bool, found: &mut Vec<Found>) {
-        let Self::Unknown(early, secrets) = self else { return };
+        let Self::Unknown(early, secrets) = self else {
+            return;
+        };
         let first = |side: Direction| {
             let mut bytes = Vec::new();
             for early in &*early {
@@ -149,8 +189,14 @@ impl Speaks {
             bytes
         };
         let (there, back) = (first(Direction::There), first(Direction::Back));
-        let opening = Opening { there: &there, back: &back, port };
-        let Some(mut dissector) = protocols::recognise(&opening, last) else { return };
+        let opening = Opening {
+            there: &there,
+            back: &back,
+            port,
+        };
+        let Some(mut dissector) = protocols::recognise(&opening, last) else {
+            return;
+        };
         if let Some(secrets) = secrets.take().filter(|_| tls::is_client_hello(&there)) {
             dissector = Box::new(tls::deciphered::Deciphered::new(secrets, port));
         }

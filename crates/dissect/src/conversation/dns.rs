@@ -59,19 +59,36 @@ pub fn message(bytes: &[u8]) -> Option<Message> {
 /// Why it cannot be read.
 pub fn read(bytes: &[u8]) -> Result<Message, Unread> {
     let (id, bits, questions) = head(bytes).ok_or(Unread::Foreign)?;
-    let (question, kind) = if questions == 1 { question(bytes)? } else { (String::new(), 0) };
-    Ok(Message { id, response: bits & RESPONSE != 0, question, kind, code: (bits & 15) as u8 })
+    let (question, kind) = if questions == 1 {
+        question(bytes)?
+    } else {
+        (String::new(), 0)
+    };
+    Ok(Message {
+        id,
+        response: bits & RESPONSE != 0,
+        question,
+        kind,
+        code: (bits & 15) as u8,
+    })
 }
 
 /// Number, flags and count of questions of what may be a message.
 fn head(bytes: &[u8]) -> Option<(u16, u16, u16)> {
     let mut fields = Fields(bytes);
-    let mut number = || fields.number(2).and_then(|number| u16::try_from(number).ok());
+    let mut number = || {
+        fields
+            .number(2)
+            .and_then(|number| u16::try_from(number).ok())
+    };
     let (id, bits, questions) = (number()?, number()?, number()?);
     let counts = [number()?, number()?, number()?];
     let operation = bits >> 11 & 15;
     // A question holds no answers, and one bit is always 0.
-    let is_dns = operation <= 6 && bits & 0x40 == 0 && questions <= 1 && (questions == 1 || bits & RESPONSE != 0);
+    let is_dns = operation <= 6
+        && bits & 0x40 == 0
+        && questions <= 1
+        && (questions == 1 || bits & RESPONSE != 0);
     let is_question = bits & RESPONSE == 0 && operation == 0;
     if !is_dns || (is_question && bits & 15 != 0) || (is_question && counts[0] > 0) {
         return None;
@@ -82,7 +99,10 @@ fn head(bytes: &[u8]) -> Option<(u16, u16, u16)> {
 /// The first question: its name and type.
 fn question(bytes: &[u8]) -> Result<(String, u16), Unread> {
     let (name, behind) = name(bytes, HEAD)?;
-    let [high, low, _, _] = *bytes.get(behind..).and_then(<[u8]>::first_chunk::<4>).ok_or(Unread::Foreign)?;
+    let [high, low, _, _] = *bytes
+        .get(behind..)
+        .and_then(<[u8]>::first_chunk::<4>)
+        .ok_or(Unread::Foreign)?;
     Ok((name, u16::from_be_bytes([high, low])))
 }
 
@@ -113,7 +133,11 @@ fn name(bytes: &[u8], at: usize) -> Result<(String, usize), Unread> {
     if text.len() > 1 {
         text.pop();
     }
-    let text = if text.is_empty() { ".".into() } else { printable(&text) };
+    let text = if text.is_empty() {
+        ".".into()
+    } else {
+        printable(&text)
+    };
     Ok((text, behind.unwrap_or(at + 1)))
 }
 
@@ -176,8 +200,13 @@ pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
         // No operation but a query, one question, no answers.
         [0..=1, _, _, _, ref rest @ ..] => {
             let known = [0, 0, 0, 1, 0, 0];
-            let marks = rest.iter().zip(known).zip([0xfe, 0x4f, 0xff, 0xff, 0xff, 0xff]);
-            marks.into_iter().all(|((byte, wanted), mask)| byte & mask == wanted)
+            let marks = rest
+                .iter()
+                .zip(known)
+                .zip([0xfe, 0x4f, 0xff, 0xff, 0xff, 0xff]);
+            marks
+                .into_iter()
+                .all(|((byte, wanted), mask)| byte & mask == wanted)
         }
         [0..=1, _, _] => true,
         _ => false,
@@ -256,8 +285,13 @@ impl Dissector for Dns {
             self.lose("the connection ended within it", found);
         }
         if side == Direction::Back {
-            let transfers: Vec<Waiting> = self.waiting.extract_if(.., |waiting| waiting.end.is_some()).collect();
-            transfers.into_iter().for_each(|waiting| ends(&waiting, found));
+            let transfers: Vec<Waiting> = self
+                .waiting
+                .extract_if(.., |waiting| waiting.end.is_some())
+                .collect();
+            transfers
+                .into_iter()
+                .for_each(|waiting| ends(&waiting, found));
         }
     }
 
@@ -271,7 +305,11 @@ impl Dns {
     fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
         let begun = self.sides[0].exchange.take();
         let waiting = self.waiting.drain(..).map(|waiting| waiting.exchange);
-        found.extend(waiting.chain(begun).map(|exchange| Found::Void { exchange, why }));
+        found.extend(
+            waiting
+                .chain(begun)
+                .map(|exchange| Found::Void { exchange, why }),
+        );
         self.gone = true;
     }
 
@@ -283,7 +321,13 @@ impl Dns {
         let (exchange, at) = (self.next, self.sides[0].records.at());
         self.next += 1;
         self.sides[0].exchange = Some(exchange);
-        found.push(Found::Begins { exchange, role: Role::Request, kind: Kind::Call, side, at });
+        found.push(Found::Begins {
+            exchange,
+            role: Role::Request,
+            kind: Kind::Call,
+            side,
+            at,
+        });
     }
 
     /// A message is whole.
@@ -294,7 +338,10 @@ impl Dns {
             found.push(Found::LeftOut(Bound::Pointers, 1));
         }
         let (at, end) = (records.at(), records.end());
-        let Some(message) = message.ok().filter(|message| message.response == (side == Direction::Back)) else {
+        let Some(message) = message
+            .ok()
+            .filter(|message| message.response == (side == Direction::Back))
+        else {
             return self.unknown(side, found);
         };
         match side {
@@ -306,20 +353,45 @@ impl Dns {
     /// A message of which the question is not known; the next one may be.
     fn unknown(&mut self, side: Direction, found: &mut Vec<Found>) {
         if let Some(exchange) = self.sides[side as usize].exchange.take() {
-            found.push(Found::Void { exchange, why: "its question is not known" });
+            found.push(Found::Void {
+                exchange,
+                why: "its question is not known",
+            });
         }
     }
 
     fn question(&mut self, message: Message, at: u64, found: &mut Vec<Found>) {
-        let Some(exchange) = self.sides[0].exchange.take() else { return };
+        let Some(exchange) = self.sides[0].exchange.take() else {
+            return;
+        };
         let (role, name) = (Role::Request, message.name());
-        found.push(Found::Named { exchange, role, name });
-        found.push(Found::Ends { exchange, role, side: Direction::There, at });
-        let Message { id, question, kind, .. } = message;
-        self.waiting.push(Waiting { exchange, id, question, kind, end: None });
+        found.push(Found::Named {
+            exchange,
+            role,
+            name,
+        });
+        found.push(Found::Ends {
+            exchange,
+            role,
+            side: Direction::There,
+            at,
+        });
+        let Message {
+            id, question, kind, ..
+        } = message;
+        self.waiting.push(Waiting {
+            exchange,
+            id,
+            question,
+            kind,
+            end: None,
+        });
         if self.waiting.len() > MOST_WAITING {
             let oldest = self.waiting.remove(0);
-            found.push(Found::Void { exchange: oldest.exchange, why: TOO_MANY });
+            found.push(Found::Void {
+                exchange: oldest.exchange,
+                why: TOO_MANY,
+            });
             found.push(Found::LeftOut(Bound::Waiting, 1));
         }
     }
@@ -327,19 +399,41 @@ impl Dns {
     fn response(&mut self, message: &Message, at: u64, end: u64, found: &mut Vec<Found>) {
         let answers = |waiting: &Waiting| {
             // Further responses of a transfer may leave the question out.
-            let same = waiting.kind == message.kind && waiting.question.eq_ignore_ascii_case(&message.question);
+            let same = waiting.kind == message.kind
+                && waiting.question.eq_ignore_ascii_case(&message.question);
             waiting.id == message.id && (same || message.question.is_empty())
         };
-        let Some(index) = self.waiting.iter().position(answers) else { return };
+        let Some(index) = self.waiting.iter().position(answers) else {
+            return;
+        };
         let waiting = &mut self.waiting[index];
-        let (exchange, role, side, kind) = (waiting.exchange, Role::Response, Direction::Back, Kind::Call);
+        let (exchange, role, side, kind) = (
+            waiting.exchange,
+            Role::Response,
+            Direction::Back,
+            Kind::Call,
+        );
         if waiting.end.is_none() {
-            found.push(Found::Begins { exchange, role, kind, side, at });
-            found.push(Found::Named { exchange, role, name: message.name() });
+            found.push(Found::Begins {
+                exchange,
+                role,
+                kind,
+                side,
+                at,
+            });
+            found.push(Found::Named {
+                exchange,
+                role,
+                name: message.name(),
+            });
         }
         waiting.end = Some(end);
         if waiting.is_transfer() && message.code == 0 {
-            found.push(Found::Part { exchange, side, at: end });
+            found.push(Found::Part {
+                exchange,
+                side,
+                at: end,
+            });
         } else {
             ends(&self.waiting.remove(index), found);
         }
@@ -348,15 +442,28 @@ impl Dns {
 
 /// The response is whole.
 fn ends(waiting: &Waiting, found: &mut Vec<Found>) {
-    if let Waiting { exchange, end: Some(at), .. } = *waiting {
-        found.push(Found::Ends { exchange, role: Role::Response, side: Direction::Back, at });
+    if let Waiting {
+        exchange,
+        end: Some(at),
+        ..
+    } = *waiting
+    {
+        found.push(Found::Ends {
+            exchange,
+            role: Role::Response,
+            side: Direction::Back,
+            at,
+        });
     }
 }
 
 fn extent(head: &[u8]) -> Extent {
     match Fields(head).number(2) {
         None => Extent::More,
-        Some(length) if length >= HEAD => Extent::Record { length: 2 + length as u64, keep: 2 + KEEP },
+        Some(length) if length >= HEAD => Extent::Record {
+            length: 2 + length as u64,
+            keep: 2 + KEEP,
+        },
         Some(_) => Extent::Wrong,
     }
 }

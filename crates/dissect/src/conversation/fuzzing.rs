@@ -14,8 +14,11 @@ use std::collections::BTreeSet;
 /// Bytes that a connection may hold: behind holes, and of all that is not whole.
 const BOUND: usize = 2 * MOST_HELD + (2 << 20);
 /// What was said before.
-const BEFORE: [&[u8]; 3] =
-    [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"];
+const BEFORE: [&[u8]; 3] = [
+    b"",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    b"GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+];
 
 struct Played {
     conversation: Conversation,
@@ -42,8 +45,13 @@ pub fn play(bytes: &[u8]) -> usize {
         ended: BTreeSet::new(),
         void: BTreeSet::new(),
     };
-    let Some((before, mut rest)) = bytes.split_first() else { return 0 };
-    played.segment(Direction::There, BEFORE[usize::from(*before) % BEFORE.len()]);
+    let Some((before, mut rest)) = bytes.split_first() else {
+        return 0;
+    };
+    played.segment(
+        Direction::There,
+        BEFORE[usize::from(*before) % BEFORE.len()],
+    );
     while let [what, length, behind @ ..] = rest {
         rest = behind;
         played.step(*what, *length, &mut rest);
@@ -53,7 +61,11 @@ pub fn play(bytes: &[u8]) -> usize {
 
 impl Played {
     fn step(&mut self, what: u8, length: u8, rest: &mut &[u8]) {
-        let side = if what & 1 == 0 { Direction::There } else { Direction::Back };
+        let side = if what & 1 == 0 {
+            Direction::There
+        } else {
+            Direction::Back
+        };
         let at = self.at[side as usize];
         let long = u64::from(length) << (what >> 4);
         match what >> 1 & 7 {
@@ -73,7 +85,9 @@ impl Played {
     fn segment(&mut self, side: Direction, bytes: &[u8]) {
         let at = self.at[side as usize];
         self.reach(side, at + bytes.len() as u64);
-        self.found(|conversation, found| conversation.segment(side, at, bytes, bytes.len() as u64, found));
+        self.found(|conversation, found| {
+            conversation.segment(side, at, bytes, bytes.len() as u64, found)
+        });
     }
 
     fn not_captured(&mut self, side: Direction, length: u64) {
@@ -109,23 +123,51 @@ impl Played {
     }
 
     fn judge(&mut self, found: &Found) {
-        let is_void = found.exchange().is_some_and(|exchange| self.void.contains(&exchange));
+        let is_void = found
+            .exchange()
+            .is_some_and(|exchange| self.void.contains(&exchange));
         assert!(!is_void, "{found:?} of what is void");
         match found {
-            Found::Begins { exchange, role, side, at, .. } => {
-                assert!(*at <= self.given[*side as usize], "{found:?} behind what was given");
+            Found::Begins {
+                exchange,
+                role,
+                side,
+                at,
+                ..
+            } => {
+                assert!(
+                    *at <= self.given[*side as usize],
+                    "{found:?} behind what was given"
+                );
                 assert!(self.begun.insert((*exchange, *role)), "{found:?} twice");
             }
-            Found::Ends { exchange, role, side, at } => {
-                assert!(*at <= self.given[*side as usize], "{found:?} behind what was given");
-                assert!(self.begun.contains(&(*exchange, *role)), "{found:?} and never began");
+            Found::Ends {
+                exchange,
+                role,
+                side,
+                at,
+            } => {
+                assert!(
+                    *at <= self.given[*side as usize],
+                    "{found:?} behind what was given"
+                );
+                assert!(
+                    self.begun.contains(&(*exchange, *role)),
+                    "{found:?} and never began"
+                );
                 assert!(self.ended.insert((*exchange, *role)), "{found:?} twice");
             }
             Found::Part { side, at, .. } => {
-                assert!(*at <= self.given[*side as usize], "{found:?} behind what was given")
+                assert!(
+                    *at <= self.given[*side as usize],
+                    "{found:?} behind what was given"
+                )
             }
             Found::Named { name, .. } => {
-                assert!(name.kept().len().max(name.whole().len()) <= LONGEST_NAME, "{found:?} is too long")
+                assert!(
+                    name.kept().len().max(name.whole().len()) <= LONGEST_NAME,
+                    "{found:?} is too long"
+                )
             }
             Found::Void { exchange, .. } => assert!(self.void.insert(*exchange), "{found:?} twice"),
             Found::LeftOut(_, count) => assert!(*count > 0, "{found:?}"),

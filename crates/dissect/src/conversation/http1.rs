@@ -16,8 +16,19 @@ const MOST_HEADERS: usize = Bound::HeaderLines.most();
 /// Bytes of a line that says how long a chunk is, at most.
 const LONGEST_CHUNK_LINE: usize = Bound::ChunkLine.most();
 /// Methods that a connection is recognised by.
-const METHODS: [&str; 11] =
-    ["GET ", "POST ", "PUT ", "HEAD ", "DELETE ", "OPTIONS ", "PATCH ", "CONNECT ", "TRACE ", "PROPFIND ", "REPORT "];
+const METHODS: [&str; 11] = [
+    "GET ",
+    "POST ",
+    "PUT ",
+    "HEAD ",
+    "DELETE ",
+    "OPTIONS ",
+    "PATCH ",
+    "CONNECT ",
+    "TRACE ",
+    "PROPFIND ",
+    "REPORT ",
+];
 
 /// Whether a connection speaks it.
 pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
@@ -124,7 +135,11 @@ impl Dissector for Http1 {
             State::Body(left) if count < left => own.state = State::Body(left - count),
             State::Body(left) if count == left => self.ends(side, at + count, found),
             State::Chunk(left) if count <= left => {
-                own.state = if count == left { State::ChunkLine } else { State::Chunk(left - count) };
+                own.state = if count == left {
+                    State::ChunkLine
+                } else {
+                    State::Chunk(left - count)
+                };
             }
             State::UntilEnd => {}
             _ => self.lose(side, "bytes of it were not captured", found),
@@ -168,7 +183,12 @@ impl Http1 {
     fn step(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) -> usize {
         let own = &mut self.sides[side as usize];
         match own.state {
-            State::Lost if !begins_head(side, bytes) || (self.is_out_of_step && side == Direction::Back) => bytes.len(),
+            State::Lost
+                if !begins_head(side, bytes)
+                    || (self.is_out_of_step && side == Direction::Back) =>
+            {
+                bytes.len()
+            }
             State::Lost => {
                 (own.state, own.held) = (State::Head, Vec::new());
                 self.step(side, at, bytes, found)
@@ -192,7 +212,11 @@ impl Http1 {
                 let used = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 self.parts(side, at, &bytes[..used], found);
                 let left = left - used as u64;
-                self.sides[side as usize].state = if left == 0 { State::ChunkLine } else { State::Chunk(left) };
+                self.sides[side as usize].state = if left == 0 {
+                    State::ChunkLine
+                } else {
+                    State::Chunk(left)
+                };
                 used
             }
         }
@@ -213,7 +237,9 @@ impl Http1 {
         }
         let own = &mut self.sides[side as usize];
         let before = own.held.len();
-        own.held.extend_from_slice(&bytes[..bytes.len().min(LONGEST_HEAD + 1 - before.min(LONGEST_HEAD))]);
+        own.held.extend_from_slice(
+            &bytes[..bytes.len().min(LONGEST_HEAD + 1 - before.min(LONGEST_HEAD))],
+        );
         let end = end_of_head(&own.held, own.state == State::Trailers);
         let Some(end) = end.filter(|end| *end <= LONGEST_HEAD) else {
             if own.held.len() > LONGEST_HEAD {
@@ -248,7 +274,16 @@ impl Http1 {
         // An interim response and the final one are one response, which begins with the first.
         let first = self.waiting.front_mut().filter(|_| role == Role::Response);
         if !first.is_some_and(|waiting| std::mem::replace(&mut waiting.answered, true)) {
-            of_answer(Found::Begins { exchange, role, kind: Kind::Call, side, at }, found);
+            of_answer(
+                Found::Begins {
+                    exchange,
+                    role,
+                    kind: Kind::Call,
+                    side,
+                    at,
+                },
+                found,
+            );
         }
     }
 
@@ -268,7 +303,10 @@ impl Http1 {
         let Some(exchange) = self.sides[0].exchange.filter(|_| parsed.is_ok()) else {
             return self.foreign(Direction::There, parsed, found);
         };
-        let (method, target) = (request.method.unwrap_or_default(), request.path.unwrap_or_default());
+        let (method, target) = (
+            request.method.unwrap_or_default(),
+            request.path.unwrap_or_default(),
+        );
         let framing = framing(request.headers);
         found.push(Found::Named {
             exchange,
@@ -277,15 +315,31 @@ impl Http1 {
         });
         let (is_head, is_connect) = (method == "HEAD", method == "CONNECT");
         let (upgrades, answered) = (framing.upgrades, false);
-        self.waiting.push_back(Waiting { exchange, is_head, is_connect, upgrades, answered });
+        self.waiting.push_back(Waiting {
+            exchange,
+            is_head,
+            is_connect,
+            upgrades,
+            answered,
+        });
         let before = found.len();
         if !self.waiting.settle(exchange, found) {
-            (self.sides[1], self.is_out_of_step) = (Side { state: State::Lost, ..Side::default() }, true);
+            (self.sides[1], self.is_out_of_step) = (
+                Side {
+                    state: State::Lost,
+                    ..Side::default()
+                },
+                true,
+            );
         }
         if found.len() > before {
             self.sides[0].exchange = None;
         }
-        let length = if framing.chunked { None } else { Some(framing.length.unwrap_or(0)) };
+        let length = if framing.chunked {
+            None
+        } else {
+            Some(framing.length.unwrap_or(0))
+        };
         self.body(Direction::There, length, end, found);
     }
 
@@ -306,13 +360,27 @@ impl Http1 {
         if waiting.upgrades && status == 101 && framing.to_http2 {
             // Another interim response: the final one is the first that HTTP/2 says.
             self.waiting.pop_front();
-            self.tunnel = Some(Box::new(Http2::upgraded(known(waiting.exchange), self.next)));
+            self.tunnel = Some(Box::new(Http2::upgraded(
+                known(waiting.exchange),
+                self.next,
+            )));
             return;
         }
-        let (exchange, role, name) = (waiting.exchange, Role::Response, Name::number("", status.into()));
-        of_answer(Found::Named { exchange, role, name }, found);
-        let becomes_tunnel =
-            (waiting.is_connect && (200..300).contains(&status)) || (waiting.upgrades && status == 101);
+        let (exchange, role, name) = (
+            waiting.exchange,
+            Role::Response,
+            Name::number("", status.into()),
+        );
+        of_answer(
+            Found::Named {
+                exchange,
+                role,
+                name,
+            },
+            found,
+        );
+        let becomes_tunnel = (waiting.is_connect && (200..300).contains(&status))
+            || (waiting.upgrades && status == 101);
         let is_empty = waiting.is_head || becomes_tunnel || matches!(status, 204 | 304);
         self.sides[1].events = framing.events.then_some(0);
         match (is_empty, framing.chunked, framing.length) {
@@ -336,7 +404,13 @@ impl Http1 {
         };
     }
 
-    fn chunk_line(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) -> usize {
+    fn chunk_line(
+        &mut self,
+        side: Direction,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<Found>,
+    ) -> usize {
         let own = &mut self.sides[side as usize];
         // The end of the chunk before.
         if own.held.is_empty() && matches!(bytes[0], b'\r' | b'\n') {
@@ -356,8 +430,13 @@ impl Http1 {
             return used;
         }
         let line = std::mem::take(&mut own.held);
-        let digits = line.split(|byte| !byte.is_ascii_hexdigit()).next().unwrap_or_default();
-        let length = std::str::from_utf8(digits).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let digits = line
+            .split(|byte| !byte.is_ascii_hexdigit())
+            .next()
+            .unwrap_or_default();
+        let length = std::str::from_utf8(digits)
+            .ok()
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok());
         match length {
             Some(0) => own.state = State::Trailers,
             Some(length) => own.state = State::Chunk(length),
@@ -369,12 +448,18 @@ impl Http1 {
     /// Events of an event stream end with an empty line.
     fn parts(&mut self, side: Direction, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
         let own = &mut self.sides[side as usize];
-        let Some((ends, exchange)) = own.events.as_mut().zip(own.exchange) else { return };
+        let Some((ends, exchange)) = own.events.as_mut().zip(own.exchange) else {
+            return;
+        };
         for (index, byte) in bytes.iter().enumerate() {
             match byte {
                 b'\n' if *ends == 1 => {
                     *ends = 0;
-                    found.push(Found::Part { exchange, side, at: at + index as u64 + 1 });
+                    found.push(Found::Part {
+                        exchange,
+                        side,
+                        at: at + index as u64 + 1,
+                    });
                 }
                 b'\n' => *ends = 1,
                 b'\r' => {}
@@ -387,15 +472,29 @@ impl Http1 {
     fn ends(&mut self, side: Direction, at: u64, found: &mut Vec<Found>) {
         let own = &mut self.sides[side as usize];
         (own.state, own.events) = (State::Head, None);
-        let role = if side == Direction::There { Role::Request } else { Role::Response };
-        found.extend(own.exchange.take().map(|exchange| Found::Ends { exchange, role, side, at }));
+        let role = if side == Direction::There {
+            Role::Request
+        } else {
+            Role::Response
+        };
+        found.extend(own.exchange.take().map(|exchange| Found::Ends {
+            exchange,
+            role,
+            side,
+            at,
+        }));
         if side == Direction::Back {
             self.waiting.pop_front();
         }
     }
 
     /// A head that cannot be read.
-    fn foreign(&mut self, side: Direction, parsed: Result<(), httparse::Error>, found: &mut Vec<Found>) {
+    fn foreign(
+        &mut self,
+        side: Direction,
+        parsed: Result<(), httparse::Error>,
+        found: &mut Vec<Found>,
+    ) {
         if parsed == Err(httparse::Error::TooManyHeaders) {
             found.push(Found::LeftOut(Bound::HeaderLines, 1));
             return self.lose(side, "its head has more than 128 lines", found);
@@ -411,14 +510,28 @@ impl Http1 {
         (own.state, own.events) = (State::Lost, None);
         let waiting = self.waiting.clear();
         // A request whose body goes on waits already; one whose head does, not.
-        found.extend(within.filter(|within| !waiting.contains(within)).map(|exchange| Found::Void { exchange, why }));
-        self.sides[0].exchange = self.sides[0].exchange.filter(|exchange| !waiting.contains(exchange));
-        found.extend(waiting.into_iter().map(|exchange| Found::Void { exchange, why }));
+        found.extend(
+            within
+                .filter(|within| !waiting.contains(within))
+                .map(|exchange| Found::Void { exchange, why }),
+        );
+        self.sides[0].exchange = self.sides[0]
+            .exchange
+            .filter(|exchange| !waiting.contains(exchange));
+        found.extend(
+            waiting
+                .into_iter()
+                .map(|exchange| Found::Void { exchange, why }),
+        );
         self.sides[1].state = State::Lost;
     }
 
     /// What the tunnel finds, with numbers behind those of the requests before it.
-    fn tunnelled(&mut self, pass: impl FnOnce(&mut dyn Dissector, &mut Vec<Found>), found: &mut Vec<Found>) {
+    fn tunnelled(
+        &mut self,
+        pass: impl FnOnce(&mut dyn Dissector, &mut Vec<Found>),
+        found: &mut Vec<Found>,
+    ) {
         let from = found.len();
         if let Some(tunnel) = &mut self.tunnel {
             pass(&mut **tunnel, found);
@@ -430,7 +543,9 @@ impl Http1 {
 /// Whether bytes begin as a head of that side does.
 fn begins_head(side: Direction, bytes: &[u8]) -> bool {
     match side {
-        Direction::There => METHODS.iter().any(|method| bytes.starts_with(method.as_bytes())),
+        Direction::There => METHODS
+            .iter()
+            .any(|method| bytes.starts_with(method.as_bytes())),
         Direction::Back => bytes.starts_with(b"HTTP/1."),
     }
 }
@@ -456,16 +571,26 @@ fn framing(headers: &[httparse::Header<'_>]) -> Framing {
     let mut framing = Framing::default();
     for header in headers {
         let value = || std::str::from_utf8(header.value).unwrap_or_default().trim();
-        let has = |word: &str| value().split(',').any(|part| part.trim().eq_ignore_ascii_case(word));
+        let has = |word: &str| {
+            value()
+                .split(',')
+                .any(|part| part.trim().eq_ignore_ascii_case(word))
+        };
         match header.name {
-            name if name.eq_ignore_ascii_case("content-length") => framing.length = value().parse().ok(),
-            name if name.eq_ignore_ascii_case("transfer-encoding") => framing.chunked |= has("chunked"),
+            name if name.eq_ignore_ascii_case("content-length") => {
+                framing.length = value().parse().ok()
+            }
+            name if name.eq_ignore_ascii_case("transfer-encoding") => {
+                framing.chunked |= has("chunked")
+            }
             name if name.eq_ignore_ascii_case("upgrade") => {
                 framing.upgrades = true;
                 framing.to_http2 |= has("h2c");
             }
             name if name.eq_ignore_ascii_case("content-type") => {
-                framing.events |= value().to_ascii_lowercase().starts_with("text/event-stream");
+                framing.events |= value()
+                    .to_ascii_lowercase()
+                    .starts_with("text/event-stream");
             }
             _ => {}
         }

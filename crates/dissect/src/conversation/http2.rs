@@ -8,7 +8,10 @@ mod frames;
 mod grpc;
 mod hpack;
 
-use super::{Dissector, ENDED_BEFORE, Found, Kind, LONGEST_HEAD, MOST_WAITING, Name, RESET_BEFORE, Role, TOO_MANY};
+use super::{
+    Dissector, ENDED_BEFORE, Found, Kind, LONGEST_HEAD, MOST_WAITING, Name, RESET_BEFORE, Role,
+    TOO_MANY,
+};
 use crate::conversation::opening::{Opening, Verdict};
 use crate::left_out::Bound;
 use frames::{Frame, Frames, Gap, PREFACE, Step, What};
@@ -26,7 +29,8 @@ pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
     // A frame of at most 255 settings, of no stream.
     let settings = |length: usize| [0, 0, 0, 4, 0, 0, 0, 0, 0][..length].iter().enumerate();
     let known = opening.back.len().min(9);
-    let is_settings = settings(known).all(|(index, byte)| matches!(index, 1 | 2) || opening.back[index] == *byte);
+    let is_settings =
+        settings(known).all(|(index, byte)| matches!(index, 1 | 2) || opening.back[index] == *byte);
     match Verdict::begins(opening.there, PREFACE) {
         Verdict::Perhaps if !is_settings => Verdict::No,
         Verdict::Perhaps if known == 9 && !opening.there.is_empty() => Verdict::Yes,
@@ -100,7 +104,13 @@ struct Head {
 impl Default for Http2 {
     fn default() -> Self {
         let sides = [Side::new(true), Side::new(false)];
-        Self { sides, streams: BTreeMap::new(), unanswered: None, next: 0, is_grpc: false }
+        Self {
+            sides,
+            streams: BTreeMap::new(),
+            unanswered: None,
+            next: 0,
+            is_grpc: false,
+        }
     }
 }
 
@@ -120,7 +130,9 @@ impl Dissector for Http2 {
         let (gap, frame) = (own.frames.unseen(count), own.frames.frame());
         match (gap, frame.what) {
             (Gap::Frames, _) => return self.lose(side, MISSED, found),
-            (Gap::Contents(count), What::Data) => self.data_unseen(side, &frame, at, Some(count), found),
+            (Gap::Contents(count), What::Data) => {
+                self.data_unseen(side, &frame, at, Some(count), found)
+            }
             (Gap::Unclear, What::Data) => self.data_unseen(side, &frame, at, None, found),
             (Gap::Contents(0), _) => {}
             (_, What::Head | What::Promise) => own.block = None,
@@ -157,10 +169,20 @@ impl Http2 {
     /// further exchanges are numbered from `next` on.
     #[must_use]
     pub fn upgraded(exchange: Option<u64>, next: u64) -> Self {
-        let mut http = Self { next, ..Self::default() };
+        let mut http = Self {
+            next,
+            ..Self::default()
+        };
         let (asked, request_whole, response_began) = (true, true, true);
-        let stream = |exchange| Stream { exchange, asked, request_whole, response_began, ..Stream::default() };
-        http.streams.extend(exchange.map(|exchange| (1, stream(exchange))));
+        let stream = |exchange| Stream {
+            exchange,
+            asked,
+            request_whole,
+            response_began,
+            ..Stream::default()
+        };
+        http.streams
+            .extend(exchange.map(|exchange| (1, stream(exchange))));
         http.sides[0].highest = 1;
         http
     }
@@ -177,7 +199,9 @@ impl Http2 {
             (Step::Content(bytes), _) => self.sides[side as usize].hold(bytes, found),
             (Step::Ends, What::Head) => self.head_ends(side, &frame, at, found),
             (Step::Ends, What::Promise) => self.promise_ends(side, &frame, found),
-            (Step::Ends, What::Data) if frame.ends_stream => self.ends(side, frame.stream, at, found),
+            (Step::Ends, What::Data) if frame.ends_stream => {
+                self.ends(side, frame.stream, at, found)
+            }
             (Step::Ends, What::Reset) => self.reset(frame.stream, found),
             (Step::Foreign, _) => self.lose(side, FOREIGN, found),
             (Step::Begins | Step::Ends, _) => {}
@@ -189,7 +213,9 @@ impl Http2 {
         self.sides[side as usize].block = Some(Vec::new());
         match (side, frame.what) {
             (_, What::Promise) => {}
-            (Direction::There, _) if frame.stream % 2 == 1 && frame.stream > self.sides[0].highest => {
+            (Direction::There, _)
+                if frame.stream % 2 == 1 && frame.stream > self.sides[0].highest =>
+            {
                 self.sides[0].highest = frame.stream;
                 self.opens(frame, found);
             }
@@ -202,8 +228,21 @@ impl Http2 {
     fn opens(&mut self, frame: &Frame, found: &mut Vec<Found>) {
         let (exchange, role, side) = (self.next, Role::Request, Direction::There);
         self.next += 1;
-        found.push(Found::Begins { exchange, role, kind: Kind::Call, side, at: frame.at });
-        self.insert(frame.stream, Stream { exchange, ..Stream::default() }, found);
+        found.push(Found::Begins {
+            exchange,
+            role,
+            kind: Kind::Call,
+            side,
+            at: frame.at,
+        });
+        self.insert(
+            frame.stream,
+            Stream {
+                exchange,
+                ..Stream::default()
+            },
+            found,
+        );
     }
 
     fn insert(&mut self, number: u32, stream: Stream, found: &mut Vec<Found>) {
@@ -214,58 +253,109 @@ impl Http2 {
         match self.sides[1].silent.or(full) {
             Some(why) => {
                 self.give_up_unanswered(found);
-                self.unanswered = Some(Unanswered { number, stream, why });
+                self.unanswered = Some(Unanswered {
+                    number,
+                    stream,
+                    why,
+                });
             }
             None => drop(self.streams.insert(number, stream)),
         }
     }
 
     /// The block is whole that names a stream without an answer; whether it is of one. Its request ends there, or is not known further.
-    fn unanswered(&mut self, number: u32, head: Option<&Head>, end: Option<u64>, found: &mut Vec<Found>) -> bool {
-        let Some(Unanswered { stream, .. }) = self.unanswered.as_mut().filter(|stream| stream.number == number) else {
+    fn unanswered(
+        &mut self,
+        number: u32,
+        head: Option<&Head>,
+        end: Option<u64>,
+        found: &mut Vec<Found>,
+    ) -> bool {
+        let Some(Unanswered { stream, .. }) = self
+            .unanswered
+            .as_mut()
+            .filter(|stream| stream.number == number)
+        else {
             return false;
         };
-        head.into_iter().for_each(|head| stream.request(head, found));
+        head.into_iter()
+            .for_each(|head| stream.request(head, found));
         self.is_grpc |= stream.is_grpc;
         let (exchange, role, side) = (stream.exchange, Role::Request, Direction::There);
-        found.extend(end.map(|at| Found::Ends { exchange, role, side, at }));
+        found.extend(end.map(|at| Found::Ends {
+            exchange,
+            role,
+            side,
+            at,
+        }));
         self.give_up_unanswered(found);
         true
     }
 
     fn give_up_unanswered(&mut self, found: &mut Vec<Found>) {
         let given_up = self.unanswered.take();
-        found.extend(given_up.map(|Unanswered { stream, why, .. }| Found::Void { exchange: stream.exchange, why }));
+        found.extend(given_up.map(|Unanswered { stream, why, .. }| Found::Void {
+            exchange: stream.exchange,
+            why,
+        }));
     }
 
     /// The responder's first block of a stream: interim responses and the final one are one response.
     fn response_begins(&mut self, frame: &Frame, found: &mut Vec<Found>) {
-        let Some(stream) = self.streams.get_mut(&frame.stream) else { return };
+        let Some(stream) = self.streams.get_mut(&frame.stream) else {
+            return;
+        };
         if !std::mem::replace(&mut stream.response_began, true) {
             let (exchange, role, side) = (stream.exchange, Role::Response, Direction::Back);
-            found.push(Found::Begins { exchange, role, kind: Kind::Call, side, at: frame.at });
+            found.push(Found::Begins {
+                exchange,
+                role,
+                kind: Kind::Call,
+                side,
+                at: frame.at,
+            });
         }
     }
 
     /// The responder will send what nobody asked for: from the promise on, that is one message.
     fn promised(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
         let highest = self.sides[1].highest;
-        let is_new = |number: &u32| number.is_multiple_of(2) && *number > highest && side == Direction::Back;
-        let Some(number) = frame.promised.filter(is_new) else { return };
+        let is_new =
+            |number: &u32| number.is_multiple_of(2) && *number > highest && side == Direction::Back;
+        let Some(number) = frame.promised.filter(is_new) else {
+            return;
+        };
         self.sides[1].highest = number;
         let (exchange, role) = (self.next, Role::Response);
         self.next += 1;
-        found.push(Found::Begins { exchange, role, kind: Kind::OneWay, side, at: frame.at });
-        let stream = Stream { exchange, request_whole: true, response_began: true, ..Stream::default() };
+        found.push(Found::Begins {
+            exchange,
+            role,
+            kind: Kind::OneWay,
+            side,
+            at: frame.at,
+        });
+        let stream = Stream {
+            exchange,
+            request_whole: true,
+            response_began: true,
+            ..Stream::default()
+        };
         self.insert(number, stream, found);
     }
 
     fn promise_ends(&mut self, side: Direction, frame: &Frame, found: &mut Vec<Found>) {
         let head = self.sides[side as usize].head(found);
-        if frame.promised.is_some_and(|number| self.unanswered(number, head.as_ref(), None, found)) {
+        if frame
+            .promised
+            .is_some_and(|number| self.unanswered(number, head.as_ref(), None, found))
+        {
             return;
         }
-        let stream = frame.promised.and_then(|number| self.streams.get_mut(&number)).filter(|stream| !stream.asked);
+        let stream = frame
+            .promised
+            .and_then(|number| self.streams.get_mut(&number))
+            .filter(|stream| !stream.asked);
         if let Some((stream, head)) = stream.zip(head) {
             stream.request(&head, found);
         }
@@ -295,20 +385,46 @@ impl Http2 {
         if self.streams.get(&frame.stream).is_some_and(early)
             && let Some(stream) = self.streams.remove(&frame.stream)
         {
-            found.push(Found::Void { exchange: stream.exchange, why: "its data came before its head" });
+            found.push(Found::Void {
+                exchange: stream.exchange,
+                why: "its data came before its head",
+            });
         }
     }
 
-    fn data(&mut self, side: Direction, frame: &Frame, at: u64, bytes: &[u8], found: &mut Vec<Found>) {
-        let Some((exchange, Some(messages))) = self.messages(side, frame) else { return };
-        messages.bytes(at, bytes, |at| found.push(Found::Part { exchange, side, at }));
+    fn data(
+        &mut self,
+        side: Direction,
+        frame: &Frame,
+        at: u64,
+        bytes: &[u8],
+        found: &mut Vec<Found>,
+    ) {
+        let Some((exchange, Some(messages))) = self.messages(side, frame) else {
+            return;
+        };
+        messages.bytes(at, bytes, |at| {
+            found.push(Found::Part { exchange, side, at })
+        });
     }
 
     /// So many bytes of data, or it is not known how many, were not seen.
-    fn data_unseen(&mut self, side: Direction, frame: &Frame, at: u64, count: Option<u64>, found: &mut Vec<Found>) {
-        let Some((exchange, messages)) = self.messages(side, frame) else { return };
+    fn data_unseen(
+        &mut self,
+        side: Direction,
+        frame: &Frame,
+        at: u64,
+        count: Option<u64>,
+        found: &mut Vec<Found>,
+    ) {
+        let Some((exchange, messages)) = self.messages(side, frame) else {
+            return;
+        };
         let give = |at| found.push(Found::Part { exchange, side, at });
-        let known = messages.as_mut().zip(count).is_some_and(|(messages, count)| messages.unseen(at, count, give));
+        let known = messages
+            .as_mut()
+            .zip(count)
+            .is_some_and(|(messages, count)| messages.unseen(at, count, give));
         if !known {
             *messages = None;
         }
@@ -316,19 +432,29 @@ impl Http2 {
 
     /// The messages of the response that a frame of data belongs to.
     fn messages(&mut self, side: Direction, frame: &Frame) -> Option<(u64, &mut Option<Messages>)> {
-        let stream = self.streams.get_mut(&frame.stream).filter(|_| side == Direction::Back)?;
+        let stream = self
+            .streams
+            .get_mut(&frame.stream)
+            .filter(|_| side == Direction::Back)?;
         Some((stream.exchange, &mut stream.messages))
     }
 
     /// A message is whole.
     fn ends(&mut self, side: Direction, number: u32, at: u64, found: &mut Vec<Found>) {
-        let Some(stream) = self.streams.get_mut(&number) else { return };
+        let Some(stream) = self.streams.get_mut(&number) else {
+            return;
+        };
         let (role, whole) = match side {
             Direction::There => (Role::Request, &mut stream.request_whole),
             Direction::Back => (Role::Response, &mut stream.response_whole),
         };
         if !std::mem::replace(whole, true) {
-            found.push(Found::Ends { exchange: stream.exchange, role, side, at });
+            found.push(Found::Ends {
+                exchange: stream.exchange,
+                role,
+                side,
+                at,
+            });
         }
         if stream.request_whole && stream.response_whole {
             self.streams.remove(&number);
@@ -337,13 +463,18 @@ impl Http2 {
 
     /// One side wants to hear no more of a stream.
     fn reset(&mut self, number: u32, found: &mut Vec<Found>) {
-        let Some(stream) = self.streams.remove(&number) else { return };
+        let Some(stream) = self.streams.remove(&number) else {
+            return;
+        };
         let why = stream.missing([
             "its stream was reset within its request",
             RESET_BEFORE,
             "its stream was reset within its response",
         ]);
-        found.push(Found::Void { exchange: stream.exchange, why });
+        found.push(Found::Void {
+            exchange: stream.exchange,
+            why,
+        });
     }
 
     /// Nothing more is known of a side, and nothing of the exchanges that go on.
@@ -360,7 +491,10 @@ impl Http2 {
     fn void(&mut self, found: &mut Vec<Found>, why: impl Fn(&Stream) -> Option<&'static str>) {
         self.streams.retain(|_, stream| {
             let why = why(stream);
-            found.extend(why.map(|why| Found::Void { exchange: stream.exchange, why }));
+            found.extend(why.map(|why| Found::Void {
+                exchange: stream.exchange,
+                why,
+            }));
             why.is_none()
         });
     }
@@ -378,7 +512,8 @@ impl Side {
     }
 
     fn held(&self) -> usize {
-        self.block.as_ref().map_or(0, Vec::len) + self.fields.as_ref().map_or(0, hpack::Decoder::held)
+        self.block.as_ref().map_or(0, Vec::len)
+            + self.fields.as_ref().map_or(0, hpack::Decoder::held)
     }
 
     /// Holds bytes of a block of header fields, as far as it is whole and not too long.
@@ -396,7 +531,9 @@ impl Side {
         let (mut fields, block) = (self.fields.take()?, self.block.take()?);
         let mut head = Head::default();
         if let Err(cause) = fields.block(&block, |name, value| head.field(name, value)) {
-            found.extend((cause == Undecoded::Table).then_some(Found::LeftOut(Bound::HeaderTable, 1)));
+            found.extend(
+                (cause == Undecoded::Table).then_some(Found::LeftOut(Bound::HeaderTable, 1)),
+            );
             return None;
         }
         self.fields = Some(fields);
@@ -410,7 +547,11 @@ impl Stream {
         self.asked = true;
         self.is_grpc = head.is_grpc;
         if let Some(name) = head.name() {
-            found.push(Found::Named { exchange: self.exchange, role: Role::Request, name });
+            found.push(Found::Named {
+                exchange: self.exchange,
+                role: Role::Request,
+                name,
+            });
         }
     }
 
@@ -426,13 +567,22 @@ impl Stream {
             self.messages = self.is_grpc.then(Messages::default);
         }
         // Of a call of gRPC, the trailers say how it went; where there are none, the status of HTTP does.
-        let of_grpc =
-            head.grpc_status.filter(|_| self.is_grpc).map(|status| Name::number("grpc-status ", status.into()));
-        let of_http = self.status.filter(|_| last || !self.is_grpc).map(|status| Name::number("", status.into()));
+        let of_grpc = head
+            .grpc_status
+            .filter(|_| self.is_grpc)
+            .map(|status| Name::number("grpc-status ", status.into()));
+        let of_http = self
+            .status
+            .filter(|_| last || !self.is_grpc)
+            .map(|status| Name::number("", status.into()));
         if let Some(name) = of_grpc.or(of_http)
             && !std::mem::replace(&mut self.named, true)
         {
-            found.push(Found::Named { exchange: self.exchange, role: Role::Response, name });
+            found.push(Found::Named {
+                exchange: self.exchange,
+                role: Role::Response,
+                name,
+            });
         }
     }
 
@@ -449,7 +599,11 @@ impl Stream {
 impl Head {
     fn field(&mut self, name: &[u8], value: &[u8]) {
         let cut = &value[..value.len().min(LONGEST_TEXT)];
-        let number = || std::str::from_utf8(cut).ok().and_then(|number| number.parse().ok());
+        let number = || {
+            std::str::from_utf8(cut)
+                .ok()
+                .and_then(|number| number.parse().ok())
+        };
         match name {
             b":method" => self.method = cut.to_vec(),
             b":path" => self.path = cut.to_vec(),
@@ -464,7 +618,11 @@ impl Head {
     /// The name of a request.
     fn name(&self) -> Option<Name> {
         // A CONNECT has no path.
-        let target = if self.path.is_empty() { &self.authority } else { &self.path };
+        let target = if self.path.is_empty() {
+            &self.authority
+        } else {
+            &self.path
+        };
         match (self.method.is_empty(), self.is_grpc) {
             (true, _) => None,
             (false, true) => Some(http::call(target)),

@@ -56,7 +56,9 @@ pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
     }
     match *opening.back {
         [] => Verdict::Perhaps,
-        [_] | [_, 0..=1] | [_, 0..=1, 0] | [_, 0..=1, 0, 0] | [_, 0..=1, 0, 0, 10] => Verdict::Perhaps,
+        [_] | [_, 0..=1] | [_, 0..=1, 0] | [_, 0..=1, 0, 0] | [_, 0..=1, 0, 0, 10] => {
+            Verdict::Perhaps
+        }
         [low, high @ 0..=1, 0, 0, 10, b'0'..=b'9', ..] if low > 30 || high > 0 => Verdict::Yes,
         _ => Verdict::No,
     }
@@ -144,7 +146,10 @@ impl Dissector for Mysql {
         let mut input = Input { at, bytes };
         loop {
             if self.inner.is_some() {
-                return self.within(|inner, found| inner.bytes(side, input.at, input.bytes, found), found);
+                return self.within(
+                    |inner, found| inner.bytes(side, input.at, input.bytes, found),
+                    found,
+                );
             }
             let own = &mut self.sides[side as usize];
             if own.lost {
@@ -206,7 +211,9 @@ impl Mysql {
     /// A command at the beginning of a segment, of a client that waits for each answer, finds the server idle.
     fn find_again(&mut self, side: Direction, bytes: &[u8]) {
         let lost = self.sides[0].lost && side == Direction::There && !self.gone;
-        if lost && matches!(*bytes, [1..=255, _, 0, 0, command, ..] if Expect::of(command) != Expect::Unknown) {
+        if lost
+            && matches!(*bytes, [1..=255, _, 0, 0, command, ..] if Expect::of(command) != Expect::Unknown)
+        {
             self.sides = Default::default();
         }
     }
@@ -216,7 +223,12 @@ impl Mysql {
         let command = self.command.take().map(|command| command.exchange);
         let waiting = self.waiting.clear();
         let command = command.filter(|exchange| !waiting.contains(exchange));
-        found.extend(waiting.into_iter().chain(command).map(|exchange| Found::Void { exchange, why }));
+        found.extend(
+            waiting
+                .into_iter()
+                .chain(command)
+                .map(|exchange| Found::Void { exchange, why }),
+        );
         self.sides = Default::default();
         self.sides.iter_mut().for_each(|side| side.lost = true);
         self.gone |= self.pipelined || self.phase != Phase::Commands;
@@ -252,8 +264,17 @@ impl Mysql {
         };
         let exchange = self.next;
         self.next += 1;
-        found.push(Found::Begins { exchange, role: Role::Request, kind, side: Direction::There, at });
-        self.command = Some(Command { exchange, named: false });
+        found.push(Found::Begins {
+            exchange,
+            role: Role::Request,
+            kind,
+            side: Direction::There,
+            at,
+        });
+        self.command = Some(Command {
+            exchange,
+            named: false,
+        });
         if kind != Kind::OneWay {
             self.wait(exchange, kind, Expect::of(command), found);
         }
@@ -264,7 +285,13 @@ impl Mysql {
         // One in the middle was the last one when the next came, or is the first.
         let mut ends = self.waiting.front().into_iter().chain(self.waiting.back());
         let unknown = ends.any(|waiting| waiting.expect == Expect::Unknown);
-        self.waiting.push_back(Waiting { exchange, kind, expect, answered: false, text: None });
+        self.waiting.push_back(Waiting {
+            exchange,
+            kind,
+            expect,
+            answered: false,
+            text: None,
+        });
         if unknown {
             self.lose("where its answer ends is not known", found);
         }
@@ -272,17 +299,32 @@ impl Mysql {
 
     /// An answer of which the end cannot be known is whole.
     fn finish_unknown(&mut self, found: &mut Vec<Found>) {
-        if self.waiting.front().is_some_and(|waiting| waiting.answered && waiting.expect == Expect::Unknown) {
+        if self
+            .waiting
+            .front()
+            .is_some_and(|waiting| waiting.answered && waiting.expect == Expect::Unknown)
+        {
             self.whole(Name::fixed("end not known"), self.server_end, found);
         }
     }
 
     /// What the server says answers what waits longest.
     fn answers(&mut self, at: u64, found: &mut Vec<Found>) {
-        let Some(waiting) = self.waiting.front_mut() else { return };
+        let Some(waiting) = self.waiting.front_mut() else {
+            return;
+        };
         let (exchange, kind) = (waiting.exchange, waiting.kind);
         if !std::mem::replace(&mut waiting.answered, true) {
-            of_answer(Found::Begins { exchange, role: Role::Response, kind, side: Direction::Back, at }, found);
+            of_answer(
+                Found::Begins {
+                    exchange,
+                    role: Role::Response,
+                    kind,
+                    side: Direction::Back,
+                    at,
+                },
+                found,
+            );
         }
     }
 
@@ -292,7 +334,11 @@ impl Mysql {
         let (at, end) = (own.records.at(), own.records.end());
         let length = end - at - HEAD as u64;
         let is_first = !std::mem::replace(&mut own.continues, length == LONGEST);
-        let held = if self.phase == Phase::Commands { Vec::new() } else { own.records.held().to_vec() };
+        let held = if self.phase == Phase::Commands {
+            Vec::new()
+        } else {
+            own.records.held().to_vec()
+        };
         match (side, self.phase) {
             (Direction::Back, Phase::Greeting) => self.greeting(&held, at, end, found),
             (Direction::There, Phase::Greeting) => self.lose("it is not MySQL", found),
@@ -311,7 +357,15 @@ impl Mysql {
         let mut fields = Fields(&held[HEAD..]);
         let version = match fields.number(1) {
             Some(10) => fields.text(),
-            Some(0xff) => return self.one_way(Direction::Back, answer::error(&held[HEAD..]), at, end, found),
+            Some(0xff) => {
+                return self.one_way(
+                    Direction::Back,
+                    answer::error(&held[HEAD..]),
+                    at,
+                    end,
+                    found,
+                );
+            }
             _ => return self.lose("it is not MySQL", found),
         };
         self.one_way(Direction::Back, answers::greeting(version), at, end, found);
@@ -322,7 +376,9 @@ impl Mysql {
     /// The client's answer to the greeting.
     fn login(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
         let mut fields = Fields(&held[HEAD..]);
-        let Some(bits) = login_bits(&mut fields) else { return self.lose("its login was not captured", found) };
+        let Some(bits) = login_bits(&mut fields) else {
+            return self.lose("its login was not captured", found);
+        };
         if end - at == TLS_REQUEST && bits & TLS != 0 {
             self.bits &= bits;
             self.one_way(Direction::There, Name::fixed("SSLRequest"), at, end, found);
@@ -339,9 +395,24 @@ impl Mysql {
         self.next += 1;
         self.phase = Phase::Commands;
         let (role, side, kind) = (Role::Request, Direction::There, Kind::Handshake);
-        found.push(Found::Begins { exchange, role, kind, side, at });
-        found.push(Found::Named { exchange, role, name: login_name(fields, bits) });
-        found.push(Found::Ends { exchange, role, side, at: end });
+        found.push(Found::Begins {
+            exchange,
+            role,
+            kind,
+            side,
+            at,
+        });
+        found.push(Found::Named {
+            exchange,
+            role,
+            name: login_name(fields, bits),
+        });
+        found.push(Found::Ends {
+            exchange,
+            role,
+            side,
+            at: end,
+        });
         self.wait(exchange, kind, Expect::Login, found);
     }
 
@@ -351,12 +422,24 @@ impl Mysql {
         let Some(command) = self.command else { return };
         if !command.named {
             let name = self.name_command(found);
-            self.command = Some(Command { named: true, ..command });
-            found.push(Found::Named { exchange: command.exchange, role: Role::Request, name });
+            self.command = Some(Command {
+                named: true,
+                ..command
+            });
+            found.push(Found::Named {
+                exchange: command.exchange,
+                role: Role::Request,
+                name,
+            });
         }
         if length < LONGEST {
             let (role, side) = (Role::Request, Direction::There);
-            found.push(Found::Ends { exchange: command.exchange, role, side, at: end });
+            found.push(Found::Ends {
+                exchange: command.exchange,
+                role,
+                side,
+                at: end,
+            });
             self.command = None;
             if !self.waiting.settle(command.exchange, found) {
                 self.sides[1].lost = true;
@@ -366,7 +449,10 @@ impl Mysql {
 
     fn name_command(&mut self, found: &mut Vec<Found>) -> Name {
         let records = &self.sides[0].records;
-        let (held, is_whole) = (records.held(), records.is_held_whole() && !self.sides[0].continues);
+        let (held, is_whole) = (
+            records.held(),
+            records.is_held_whole() && !self.sides[0].continues,
+        );
         let mut fields = Fields(held.get(HEAD + 1..).unwrap_or_default());
         let dialect = Dialect::MySql(self.backslash);
         if !matches!(held.get(HEAD), Some(&(PREPARE | CLOSE | LONG_DATA))) {
@@ -395,7 +481,11 @@ impl Mysql {
     }
 
     fn of_server(&mut self, length: u64, at: u64, end: u64, found: &mut Vec<Found>) {
-        if self.waiting.front().is_some_and(|waiting| !waiting.answered) {
+        if self
+            .waiting
+            .front()
+            .is_some_and(|waiting| !waiting.answered)
+        {
             // It had begun before that was asked.
             return self.lose("nothing asked for it", found);
         }
@@ -411,16 +501,28 @@ impl Mysql {
         let means = before.packet(bytes, length, self.abilities);
         // A login is followed by what servers do at its beginning (`init_connect`).
         let says = self.bits & PROTOCOL_41 != 0 && before != Expect::Login;
-        let backslash = before.backslash(bytes, length, self.abilities).filter(|_| says);
+        let backslash = before
+            .backslash(bytes, length, self.abilities)
+            .filter(|_| says);
         if before == Expect::Prepared
-            && let (Some(text), Some(statement)) =
-                (waiting.text.take(), Fields(bytes.get(1..5).unwrap_or_default()).little(4))
+            && let (Some(text), Some(statement)) = (
+                waiting.text.take(),
+                Fields(bytes.get(1..5).unwrap_or_default()).little(4),
+            )
         {
-            self.texts.learn(statement.to_string().as_bytes(), &text, found);
+            self.texts
+                .learn(statement.to_string().as_bytes(), &text, found);
         }
         match means {
             Means::More(expect) => waiting.expect = expect,
-            Means::Event => of_answer(Found::Part { exchange, side: Direction::Back, at: end }, found),
+            Means::Event => of_answer(
+                Found::Part {
+                    exchange,
+                    side: Direction::Back,
+                    at: end,
+                },
+                found,
+            ),
             Means::File => (self.file, waiting.expect) = (true, Expect::First),
             Means::Whole(status) => {
                 let succeeded = status.kept() == "OK";
@@ -437,21 +539,57 @@ impl Mysql {
 
     /// The answer to what waits longest is whole.
     fn whole(&mut self, name: Name, at: u64, found: &mut Vec<Found>) {
-        let Some(Waiting { exchange, .. }) = self.waiting.pop_front() else { return };
+        let Some(Waiting { exchange, .. }) = self.waiting.pop_front() else {
+            return;
+        };
         let (role, side) = (Role::Response, Direction::Back);
-        of_answer(Found::Named { exchange, role, name }, found);
-        of_answer(Found::Ends { exchange, role, side, at }, found);
+        of_answer(
+            Found::Named {
+                exchange,
+                role,
+                name,
+            },
+            found,
+        );
+        of_answer(
+            Found::Ends {
+                exchange,
+                role,
+                side,
+                at,
+            },
+            found,
+        );
         self.file = false;
     }
 
     /// A packet that answers nothing and is not answered.
     fn one_way(&mut self, side: Direction, name: Name, at: u64, end: u64, found: &mut Vec<Found>) {
-        let role = if side == Direction::There { Role::Request } else { Role::Response };
+        let role = if side == Direction::There {
+            Role::Request
+        } else {
+            Role::Response
+        };
         let (exchange, kind) = (self.next, Kind::OneWay);
         self.next += 1;
-        found.push(Found::Begins { exchange, role, kind, side, at });
-        found.push(Found::Named { exchange, role, name });
-        found.push(Found::Ends { exchange, role, side, at: end });
+        found.push(Found::Begins {
+            exchange,
+            role,
+            kind,
+            side,
+            at,
+        });
+        found.push(Found::Named {
+            exchange,
+            role,
+            name,
+        });
+        found.push(Found::Ends {
+            exchange,
+            role,
+            side,
+            at: end,
+        });
     }
 
     /// The rest is said in another protocol.
@@ -460,7 +598,11 @@ impl Mysql {
     }
 
     /// What is found there, with numbers behind those of the exchanges before it.
-    fn within(&mut self, pass: impl FnOnce(&mut dyn Dissector, &mut Vec<Found>), found: &mut Vec<Found>) {
+    fn within(
+        &mut self,
+        pass: impl FnOnce(&mut dyn Dissector, &mut Vec<Found>),
+        found: &mut Vec<Found>,
+    ) {
         let from = found.len();
         if let Some(inner) = &mut self.inner {
             pass(inner.as_mut(), found);
@@ -477,7 +619,10 @@ fn greeting_bits(mut fields: Fields<'_>) -> Option<u64> {
     fields.take(2)?;
     let high = fields.little(2).unwrap_or(0);
     fields.take(1 + 6)?;
-    let of_mariadb = fields.little(4).filter(|_| low & LONG_PASSWORD == 0).unwrap_or(0);
+    let of_mariadb = fields
+        .little(4)
+        .filter(|_| low & LONG_PASSWORD == 0)
+        .unwrap_or(0);
     Some(low | high << 16 | of_mariadb << 32)
 }
 
@@ -490,21 +635,36 @@ fn login_bits(fields: &mut Fields<'_>) -> Option<u64> {
     }
     let high = fields.little(2)?;
     fields.take(4 + 1 + 19)?;
-    let of_mariadb = fields.little(4).filter(|_| low & LONG_PASSWORD == 0).unwrap_or(0);
+    let of_mariadb = fields
+        .little(4)
+        .filter(|_| low & LONG_PASSWORD == 0)
+        .unwrap_or(0);
     Some(low | high << 16 | of_mariadb << 32)
 }
 
 /// Who logs in, and to which database.
 fn login_name(mut fields: Fields<'_>, bits: u64) -> Name {
     let user = fields.text();
-    let secret = if bits & LONG_SECRET != 0 { number(&mut fields) } else { fields.little(1) };
+    let secret = if bits & LONG_SECRET != 0 {
+        number(&mut fields)
+    } else {
+        fields.little(1)
+    };
     let behind = secret.and_then(|length| fields.take(usize::try_from(length).ok()?));
-    let database = behind.filter(|_| bits & WITH_DATABASE != 0).map(|_| fields.text()).unwrap_or_default();
+    let database = behind
+        .filter(|_| bits & WITH_DATABASE != 0)
+        .map(|_| fields.text())
+        .unwrap_or_default();
     answers::login(user, database, true)
 }
 
 /// The text of a query, which may have attributes before it.
-fn query_text(mut fields: Fields<'_>, abilities: Abilities, dialect: Dialect, is_whole: bool) -> Name {
+fn query_text(
+    mut fields: Fields<'_>,
+    abilities: Abilities,
+    dialect: Dialect,
+    is_whole: bool,
+) -> Name {
     if abilities.attributes {
         match (number(&mut fields), number(&mut fields)) {
             (Some(0), Some(_)) => {}
@@ -515,7 +675,11 @@ fn query_text(mut fields: Fields<'_>, abilities: Abilities, dialect: Dialect, is
 }
 
 fn text_of(fields: Fields<'_>, dialect: Dialect, is_whole: bool) -> Name {
-    if is_whole { sql::statement(dialect, fields.0) } else { sql::beginning(dialect, fields.0) }
+    if is_whole {
+        sql::statement(dialect, fields.0)
+    } else {
+        sql::beginning(dialect, fields.0)
+    }
 }
 
 fn name_of_command(command: u8) -> Name {
@@ -544,11 +708,24 @@ fn name_of_command(command: u8) -> Name {
 }
 
 fn extent(side: Direction, head: &[u8]) -> Extent {
-    let Some(length) = Fields(head).little(3) else { return Extent::More };
+    let Some(length) = Fields(head).little(3) else {
+        return Extent::More;
+    };
     // The first byte of a client's packet may be a command.
     let whole = HEAD + usize::from(side == Direction::There && length > 0);
-    let keep = if side == Direction::There { KEEP } else { HEAD + LONGEST_NAME };
-    if head.len() < whole { Extent::More } else { Extent::Record { length: HEAD as u64 + length, keep } }
+    let keep = if side == Direction::There {
+        KEEP
+    } else {
+        HEAD + LONGEST_NAME
+    };
+    if head.len() < whole {
+        Extent::More
+    } else {
+        Extent::Record {
+            length: HEAD as u64 + length,
+            keep,
+        }
+    }
 }
 
 #[cfg(test)]

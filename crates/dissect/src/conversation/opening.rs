@@ -27,7 +27,10 @@ impl Verdict {
     #[must_use]
     pub fn begins(bytes: &[u8], beginning: &[u8]) -> Self {
         let known = bytes.len().min(beginning.len());
-        match (bytes[..known] == beginning[..known], known == beginning.len()) {
+        match (
+            bytes[..known] == beginning[..known],
+            known == beginning.len(),
+        ) {
             (false, _) => Self::No,
             (true, true) => Self::Yes,
             (true, false) => Self::Perhaps,

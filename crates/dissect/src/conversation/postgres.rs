@@ -36,11 +36,20 @@ const GSSAPI: usize = 80_877_104;
 pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
     let mut fields = Fields(opening.there);
     let (Some(length), Some(number)) = (fields.number(4), fields.number(4)) else {
-        let numbers = [[0, 3, 0, 0], [4, 0xd2, 0x16, 0x2e]].map(|number| [&[0, 0][..], &number].concat());
+        let numbers =
+            [[0, 3, 0, 0], [4, 0xd2, 0x16, 0x2e]].map(|number| [&[0, 0][..], &number].concat());
         let there = opening.there;
-        let known = [there.get(..2).unwrap_or(there), there.get(4..6).or(there.get(4..)).unwrap_or_default()].concat();
+        let known = [
+            there.get(..2).unwrap_or(there),
+            there.get(4..6).or(there.get(4..)).unwrap_or_default(),
+        ]
+        .concat();
         let may_be = numbers.iter().any(|number| number.starts_with(&known));
-        return if may_be && opening.back.is_empty() { Verdict::Perhaps } else { Verdict::No };
+        return if may_be && opening.back.is_empty() {
+            Verdict::Perhaps
+        } else {
+            Verdict::No
+        };
     };
     match (length, number) {
         (8, TLS | GSSAPI) | (16.., CANCEL) => Verdict::Yes,
@@ -129,14 +138,20 @@ impl Dissector for Postgres {
         let mut input = Input { at, bytes };
         loop {
             if self.tls.is_some() {
-                return self.secure(|tls, found| tls.bytes(side, input.at, input.bytes, found), found);
+                return self.secure(
+                    |tls, found| tls.bytes(side, input.at, input.bytes, found),
+                    found,
+                );
             }
             let own = &mut self.sides[side as usize];
             if own.lost {
                 return;
             }
             let phase = self.phase;
-            match own.records.next(&mut input, |head| extent(side, phase, head)) {
+            match own
+                .records
+                .next(&mut input, |head| extent(side, phase, head))
+            {
                 None => return,
                 Some(Taken::Head) => self.headed(side, found),
                 Some(Taken::Whole) => self.message(side, found),
@@ -173,7 +188,11 @@ impl Dissector for Postgres {
     }
 
     fn protocol(&self) -> &'static str {
-        if self.tls.is_some() { "PostgreSQL in TLS, by turns" } else { "PostgreSQL" }
+        if self.tls.is_some() {
+            "PostgreSQL in TLS, by turns"
+        } else {
+            "PostgreSQL"
+        }
     }
 
     fn is_exact(&self) -> bool {
@@ -186,7 +205,13 @@ impl Postgres {
     fn find_again(&mut self, side: Direction, bytes: &[u8]) {
         let lost = self.sides[0].lost && side == Direction::There && !self.gone;
         let begins = matches!(*bytes, [b'Q' | b'P' | b'B', 0, _, _, _, ..]);
-        if lost && begins && matches!(extent(side, self.phase, &bytes[..HEAD]), Extent::Record { .. }) {
+        if lost
+            && begins
+            && matches!(
+                extent(side, self.phase, &bytes[..HEAD]),
+                Extent::Record { .. }
+            )
+        {
             self.sides = Default::default();
         }
     }
@@ -194,7 +219,11 @@ impl Postgres {
     /// Nothing is known until a query begins, and nothing of what waits for an answer.
     fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
         let waiting = self.waiting.clear();
-        found.extend(waiting.into_iter().map(|exchange| Found::Void { exchange, why }));
+        found.extend(
+            waiting
+                .into_iter()
+                .map(|exchange| Found::Void { exchange, why }),
+        );
         self.sides = Default::default();
         self.sides.iter_mut().for_each(|side| side.lost = true);
         self.gone |= self.pipelined || self.phase != Phase::Typed;
@@ -221,36 +250,69 @@ impl Postgres {
     }
 
     fn is_open(&self) -> bool {
-        self.waiting.back().is_some_and(|waiting| matches!(waiting.until, Until::Open(_)))
+        self.waiting
+            .back()
+            .is_some_and(|waiting| matches!(waiting.until, Until::Open(_)))
     }
 
     fn waits_for_ready(&self) -> bool {
-        self.waiting.front().is_some_and(|waiting| waiting.until == Until::Ready)
+        self.waiting
+            .front()
+            .is_some_and(|waiting| waiting.until == Until::Ready)
     }
 
     fn asks(&mut self, kind: Kind, at: u64, found: &mut Vec<Found>) {
         let exchange = self.next;
         self.next += 1;
         self.pipelined |= !self.waiting.is_empty();
-        found.push(Found::Begins { exchange, role: Role::Request, kind, side: Direction::There, at });
+        found.push(Found::Begins {
+            exchange,
+            role: Role::Request,
+            kind,
+            side: Direction::There,
+            at,
+        });
         let (until, named, answered, status, failed) = (Until::Open(0), false, false, None, false);
-        self.waiting.push_back(Waiting { exchange, kind, until, named, answered, status, failed });
+        self.waiting.push_back(Waiting {
+            exchange,
+            kind,
+            until,
+            named,
+            answered,
+            status,
+            failed,
+        });
     }
 
     /// The exchange that is not whole gets its name, if it has none.
     fn name(&mut self, name: Name, found: &mut Vec<Found>) {
-        if let Some(waiting) = self.waiting.back_mut().filter(|waiting| !waiting.named && !name.is_empty()) {
+        if let Some(waiting) = self
+            .waiting
+            .back_mut()
+            .filter(|waiting| !waiting.named && !name.is_empty())
+        {
             waiting.named = true;
-            found.push(Found::Named { exchange: waiting.exchange, role: Role::Request, name });
+            found.push(Found::Named {
+                exchange: waiting.exchange,
+                role: Role::Request,
+                name,
+            });
         }
     }
 
     /// It is whole.
     fn asked(&mut self, until: Until, at: u64, found: &mut Vec<Found>) {
-        let Some(waiting) = self.waiting.back_mut() else { return };
+        let Some(waiting) = self.waiting.back_mut() else {
+            return;
+        };
         waiting.until = until;
         let exchange = waiting.exchange;
-        found.push(Found::Ends { exchange, role: Role::Request, side: Direction::There, at });
+        found.push(Found::Ends {
+            exchange,
+            role: Role::Request,
+            side: Direction::There,
+            at,
+        });
         if !self.waiting.settle(exchange, found) {
             self.sides[1].lost = true;
         }
@@ -263,7 +325,16 @@ impl Postgres {
                 let (exchange, kind) = (waiting.exchange, waiting.kind);
                 if !std::mem::replace(&mut waiting.answered, true) {
                     let (role, side) = (Role::Response, Direction::Back);
-                    of_answer(Found::Begins { exchange, role, kind, side, at }, found);
+                    of_answer(
+                        Found::Begins {
+                            exchange,
+                            role,
+                            kind,
+                            side,
+                            at,
+                        },
+                        found,
+                    );
                 }
             }
             // The server ends the connection.
@@ -293,8 +364,18 @@ impl Postgres {
         let (name, phase, kind) = match number {
             Some(TLS) => (Name::fixed("SSLRequest"), Phase::Asked, Kind::Handshake),
             Some(GSSAPI) => (Name::fixed("GSSENCRequest"), Phase::Asked, Kind::Handshake),
-            Some(CANCEL) => return self.one_way(Direction::There, Name::fixed("CancelRequest"), at, end, found),
-            Some(number) if number >> 16 == VERSION => (login(&held[8..]), Phase::Typed, Kind::Handshake),
+            Some(CANCEL) => {
+                return self.one_way(
+                    Direction::There,
+                    Name::fixed("CancelRequest"),
+                    at,
+                    end,
+                    found,
+                );
+            }
+            Some(number) if number >> 16 == VERSION => {
+                (login(&held[8..]), Phase::Typed, Kind::Handshake)
+            }
             _ => return self.lose("it is not PostgreSQL", found),
         };
         self.asks(kind, at, found);
@@ -328,7 +409,11 @@ impl Postgres {
 
     fn of_client(&mut self, held: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
         let mut fields = Fields(&held[HEAD..]);
-        let dialect = Dialect::Postgres(if self.settled { self.backslash } else { Backslash::Unknown });
+        let dialect = Dialect::Postgres(if self.settled {
+            self.backslash
+        } else {
+            Backslash::Unknown
+        });
         self.settled &= !b"BEFQ".contains(&held[0]);
         match held[0] {
             b'Q' => {
@@ -358,8 +443,14 @@ impl Postgres {
             }
             b'D' | b'E' => self.sends(Name::default(), found),
             b'S' if self.is_open() => {
-                let is_alone = self.waiting.back().is_some_and(|waiting| waiting.until == Until::Open(0));
-                self.name(Name::fixed(if is_alone { "Sync" } else { "extended query" }), found);
+                let is_alone = self
+                    .waiting
+                    .back()
+                    .is_some_and(|waiting| waiting.until == Until::Open(0));
+                self.name(
+                    Name::fixed(if is_alone { "Sync" } else { "extended query" }),
+                    found,
+                );
                 self.asked(Until::Ready, end, found);
             }
             b'H' => self.flush(end, found),
@@ -371,14 +462,24 @@ impl Postgres {
     /// A message of an extended query, which the server completes.
     fn sends(&mut self, name: Name, found: &mut Vec<Found>) {
         self.name(name, found);
-        if let Some(Waiting { until: Until::Open(count), .. }) = self.waiting.back_mut() {
+        if let Some(Waiting {
+            until: Until::Open(count),
+            ..
+        }) = self.waiting.back_mut()
+        {
             *count += 1;
         }
     }
 
     /// What was sent so far is answered before the Sync.
     fn flush(&mut self, end: u64, found: &mut Vec<Found>) {
-        let Some(&Waiting { until: Until::Open(count @ 1..), exchange, answered, .. }) = self.waiting.back() else {
+        let Some(&Waiting {
+            until: Until::Open(count @ 1..),
+            exchange,
+            answered,
+            ..
+        }) = self.waiting.back()
+        else {
             return;
         };
         if answered {
@@ -387,7 +488,10 @@ impl Postgres {
         self.name(Name::fixed("extended query"), found);
         if self.skips {
             self.waiting.pop_back();
-            return found.push(Found::Void { exchange, why: "the server skipped it" });
+            return found.push(Found::Void {
+                exchange,
+                why: "the server skipped it",
+            });
         }
         self.asked(Until::Completed(count), end, found);
     }
@@ -417,7 +521,11 @@ impl Postgres {
     fn parameter(&mut self, body: &[u8]) {
         let mut fields = Fields(body);
         if fields.text() == b"standard_conforming_strings" {
-            self.backslash = if fields.text() == b"on" { Backslash::Plain } else { Backslash::Escapes };
+            self.backslash = if fields.text() == b"on" {
+                Backslash::Plain
+            } else {
+                Backslash::Escapes
+            };
         }
     }
 
@@ -446,14 +554,29 @@ impl Postgres {
     /// The server answers nothing before a Sync.
     fn skip(&mut self, found: &mut Vec<Found>) {
         self.skips = true;
-        while let Some(Waiting { until: Until::Completed(_), exchange, .. }) = self.waiting.front() {
-            of_answer(Found::Void { exchange: *exchange, why: "the server skipped it" }, found);
+        while let Some(Waiting {
+            until: Until::Completed(_),
+            exchange,
+            ..
+        }) = self.waiting.front()
+        {
+            of_answer(
+                Found::Void {
+                    exchange: *exchange,
+                    why: "the server skipped it",
+                },
+                found,
+            );
             self.waiting.pop_front();
         }
     }
 
     fn completes(&mut self, end: u64, found: &mut Vec<Found>) {
-        if let Some(Waiting { until: Until::Completed(count), .. }) = self.waiting.front_mut() {
+        if let Some(Waiting {
+            until: Until::Completed(count),
+            ..
+        }) = self.waiting.front_mut()
+        {
             *count -= 1;
             if *count == 0 {
                 self.whole(end, found);
@@ -472,20 +595,63 @@ impl Postgres {
 
     /// The answer to what waits longest is whole.
     fn whole(&mut self, at: u64, found: &mut Vec<Found>) {
-        let Some(Waiting { exchange, status, .. }) = self.waiting.pop_front() else { return };
-        let (role, side, name) = (Role::Response, Direction::Back, status.unwrap_or_else(|| Name::fixed("OK")));
-        of_answer(Found::Named { exchange, role, name }, found);
-        of_answer(Found::Ends { exchange, role, side, at }, found);
+        let Some(Waiting {
+            exchange, status, ..
+        }) = self.waiting.pop_front()
+        else {
+            return;
+        };
+        let (role, side, name) = (
+            Role::Response,
+            Direction::Back,
+            status.unwrap_or_else(|| Name::fixed("OK")),
+        );
+        of_answer(
+            Found::Named {
+                exchange,
+                role,
+                name,
+            },
+            found,
+        );
+        of_answer(
+            Found::Ends {
+                exchange,
+                role,
+                side,
+                at,
+            },
+            found,
+        );
     }
 
     /// A message that answers nothing and is not answered.
     fn one_way(&mut self, side: Direction, name: Name, at: u64, end: u64, found: &mut Vec<Found>) {
-        let role = if side == Direction::There { Role::Request } else { Role::Response };
+        let role = if side == Direction::There {
+            Role::Request
+        } else {
+            Role::Response
+        };
         let (exchange, kind) = (self.next, Kind::OneWay);
         self.next += 1;
-        found.push(Found::Begins { exchange, role, kind, side, at });
-        found.push(Found::Named { exchange, role, name });
-        found.push(Found::Ends { exchange, role, side, at: end });
+        found.push(Found::Begins {
+            exchange,
+            role,
+            kind,
+            side,
+            at,
+        });
+        found.push(Found::Named {
+            exchange,
+            role,
+            name,
+        });
+        found.push(Found::Ends {
+            exchange,
+            role,
+            side,
+            at: end,
+        });
     }
 
     /// What is found in TLS, with numbers behind those of the exchanges before it.
@@ -531,29 +697,41 @@ fn error(body: &[u8]) -> Name {
 fn text_of(fields: &mut Fields<'_>, dialect: Dialect) -> Name {
     let is_whole = fields.0.contains(&0);
     let text = fields.text();
-    if is_whole { sql::statement(dialect, text) } else { sql::beginning(dialect, text) }
+    if is_whole {
+        sql::statement(dialect, text)
+    } else {
+        sql::beginning(dialect, text)
+    }
 }
 
 fn extent(side: Direction, phase: Phase, head: &[u8]) -> Extent {
     let (types, marks) = match (side, phase) {
         (Direction::There, Phase::Typed) => (OF_CLIENT, 1),
         (Direction::There, _) => (&[][..], 0),
-        (Direction::Back, Phase::Asked) if b"SNG".contains(&head[0]) => return Extent::Record { length: 1, keep: 1 },
+        (Direction::Back, Phase::Asked) if b"SNG".contains(&head[0]) => {
+            return Extent::Record { length: 1, keep: 1 };
+        }
         (Direction::Back, _) => (OF_SERVER, 1),
     };
     if marks > 0 && !types.contains(&head[0]) {
         return Extent::Wrong;
     }
-    let Some(length) = Fields(&head[marks..]).number(4) else { return Extent::More };
+    let Some(length) = Fields(&head[marks..]).number(4) else {
+        return Extent::More;
+    };
     let most = if marks == 0 { LONGEST_FIRST } else { LONGEST };
     let keep = match (side, head[0]) {
-        (Direction::There, b'B' | b'C' | b'P' | b'Q') | (Direction::Back, b'A' | b'C' | b'E' | b'S') => KEEP,
+        (Direction::There, b'B' | b'C' | b'P' | b'Q')
+        | (Direction::Back, b'A' | b'C' | b'E' | b'S') => KEEP,
         _ if marks == 0 => KEEP,
         _ => HEAD,
     };
     match length {
         _ if marks == 0 && length < 8 => Extent::Wrong,
-        4.. if length <= most => Extent::Record { length: (marks + length) as u64, keep },
+        4.. if length <= most => Extent::Record {
+            length: (marks + length) as u64,
+            keep,
+        },
         _ => Extent::Wrong,
     }
 }

@@ -21,13 +21,34 @@ struct Protocol {
 
 /// Every protocol, those that are recognised by more bytes first.
 const ALL: &[Protocol] = &[
-    Protocol { recognise: super::http2::recognise, start: || Box::new(Http2::default()) },
-    Protocol { recognise: super::http1::recognise, start: || Box::new(Http1::default()) },
-    Protocol { recognise: super::mysql::recognise, start: || Box::new(Mysql::default()) },
-    Protocol { recognise: super::postgres::recognise, start: || Box::new(Postgres::default()) },
-    Protocol { recognise: super::dns::recognise, start: || Box::new(Dns::default()) },
-    Protocol { recognise: super::resp::recognise, start: || Box::new(Resp::default()) },
-    Protocol { recognise: super::tls::recognise, start: || Box::new(Tls::default()) },
+    Protocol {
+        recognise: super::http2::recognise,
+        start: || Box::new(Http2::default()),
+    },
+    Protocol {
+        recognise: super::http1::recognise,
+        start: || Box::new(Http1::default()),
+    },
+    Protocol {
+        recognise: super::mysql::recognise,
+        start: || Box::new(Mysql::default()),
+    },
+    Protocol {
+        recognise: super::postgres::recognise,
+        start: || Box::new(Postgres::default()),
+    },
+    Protocol {
+        recognise: super::dns::recognise,
+        start: || Box::new(Dns::default()),
+    },
+    Protocol {
+        recognise: super::resp::recognise,
+        start: || Box::new(Resp::default()),
+    },
+    Protocol {
+        recognise: super::tls::recognise,
+        start: || Box::new(Tls::default()),
+    },
 ];
 
 /// Bytes of each side after which it is decided.
@@ -63,13 +84,21 @@ mod tests {
     /// First bytes of both sides, and the protocol they tell.
     const OPENINGS: &[(&[u8], &[u8], &str)] = &[
         (b"GET / HTTP/1.1\r\n\r\n", b"", "HTTP/1.1"),
-        (b"\x16\x03\x01\x00\xc8\x01\x00\x00\xc4", b"", "TLS, by turns"),
+        (
+            b"\x16\x03\x01\x00\xc8\x01\x00\x00\xc4",
+            b"",
+            "TLS, by turns",
+        ),
         (b"*1\r\n$4\r\nPING\r\n", b"", "RESP"),
         (b"PING\r\n", b"", "RESP"),
         (b"\0\0\0\x0e\0\x03\0\0user\0\0", b"", "PostgreSQL"),
         (b"\0\0\0\x08\x04\xd2\x16\x2f", b"", "PostgreSQL"),
         (b"", b"\x4a\0\0\0\x0a8.0.36\0", "MySQL"),
-        (b"\0\x13\0\x01\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01", b"", "DNS"),
+        (
+            b"\0\x13\0\x01\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01",
+            b"",
+            "DNS",
+        ),
         (b"", b"220 ready\r\n", "by turns"),
         (b"hello", b"hi", "by turns"),
     ];
@@ -77,10 +106,17 @@ mod tests {
     #[test]
     fn first_bytes_tell_one_protocol() {
         for (there, back, name) in OPENINGS {
-            let opening = Opening { there, back, port: 1 };
+            let opening = Opening {
+                there,
+                back,
+                port: 1,
+            };
             let told = recognise(&opening, true).map(|dissector| dissector.protocol());
             assert_eq!(told, Some(*name));
-            let sure = ALL.iter().filter(|protocol| (protocol.recognise)(&opening) == Verdict::Yes).count();
+            let sure = ALL
+                .iter()
+                .filter(|protocol| (protocol.recognise)(&opening) == Verdict::Yes)
+                .count();
             assert_eq!(sure, usize::from(*name != "by turns"), "{name}");
         }
     }
@@ -89,9 +125,23 @@ mod tests {
     fn nothing_is_chosen_before_the_bytes_tell() {
         for (there, back, name) in OPENINGS.iter().filter(|(.., name)| *name != "by turns") {
             for length in 0..there.len().max(back.len()) {
-                let (there, back) = (&there[..length.min(there.len())], &back[..length.min(back.len())]);
-                let told = recognise(&Opening { there, back, port: 1 }, false).map(|dissector| dissector.protocol());
-                assert!(told.is_none_or(|told| told == *name), "{name} after {length} bytes: {told:?}");
+                let (there, back) = (
+                    &there[..length.min(there.len())],
+                    &back[..length.min(back.len())],
+                );
+                let told = recognise(
+                    &Opening {
+                        there,
+                        back,
+                        port: 1,
+                    },
+                    false,
+                )
+                .map(|dissector| dissector.protocol());
+                assert!(
+                    told.is_none_or(|told| told == *name),
+                    "{name} after {length} bytes: {told:?}"
+                );
             }
         }
     }

@@ -41,7 +41,10 @@ impl Reassembly {
     /// From that offset on.
     #[must_use]
     pub fn at(next: u64) -> Self {
-        Self { next, ..Self::default() }
+        Self {
+            next,
+            ..Self::default()
+        }
     }
 
     /// Where what was given ends.
@@ -68,7 +71,13 @@ impl Reassembly {
     }
 
     /// A segment of `length` bytes, of which `bytes` were captured.
-    pub fn segment(&mut self, at: u64, bytes: &[u8], length: u64, give: &mut impl FnMut(Piece<'_>)) {
+    pub fn segment(
+        &mut self,
+        at: u64,
+        bytes: &[u8],
+        length: u64,
+        give: &mut impl FnMut(Piece<'_>),
+    ) {
         let length = length.max(bytes.len() as u64);
         if at > self.next {
             self.hold(at, bytes, length);
@@ -102,7 +111,13 @@ impl Reassembly {
 
     fn hold(&mut self, at: u64, bytes: &[u8], length: u64) {
         if self.held.get(&at).is_none_or(|held| held.length < length) {
-            let old = self.held.insert(at, Held { bytes: bytes.to_vec(), length });
+            let old = self.held.insert(
+                at,
+                Held {
+                    bytes: bytes.to_vec(),
+                    length,
+                },
+            );
             self.held_bytes += bytes.len() + 64;
             self.held_bytes -= old.map_or(0, |old| old.bytes.len() + 64);
         }
@@ -125,7 +140,11 @@ impl Reassembly {
     }
 
     fn give_held(&mut self, give: &mut impl FnMut(Piece<'_>)) {
-        while let Some(entry) = self.held.first_entry().filter(|entry| *entry.key() <= self.next) {
+        while let Some(entry) = self
+            .held
+            .first_entry()
+            .filter(|entry| *entry.key() <= self.next)
+        {
             let (at, held) = entry.remove_entry();
             self.held_bytes -= held.bytes.len() + 64;
             self.give(at, &held.bytes, held.length, give);
@@ -167,7 +186,14 @@ mod tests {
     #[test]
     fn segments_come_in_their_order_and_once() {
         let given = given(|reassembly, mut give| {
-            for (at, bytes) in [(4, "efgh"), (0, "ab"), (0, "abcd"), (2, "cdef"), (8, "i"), (3, "d")] {
+            for (at, bytes) in [
+                (4, "efgh"),
+                (0, "ab"),
+                (0, "abcd"),
+                (2, "cdef"),
+                (8, "i"),
+                (3, "d"),
+            ] {
                 reassembly.segment(at, bytes.as_bytes(), 0, &mut give);
             }
         });
@@ -194,7 +220,17 @@ mod tests {
             reassembly.segment(9, b"x", 1, &mut give);
             reassembly.end(12, &mut give);
         });
-        assert_eq!(given, ["0 ab", "2 unseen 3", "5 fg", "7 unseen 2", "9 x", "10 unseen 2"]);
+        assert_eq!(
+            given,
+            [
+                "0 ab",
+                "2 unseen 3",
+                "5 fg",
+                "7 unseen 2",
+                "9 x",
+                "10 unseen 2"
+            ]
+        );
     }
 
     #[test]
@@ -208,7 +244,10 @@ mod tests {
             });
             assert!(reassembly.held_bytes <= MOST_HELD + 2000);
         }
-        assert_eq!((unseen, reassembly.lost(), reassembly.take_given_up()), (1, 1, 1));
+        assert_eq!(
+            (unseen, reassembly.lost(), reassembly.take_given_up()),
+            (1, 1, 1)
+        );
         assert!(bytes > 2 * MOST_HELD);
     }
 }

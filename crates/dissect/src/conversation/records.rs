@@ -10,7 +10,9 @@ pub(super) struct Input<'b> {
 
 impl<'b> Input<'b> {
     pub(super) fn take(&mut self, most: u64) -> &'b [u8] {
-        let count = usize::try_from(most).unwrap_or(usize::MAX).min(self.bytes.len());
+        let count = usize::try_from(most)
+            .unwrap_or(usize::MAX)
+            .min(self.bytes.len());
         let (taken, left) = self.bytes.split_at(count);
         self.at += count as u64;
         self.bytes = left;
@@ -105,8 +107,14 @@ impl Records {
     }
 
     /// Takes bytes until something is whole; `None`: they are used up.
-    pub(super) fn next(&mut self, input: &mut Input<'_>, extent: impl Fn(&[u8]) -> Extent) -> Option<Taken> {
-        let Stage::Body { length, keep } = self.stage else { return self.head(input, extent) };
+    pub(super) fn next(
+        &mut self,
+        input: &mut Input<'_>,
+        extent: impl Fn(&[u8]) -> Extent,
+    ) -> Option<Taken> {
+        let Stage::Body { length, keep } = self.stage else {
+            return self.head(input, extent);
+        };
         let bytes = input.take(length - self.taken);
         self.taken += bytes.len() as u64;
         if !self.gap {
@@ -130,7 +138,10 @@ impl Records {
             match extent(&self.held) {
                 Extent::More => {}
                 Extent::Record { length, keep } => {
-                    self.stage = Stage::Body { length: length.max(self.taken), keep };
+                    self.stage = Stage::Body {
+                        length: length.max(self.taken),
+                        keep,
+                    };
                     return Some(Taken::Head);
                 }
                 Extent::Wrong => {
@@ -158,7 +169,11 @@ impl Records {
             return Skipped::Within;
         }
         self.is_whole();
-        if count == left { Skipped::Whole } else { Skipped::Beyond }
+        if count == left {
+            Skipped::Whole
+        } else {
+            Skipped::Beyond
+        }
     }
 
     /// Whatever went on is forgotten: a record begins with the next byte.
@@ -181,12 +196,21 @@ impl<'b> Fields<'b> {
 
     /// A number of up to eight bytes, the first of which weighs most.
     pub(super) fn number(&mut self, width: usize) -> Option<usize> {
-        Some(self.take(width)?.iter().fold(0, |number, byte| number << 8 | usize::from(*byte)))
+        Some(
+            self.take(width)?
+                .iter()
+                .fold(0, |number, byte| number << 8 | usize::from(*byte)),
+        )
     }
 
     /// A number of up to eight bytes, the last of which weighs most.
     pub(super) fn little(&mut self, width: usize) -> Option<u64> {
-        Some(self.take(width)?.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+        Some(
+            self.take(width)?
+                .iter()
+                .rev()
+                .fold(0, |number, byte| number << 8 | u64::from(*byte)),
+        )
     }
 
     /// What a number before it says how long it is; less, where the bytes end before.

@@ -34,7 +34,9 @@ pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
 fn array_of_strings(bytes: &[u8]) -> Verdict {
     let mut left = bytes;
     for mark in [b'*', b'$'] {
-        let Some(rest) = left.strip_prefix(&[mark]) else { return Verdict::begins(left, &[mark]) };
+        let Some(rest) = left.strip_prefix(&[mark]) else {
+            return Verdict::begins(left, &[mark]);
+        };
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
         match (digits, &rest[digits..]) {
             (_, []) if digits <= 9 => return Verdict::Perhaps,
@@ -48,12 +50,18 @@ fn array_of_strings(bytes: &[u8]) -> Verdict {
 
 fn inline(bytes: &[u8]) -> Verdict {
     let bytes = bytes.to_ascii_uppercase();
-    let ends = |command: &&str| bytes.get(command.len()).is_none_or(|byte| matches!(byte, b' ' | b'\r' | b'\n'));
-    let verdicts = INLINE.iter().map(|command| match Verdict::begins(&bytes, command.as_bytes()) {
-        Verdict::Yes if !ends(command) => Verdict::No,
-        Verdict::Yes if !bytes.contains(&b'\n') => Verdict::Perhaps,
-        verdict => verdict,
-    });
+    let ends = |command: &&str| {
+        bytes
+            .get(command.len())
+            .is_none_or(|byte| matches!(byte, b' ' | b'\r' | b'\n'))
+    };
+    let verdicts = INLINE.iter().map(
+        |command| match Verdict::begins(&bytes, command.as_bytes()) {
+            Verdict::Yes if !ends(command) => Verdict::No,
+            Verdict::Yes if !bytes.contains(&b'\n') => Verdict::Perhaps,
+            verdict => verdict,
+        },
+    );
     verdicts.fold(Verdict::No, |one, other| match (one, other) {
         (Verdict::Yes, _) | (_, Verdict::Yes) => Verdict::Yes,
         (Verdict::Perhaps, _) | (_, Verdict::Perhaps) => Verdict::Perhaps,
@@ -119,7 +127,10 @@ impl Dissector for Resp {
         self.find_again(side, bytes);
         let mut input = Input { at, bytes };
         while !self.sides[side as usize].lost {
-            let Some(token) = self.sides[side as usize].value.next(&mut input, side == Direction::There) else {
+            let Some(token) = self.sides[side as usize]
+                .value
+                .next(&mut input, side == Direction::There)
+            else {
                 return;
             };
             if self.sides[side as usize].value.take_cut() {
@@ -162,7 +173,11 @@ impl Resp {
     /// A command at the beginning of a segment, of a client that waits for each answer, finds the server idle.
     fn find_again(&mut self, side: Direction, bytes: &[u8]) {
         let lost = self.sides[0].lost;
-        if lost && side == Direction::There && self.gone.is_none() && array_of_strings(bytes) == Verdict::Yes {
+        if lost
+            && side == Direction::There
+            && self.gone.is_none()
+            && array_of_strings(bytes) == Verdict::Yes
+        {
             self.sides = Default::default();
         }
     }
@@ -171,7 +186,12 @@ impl Resp {
     fn lose(&mut self, why: &'static str, found: &mut Vec<Found>) {
         let begun = self.sides[0].exchange.take();
         let waiting = self.waiting.clear();
-        found.extend(waiting.into_iter().chain(begun).map(|exchange| Found::Void { exchange, why }));
+        found.extend(
+            waiting
+                .into_iter()
+                .chain(begun)
+                .map(|exchange| Found::Void { exchange, why }),
+        );
         self.sides = Default::default();
         self.sides.iter_mut().for_each(|side| side.lost = true);
         if self.pipelined || self.subscribed || self.monitors || self.replies != Replies::On {
@@ -182,8 +202,13 @@ impl Resp {
     /// Some words of a command are there. One that may be about its own answer is told when it is whole.
     fn command_begins(&mut self, found: &mut Vec<Found>) {
         let own = &self.sides[0];
-        let Some(command) = own.value.first_word() else { return };
-        if own.exchange.is_none() && self.replies == Replies::On && !command.eq_ignore_ascii_case(b"CLIENT") {
+        let Some(command) = own.value.first_word() else {
+            return;
+        };
+        if own.exchange.is_none()
+            && self.replies == Replies::On
+            && !command.eq_ignore_ascii_case(b"CLIENT")
+        {
             self.asks(kind_of(command), found);
         }
     }
@@ -194,7 +219,13 @@ impl Resp {
         (self.next, own.exchange) = (exchange + 1, Some(exchange));
         self.pipelined |= !self.waiting.is_empty();
         let (role, side, at) = (Role::Request, Direction::There, own.value.at());
-        found.push(Found::Begins { exchange, role, kind, side, at });
+        found.push(Found::Begins {
+            exchange,
+            role,
+            kind,
+            side,
+            at,
+        });
         exchange
     }
 
@@ -202,20 +233,43 @@ impl Resp {
     fn command(&mut self, end: u64, found: &mut Vec<Found>) {
         let words = self.sides[0].value.words().to_vec();
         let channels = self.sides[0].value.count().saturating_sub(1).max(1);
-        let Some(command) = words.first().map(|word| String::from_utf8_lossy(word).to_uppercase()) else { return };
+        let Some(command) = words
+            .first()
+            .map(|word| String::from_utf8_lossy(word).to_uppercase())
+        else {
+            return;
+        };
         let answered = self.is_answered(&command, &words);
-        let kind = if answered { kind_of(command.as_bytes()) } else { Kind::OneWay };
+        let kind = if answered {
+            kind_of(command.as_bytes())
+        } else {
+            Kind::OneWay
+        };
         let exchange = match self.sides[0].exchange {
             Some(exchange) => exchange,
             None => self.asks(kind, found),
         };
         let (role, side) = (Role::Request, Direction::There);
-        found.push(Found::Named { exchange, role, name: redis::command(&words) });
-        found.push(Found::Ends { exchange, role, side, at: end });
+        found.push(Found::Named {
+            exchange,
+            role,
+            name: redis::command(&words),
+        });
+        found.push(Found::Ends {
+            exchange,
+            role,
+            side,
+            at: end,
+        });
         self.sides[0].exchange = None;
         if answered {
             let channels = is_one_of(&command, OF_CHANNELS).then(|| (command.clone(), channels));
-            self.waiting.push_back(Waiting { exchange, kind, answered: false, channels });
+            self.waiting.push_back(Waiting {
+                exchange,
+                kind,
+                answered: false,
+                channels,
+            });
         }
         self.monitors |= command == "MONITOR";
         if matches!(command.as_str(), "PSYNC" | "SYNC") {
@@ -228,8 +282,11 @@ impl Resp {
 
     /// Whether the server answers this command, and the next ones.
     fn is_answered(&mut self, command: &str, words: &[Vec<u8>]) -> bool {
-        let is =
-            |index: usize, what: &str| words.get(index).is_some_and(|word| word.eq_ignore_ascii_case(what.as_bytes()));
+        let is = |index: usize, what: &str| {
+            words
+                .get(index)
+                .is_some_and(|word| word.eq_ignore_ascii_case(what.as_bytes()))
+        };
         let about_replies = command == "CLIENT" && is(1, "REPLY");
         let answered = self.replies == Replies::On;
         self.replies = match self.replies {
@@ -239,12 +296,19 @@ impl Resp {
             Replies::Skip => Replies::On,
             replies => replies,
         };
-        if about_replies { self.replies == Replies::On } else { answered }
+        if about_replies {
+            self.replies == Replies::On
+        } else {
+            answered
+        }
     }
 
     /// Whether what the server says may be something else than an answer.
     fn may_be_message(&self) -> bool {
-        let channels = self.waiting.front().is_some_and(|waiting| waiting.channels.is_some());
+        let channels = self
+            .waiting
+            .front()
+            .is_some_and(|waiting| waiting.channels.is_some());
         match self.sides[1].value.kind() {
             b'>' | b'|' => true,
             b'*' => self.subscribed || channels,
@@ -271,7 +335,16 @@ impl Resp {
         own.exchange = Some(exchange);
         if !std::mem::replace(&mut waiting.answered, true) {
             let (role, side, at) = (Role::Response, Direction::Back, own.value.at());
-            of_answer(Found::Begins { exchange, role, kind, side, at }, found);
+            of_answer(
+                Found::Begins {
+                    exchange,
+                    role,
+                    kind,
+                    side,
+                    at,
+                },
+                found,
+            );
         }
         Some(exchange)
     }
@@ -305,16 +378,36 @@ impl Resp {
 
     fn answered(&mut self, exchange: u64, name: Name, at: u64, found: &mut Vec<Found>) {
         let (role, side) = (Role::Response, Direction::Back);
-        of_answer(Found::Named { exchange, role, name }, found);
-        of_answer(Found::Ends { exchange, role, side, at }, found);
+        of_answer(
+            Found::Named {
+                exchange,
+                role,
+                name,
+            },
+            found,
+        );
+        of_answer(
+            Found::Ends {
+                exchange,
+                role,
+                side,
+                at,
+            },
+            found,
+        );
         self.waiting.pop_front();
     }
 
     /// One of the channels that a command names is confirmed.
     fn confirms(&mut self, end: u64, found: &mut Vec<Found>) {
         self.count_channels();
-        let Some(exchange) = self.answers(found) else { return };
-        let channels = self.waiting.front_mut().and_then(|waiting| waiting.channels.as_mut());
+        let Some(exchange) = self.answers(found) else {
+            return;
+        };
+        let channels = self
+            .waiting
+            .front_mut()
+            .and_then(|waiting| waiting.channels.as_mut());
         let left = channels.map_or(0, |(_, left)| {
             *left = left.saturating_sub(1);
             *left
@@ -341,10 +434,29 @@ impl Resp {
         let (role, side, at) = (Role::Response, Direction::Back, value.at());
         let (exchange, kind) = (self.next, Kind::OneWay);
         self.next += 1;
-        found.push(Found::Begins { exchange, role, kind, side, at });
-        found.push(Found::Named { exchange, role, name });
-        found.push(Found::Ends { exchange, role, side, at: end });
-        if value.words().first().is_some_and(|word| word.ends_with(b"unsubscribe")) {
+        found.push(Found::Begins {
+            exchange,
+            role,
+            kind,
+            side,
+            at,
+        });
+        found.push(Found::Named {
+            exchange,
+            role,
+            name,
+        });
+        found.push(Found::Ends {
+            exchange,
+            role,
+            side,
+            at: end,
+        });
+        if value
+            .words()
+            .first()
+            .is_some_and(|word| word.ends_with(b"unsubscribe"))
+        {
             self.count_channels();
         }
     }

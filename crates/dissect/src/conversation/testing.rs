@@ -10,7 +10,11 @@ pub(crate) type Script<'s> = &'s [(char, &'s [u8])];
 pub(crate) fn lines(dissector: &mut dyn Dissector, script: Script<'_>) -> Vec<String> {
     let (mut found, mut at) = (Vec::new(), [0_u64; 2]);
     for (side, bytes) in script {
-        let side = if *side == '>' { Direction::There } else { Direction::Back };
+        let side = if *side == '>' {
+            Direction::There
+        } else {
+            Direction::Back
+        };
         match bytes.len() {
             0 => dissector.end(side, at[side as usize], &mut found),
             _ => dissector.bytes(side, at[side as usize], bytes, &mut found),
@@ -21,7 +25,11 @@ pub(crate) fn lines(dissector: &mut dyn Dissector, script: Script<'_>) -> Vec<St
 }
 
 /// The same, cut into pieces of so many bytes: what is found is the same, whatever the cut, but for [`super::turns`].
-pub(crate) fn lines_cut(dissector: &mut dyn Dissector, script: Script<'_>, piece: usize) -> Vec<String> {
+pub(crate) fn lines_cut(
+    dissector: &mut dyn Dissector,
+    script: Script<'_>,
+    piece: usize,
+) -> Vec<String> {
     let cut: Vec<(char, &[u8])> = script
         .iter()
         .flat_map(|(side, bytes)| match bytes.len() {
@@ -34,19 +42,48 @@ pub(crate) fn lines_cut(dissector: &mut dyn Dissector, script: Script<'_>, piece
 
 pub(crate) fn line(found: &Found) -> String {
     let side = |side: Direction| if side == Direction::There { '>' } else { '<' };
-    let role = |role: Role| if role == Role::Request { "request" } else { "response" };
+    let role = |role: Role| {
+        if role == Role::Request {
+            "request"
+        } else {
+            "response"
+        }
+    };
     match found {
-        Found::Begins { exchange, role: which, kind, side: from, at } => {
+        Found::Begins {
+            exchange,
+            role: which,
+            kind,
+            side: from,
+            at,
+        } => {
             let kind = match kind {
                 Kind::Call => "",
                 Kind::Handshake => " (handshake)",
                 Kind::OneWay => " (one way)",
             };
-            format!("{exchange} {} begins {} {at}{kind}", role(*which), side(*from))
+            format!(
+                "{exchange} {} begins {} {at}{kind}",
+                role(*which),
+                side(*from)
+            )
         }
-        Found::Named { exchange, role: which, name } => format!("{exchange} {} is {}", role(*which), name.whole()),
-        Found::Part { exchange, side: from, at } => format!("{exchange} part {} {at}", side(*from)),
-        Found::Ends { exchange, role: which, side: from, at } => {
+        Found::Named {
+            exchange,
+            role: which,
+            name,
+        } => format!("{exchange} {} is {}", role(*which), name.whole()),
+        Found::Part {
+            exchange,
+            side: from,
+            at,
+        } => format!("{exchange} part {} {at}", side(*from)),
+        Found::Ends {
+            exchange,
+            role: which,
+            side: from,
+            at,
+        } => {
             format!("{exchange} {} ends {} {at}", role(*which), side(*from))
         }
         Found::Void { exchange, why } => format!("{exchange} void: {why}"),
@@ -56,10 +93,17 @@ pub(crate) fn line(found: &Found) -> String {
 
 /// Two hostile sides: bytes in pieces of any length, some of them not seen, ends anywhere. What is found is in order, and what is
 /// held is bounded.
-pub(crate) fn is_unharmed_by(dissector: &mut dyn Dissector, moves: &[(bool, u8, Vec<u8>)]) -> Result<(), String> {
+pub(crate) fn is_unharmed_by(
+    dissector: &mut dyn Dissector,
+    moves: &[(bool, u8, Vec<u8>)],
+) -> Result<(), String> {
     let (mut found, mut at) = (Vec::new(), [0_u64; 2]);
     for (back, what, bytes) in moves {
-        let side = if *back { Direction::Back } else { Direction::There };
+        let side = if *back {
+            Direction::Back
+        } else {
+            Direction::There
+        };
         let own = &mut at[side as usize];
         match what {
             0 => dissector.end(side, *own, &mut found),
@@ -92,20 +136,36 @@ fn in_order(found: &[Found]) -> Result<(), String> {
     use std::collections::{BTreeMap, BTreeSet};
     let (mut begun, mut ended, mut void) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     for (index, one) in found.iter().enumerate() {
-        let told = || found[..=index].iter().map(line).collect::<Vec<_>>().join("\n");
+        let told = || {
+            found[..=index]
+                .iter()
+                .map(line)
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
         let (exchange, fine) = match one {
-            Found::Begins { exchange, role, at, .. } => (*exchange, begun.insert((*exchange, *role), *at).is_none()),
+            Found::Begins {
+                exchange, role, at, ..
+            } => (*exchange, begun.insert((*exchange, *role), *at).is_none()),
             Found::Named { exchange, name, .. } => {
-                let known = [Role::Request, Role::Response].iter().any(|role| begun.contains_key(&(*exchange, *role)));
+                let known = [Role::Request, Role::Response]
+                    .iter()
+                    .any(|role| begun.contains_key(&(*exchange, *role)));
                 let bounded = name.kept().len().max(name.whole().len()) <= super::LONGEST_NAME;
                 (*exchange, known && bounded)
             }
             Found::Part { exchange, .. } => (*exchange, true),
-            Found::Ends { exchange, role, at, .. } => {
-                let after = begun.get(&(*exchange, *role)).is_some_and(|begins| begins <= at);
+            Found::Ends {
+                exchange, role, at, ..
+            } => {
+                let after = begun
+                    .get(&(*exchange, *role))
+                    .is_some_and(|begins| begins <= at);
                 (*exchange, after && ended.insert((*exchange, *role)))
             }
-            Found::Void { exchange, .. } => (*exchange, begun.keys().any(|(begun, _)| begun == exchange)),
+            Found::Void { exchange, .. } => {
+                (*exchange, begun.keys().any(|(begun, _)| begun == exchange))
+            }
             Found::LeftOut(..) => continue,
         };
         if !fine || void.contains(&exchange) {

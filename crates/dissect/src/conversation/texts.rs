@@ -27,7 +27,10 @@ impl Texts {
     /// The text of a statement; of one that is not known, its name.
     pub(super) fn of(&self, statement: &[u8]) -> Name {
         let statement = cut(statement);
-        self.0.get(statement).cloned().unwrap_or_else(|| Name::identifier("statement ", statement))
+        self.0
+            .get(statement)
+            .cloned()
+            .unwrap_or_else(|| Name::identifier("statement ", statement))
     }
 
     #[cfg(test)]

@@ -36,10 +36,12 @@ const RETRY: [u8; 8] = [0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11];
 /// Whether a connection speaks it: its first record holds a ClientHello.
 pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
     match *opening.there {
-        [HANDSHAKE, 3, 0..=4, high, low, 1, ..] => match usize::from(high) << 8 | usize::from(low) {
-            4..=LONGEST_RECORD => Verdict::Yes,
-            _ => Verdict::No,
-        },
+        [HANDSHAKE, 3, 0..=4, high, low, 1, ..] => {
+            match usize::from(high) << 8 | usize::from(low) {
+                4..=LONGEST_RECORD => Verdict::Yes,
+                _ => Verdict::No,
+            }
+        }
         [] if !opening.back.is_empty() => Verdict::No,
         [] | [HANDSHAKE] | [HANDSHAKE, 3] => Verdict::Perhaps,
         [HANDSHAKE, 3, ..] if opening.there.len() <= HEAD => Verdict::Perhaps,
@@ -49,7 +51,11 @@ pub(super) fn recognise(opening: &Opening<'_>) -> Verdict {
 
 /// Whether the first bytes of a side are those of a ClientHello's record.
 pub(super) fn is_client_hello(there: &[u8]) -> bool {
-    recognise(&Opening { there, back: &[], port: 0 }) == Verdict::Yes
+    recognise(&Opening {
+        there,
+        back: &[],
+        port: 0,
+    }) == Verdict::Yes
 }
 
 /// One connection.
@@ -221,12 +227,24 @@ impl Tls {
             (Phase::ClientHello, Direction::There) if !self.begun && kind == HANDSHAKE => {
                 self.begun = true;
                 let (role, kind) = (Role::Request, Kind::Handshake);
-                found.push(Found::Begins { exchange: 0, role, kind, side, at });
+                found.push(Found::Begins {
+                    exchange: 0,
+                    role,
+                    kind,
+                    side,
+                    at,
+                });
             }
             (Phase::ServerHello, Direction::Back) if !self.answered => {
                 self.answered = true;
                 let (role, kind) = (Role::Response, Kind::Handshake);
-                found.push(Found::Begins { exchange: 0, role, kind, side, at });
+                found.push(Found::Begins {
+                    exchange: 0,
+                    role,
+                    kind,
+                    side,
+                    at,
+                });
             }
             _ => {}
         }
@@ -245,7 +263,9 @@ impl Tls {
             (Phase::ClientHello, Direction::There, HANDSHAKE) => self.client_hello(end, found),
             (Phase::ServerHello, Direction::Back, HANDSHAKE) => self.server_hello(found),
             (Phase::ServerHello | Phase::Finishing(_), Direction::Back, ALERT)
-            | (Phase::Finishing(_) | Phase::Flight, Direction::There, ALERT) => self.alert(side, found),
+            | (Phase::Finishing(_) | Phase::Flight, Direction::There, ALERT) => {
+                self.alert(side, found)
+            }
             (Phase::Finishing(older), Direction::Back, _) => self.older(older, kind, found),
             (Phase::Flight, Direction::There, DATA) => self.last_flight(at, end, found),
             (Phase::LastFlight, Direction::There, DATA) => self.flies(at, end, found),
@@ -267,7 +287,10 @@ impl Tls {
         self.hello.extend_from_slice(&body[..body.len().min(room)]);
         found.extend((body.len() > room).then_some(Found::LeftOut(Bound::Head, 1)));
         let cut = (body.len() as u64) < records.end() - records.at() - HEAD as u64;
-        let wanted = Fields(self.hello.get(1..).unwrap_or_default()).number(3).unwrap_or(0) + 4;
+        let wanted = Fields(self.hello.get(1..).unwrap_or_default())
+            .number(3)
+            .unwrap_or(0)
+            + 4;
         // It goes on in the next record.
         if self.hello.len() < wanted && self.hello.len() < LONGEST_HEAD && !cut {
             return;
@@ -275,15 +298,28 @@ impl Tls {
         self.offer = Offer::read(&self.hello).unwrap_or_default();
         self.hello = Vec::new();
         self.phase = Phase::ServerHello;
-        found.push(Found::Ends { exchange: 0, role: Role::Request, side: Direction::There, at: end });
+        found.push(Found::Ends {
+            exchange: 0,
+            role: Role::Request,
+            side: Direction::There,
+            at: end,
+        });
         self.named(false, found);
     }
 
     fn named(&self, resumed: bool, found: &mut Vec<Found>) {
-        let words = if self.offer.name.is_empty() { "TLS handshake" } else { "TLS handshake " };
+        let words = if self.offer.name.is_empty() {
+            "TLS handshake"
+        } else {
+            "TLS handshake "
+        };
         let resumed = if resumed { ", resumed" } else { "" };
         let name = Name::host(words, &self.offer.name, resumed);
-        found.push(Found::Named { exchange: 0, role: Role::Request, name });
+        found.push(Found::Named {
+            exchange: 0,
+            role: Role::Request,
+            name,
+        });
     }
 
     fn server_hello(&mut self, found: &mut Vec<Found>) {
@@ -300,15 +336,30 @@ impl Tls {
             0x303 => "TLS 1.2",
             _ => "TLS before 1.2",
         };
-        found.push(Found::Named { exchange: 0, role: Role::Response, name: Name::fixed(name) });
+        found.push(Found::Named {
+            exchange: 0,
+            role: Role::Response,
+            name: Name::fixed(name),
+        });
         let same = !hello.session.is_empty() && hello.session == self.offer.session;
-        let resumed = if newer { hello.key_known && self.offer.ticket } else { same };
+        let resumed = if newer {
+            hello.key_known && self.offer.ticket
+        } else {
+            same
+        };
         self.hides_alerts = newer;
         if newer {
             self.phase = Phase::Flight;
         } else {
             // With a resumed session the certificate is missing anyhow.
-            self.older(Older { certificate: same, ..Older::default() }, HANDSHAKE, found);
+            self.older(
+                Older {
+                    certificate: same,
+                    ..Older::default()
+                },
+                HANDSHAKE,
+                found,
+            );
         }
         if resumed {
             self.named(true, found);
@@ -321,7 +372,10 @@ impl Tls {
         let (held, end) = (records.held(), records.end());
         match (kind, older.ciphers) {
             (CHANGE_CIPHER_SPEC, false) => {
-                self.phase = Phase::Finishing(Older { ciphers: true, ..older });
+                self.phase = Phase::Finishing(Older {
+                    ciphers: true,
+                    ..older
+                });
                 if !older.certificate && (self.offer.ticket || !self.offer.session.is_empty()) {
                     self.named(true, found);
                 }
@@ -340,7 +394,12 @@ impl Tls {
 
     /// The response is whole.
     fn finish(&mut self, at: u64, found: &mut Vec<Found>) {
-        found.push(Found::Ends { exchange: 0, role: Role::Response, side: Direction::Back, at });
+        found.push(Found::Ends {
+            exchange: 0,
+            role: Role::Response,
+            side: Direction::Back,
+            at,
+        });
     }
 
     /// One of the two refuses.
@@ -349,9 +408,17 @@ impl Tls {
         let (held, end) = (records.held(), records.end());
         if let Some(what) = held.get(HEAD + 1) {
             let name = Name::number("alert ", (*what).into());
-            found.push(Found::Named { exchange: 0, role: Role::Response, name });
+            found.push(Found::Named {
+                exchange: 0,
+                role: Role::Response,
+                name,
+            });
         }
-        let at = if side == Direction::Back { end } else { self.server_end };
+        let at = if side == Direction::Back {
+            end
+        } else {
+            self.server_end
+        };
         self.finish(at, found);
         self.phase = Phase::Data;
     }
@@ -407,22 +474,32 @@ impl Tls {
             (Tickets::Before { .. }, Direction::Back) => (Tickets::Before { seen: true }, true),
             (Tickets::Before { seen: false }, Direction::There) => (Tickets::Expected, false),
             (Tickets::Expected, Direction::There) => (Tickets::Expected, false),
-            (Tickets::Expected, Direction::Back) if TICKET.contains(&(end - at)) => (Tickets::Held(at, end), true),
-            (Tickets::Held(from, to), Direction::Back) if to - from == end - at => (Tickets::Over, true),
+            (Tickets::Expected, Direction::Back) if TICKET.contains(&(end - at)) => {
+                (Tickets::Held(at, end), true)
+            }
+            (Tickets::Held(from, to), Direction::Back) if to - from == end - at => {
+                (Tickets::Over, true)
+            }
             _ => {
                 self.settle(found);
                 (Tickets::Over, false)
             }
         };
         if !is_ticket {
-            self.turned(|turns, found| turns.unseen(side, at, end - at, found), found);
+            self.turned(
+                |turns, found| turns.unseen(side, at, end - at, found),
+                found,
+            );
         }
     }
 
     /// What was held for a ticket is none.
     fn settle(&mut self, found: &mut Vec<Found>) {
         if let Tickets::Held(at, end) = std::mem::replace(&mut self.tickets, Tickets::Over) {
-            self.turned(|turns, found| turns.unseen(Direction::Back, at, end - at, found), found);
+            self.turned(
+                |turns, found| turns.unseen(Direction::Back, at, end - at, found),
+                found,
+            );
         }
     }
 
@@ -493,7 +570,10 @@ impl Offer {
     fn read(hello: &[u8]) -> Option<Self> {
         let mut fields = Fields(hello);
         fields.take(4 + 2 + 32)?;
-        let mut offer = Self { session: fields.vector(1)?.to_vec(), ..Self::default() };
+        let mut offer = Self {
+            session: fields.vector(1)?.to_vec(),
+            ..Self::default()
+        };
         let mut extensions = || {
             fields.vector(2)?;
             fields.vector(1)?;
@@ -516,7 +596,9 @@ impl Offer {
 /// The name in the extension `server_name` (RFC 6066, 3).
 fn server_name(value: &[u8]) -> Option<String> {
     let mut names = Fields(Fields(value).vector(2)?);
-    (names.number(1)? == 0).then(|| names.vector(2).map(stackline_redact::printable)).flatten()
+    (names.number(1)? == 0)
+        .then(|| names.vector(2).map(stackline_redact::printable))
+        .flatten()
 }
 
 /// What a ServerHello chooses.
@@ -549,7 +631,14 @@ impl<'b> ServerHello<'b> {
                 _ => {}
             }
         }
-        Some(Self { version, random, suite, session, key_known, retry })
+        Some(Self {
+            version,
+            random,
+            suite,
+            session,
+            key_known,
+            retry,
+        })
     }
 }
 
@@ -564,7 +653,10 @@ fn extent(head: &[u8]) -> Extent {
                 _ => HEAD,
             };
             match length {
-                0..=LONGEST_RECORD => Extent::Record { length: (HEAD + length) as u64, keep },
+                0..=LONGEST_RECORD => Extent::Record {
+                    length: (HEAD + length) as u64,
+                    keep,
+                },
                 _ => Extent::Wrong,
             }
         }

@@ -29,7 +29,13 @@ impl Turns {
     /// Of a protocol that goes by that name, in which that side asks.
     #[must_use]
     pub const fn new(name: &'static str, asks: Direction) -> Self {
-        Self { name, asks, speaks: None, open: None, next: 0 }
+        Self {
+            name,
+            asks,
+            speaks: None,
+            open: None,
+            next: 0,
+        }
     }
 
     fn said(&mut self, side: Direction, at: u64, count: u64, found: &mut Vec<Found>) {
@@ -45,20 +51,50 @@ impl Turns {
     /// The other side speaks now.
     fn turn(&mut self, side: Direction, at: u64, end: u64, found: &mut Vec<Found>) {
         self.finish(found);
-        let role = if side == self.asks { Role::Request } else { Role::Response };
+        let role = if side == self.asks {
+            Role::Request
+        } else {
+            Role::Response
+        };
         let answered = self.open.take().filter(|_| role == Role::Response);
         // Whoever is asked and speaks first says something of its own, as a greeting.
-        let kind = if role == Role::Response && answered.is_none() { Kind::OneWay } else { Kind::Call };
+        let kind = if role == Role::Response && answered.is_none() {
+            Kind::OneWay
+        } else {
+            Kind::Call
+        };
         let exchange = answered.unwrap_or(self.next);
         self.next = self.next.max(exchange + 1);
-        found.push(Found::Begins { exchange, role, kind, side, at });
-        self.speaks = Some(Speech { exchange, role, side, end });
+        found.push(Found::Begins {
+            exchange,
+            role,
+            kind,
+            side,
+            at,
+        });
+        self.speaks = Some(Speech {
+            exchange,
+            role,
+            side,
+            end,
+        });
     }
 
     /// What is said is whole.
     fn finish(&mut self, found: &mut Vec<Found>) {
-        if let Some(Speech { exchange, role, side, end }) = self.speaks.take() {
-            found.push(Found::Ends { exchange, role, side, at: end });
+        if let Some(Speech {
+            exchange,
+            role,
+            side,
+            end,
+        }) = self.speaks.take()
+        {
+            found.push(Found::Ends {
+                exchange,
+                role,
+                side,
+                at: end,
+            });
             self.open = (role == Role::Request).then_some(exchange);
         }
     }
@@ -74,7 +110,11 @@ impl Dissector for Turns {
     }
 
     fn end(&mut self, side: Direction, _: u64, found: &mut Vec<Found>) {
-        if self.speaks.as_ref().is_some_and(|speech| speech.side == side) {
+        if self
+            .speaks
+            .as_ref()
+            .is_some_and(|speech| speech.side == side)
+        {
             self.finish(found);
         }
     }
@@ -96,8 +136,14 @@ mod tests {
     #[test]
     fn a_side_speaks_until_the_other_does() {
         let mut turns = Turns::new("turns", Direction::There);
-        let script: Script<'_> =
-            &[('>', b"one"), ('>', b"more"), ('<', b"answer"), ('>', b"two"), ('<', b"x"), ('<', b"")];
+        let script: Script<'_> = &[
+            ('>', b"one"),
+            ('>', b"more"),
+            ('<', b"answer"),
+            ('>', b"two"),
+            ('<', b"x"),
+            ('<', b""),
+        ];
         assert_eq!(
             lines(&mut turns, script),
             [
@@ -116,7 +162,12 @@ mod tests {
     #[test]
     fn a_greeting_answers_nothing() {
         let mut turns = Turns::new("turns", Direction::There);
-        let script: Script<'_> = &[('<', b"220 ready"), ('>', b"HELO"), ('<', b"250"), ('<', b"")];
+        let script: Script<'_> = &[
+            ('<', b"220 ready"),
+            ('>', b"HELO"),
+            ('<', b"250"),
+            ('<', b""),
+        ];
         assert_eq!(
             lines(&mut turns, script),
             [

@@ -34,7 +34,11 @@ pub(super) struct Queue<W> {
 
 impl<W> Default for Queue<W> {
     fn default() -> Self {
-        Self { waiting: VecDeque::new(), known: 0, is_out_of_step: false }
+        Self {
+            waiting: VecDeque::new(),
+            known: 0,
+            is_out_of_step: false,
+        }
     }
 }
 
@@ -95,7 +99,10 @@ impl<W: Waits> Queue<W> {
     /// Nothing waits any more: the exchanges that did and were not left out.
     pub(super) fn clear(&mut self) -> Vec<u64> {
         self.known = 0;
-        let exchanges = self.waiting.drain(..).map(|(mut waiting, _)| *waiting.exchange());
+        let exchanges = self
+            .waiting
+            .drain(..)
+            .map(|(mut waiting, _)| *waiting.exchange());
         exchanges.filter(|exchange| *exchange != LEFT_OUT).collect()
     }
 
@@ -105,12 +112,17 @@ impl<W: Waits> Queue<W> {
         if self.known <= MOST_WAITING && !self.is_out_of_step {
             return true;
         }
-        let is_last = self.back_mut().is_some_and(|last| *last.exchange() == exchange);
+        let is_last = self
+            .back_mut()
+            .is_some_and(|last| *last.exchange() == exchange);
         let Some((mut last, _)) = is_last.then(|| self.waiting.pop_back()).flatten() else {
             return !self.is_out_of_step;
         };
         self.known -= 1;
-        found.push(Found::Void { exchange, why: TOO_MANY });
+        found.push(Found::Void {
+            exchange,
+            why: TOO_MANY,
+        });
         found.push(Found::LeftOut(Bound::Waiting, 1));
         if self.is_out_of_step {
             return false;
@@ -125,7 +137,10 @@ impl<W: Waits> Queue<W> {
         if self.is_out_of_step {
             let known = self.clear();
             found.push(Found::LeftOut(Bound::Waiting, known.len() as u64));
-            found.extend(known.into_iter().map(|exchange| Found::Void { exchange, why: TOO_MANY }));
+            found.extend(known.into_iter().map(|exchange| Found::Void {
+                exchange,
+                why: TOO_MANY,
+            }));
         }
         !self.is_out_of_step
     }
@@ -138,7 +153,11 @@ pub(super) fn of_answer(one: Found, found: &mut Vec<Found>) {
 
 /// The exchange of an answer, unless its request was left out.
 pub(super) const fn known(exchange: u64) -> Option<u64> {
-    if exchange == LEFT_OUT { None } else { Some(exchange) }
+    if exchange == LEFT_OUT {
+        None
+    } else {
+        Some(exchange)
+    }
 }
 
 #[cfg(test)]

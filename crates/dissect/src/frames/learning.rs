@@ -57,9 +57,16 @@ struct Segment {
 impl Segment {
     fn read(data: &[u8]) -> Option<Self> {
         let header = data.first_chunk::<20>()?;
-        let number = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let number = |at: usize| {
+            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
         let bytes = data.get(usize::from(header[12] >> 4) * 4..)?.len() as u64;
-        Some(Self { sequence: number(4), acknowledged: number(8), flags: header[13], bytes })
+        Some(Self {
+            sequence: number(4),
+            acknowledged: number(8),
+            flags: header[13],
+            bytes,
+        })
     }
 
     const fn opens(&self) -> bool {
@@ -93,7 +100,9 @@ impl Learning {
         let key = Key(protocol, from.min(to), from.max(to));
         let known = self.known.get(&key);
         // The same ends again are another connection.
-        let again = |known: &Learned| segment.is_some_and(|it| it.opens() && known.first_sequence != Some(it.first()));
+        let again = |known: &Learned| {
+            segment.is_some_and(|it| it.opens() && known.first_sequence != Some(it.first()))
+        };
         if known.is_none_or(again) {
             let is_left_over = segment.is_some_and(|it| !it.has_syn() && it.bytes == 0);
             if known.is_none() && is_left_over {
@@ -107,34 +116,68 @@ impl Learning {
             self.known.insert(key, learned);
         }
         let known = self.known.get_mut(&key)?;
-        let way = if known.initiator == from { Direction::There } else { Direction::Back };
-        let range = Range { stream: Some(unit::stream(known.flow, way)), ..Range::default() };
-        let Some(segment) = segment else { return Some(Range { bytes: Some(data.len() as u64), ..range }) };
-        let range = Range { bytes: Some(segment.bytes), ..range };
+        let way = if known.initiator == from {
+            Direction::There
+        } else {
+            Direction::Back
+        };
+        let range = Range {
+            stream: Some(unit::stream(known.flow, way)),
+            ..Range::default()
+        };
+        let Some(segment) = segment else {
+            return Some(Range {
+                bytes: Some(data.len() as u64),
+                ..range
+            });
+        };
+        let range = Range {
+            bytes: Some(segment.bytes),
+            ..range
+        };
         let position = &mut known.positions[way as usize];
-        if segment.has_syn() && position.is_none_or(|position| !position.begins_at(segment.first())) {
+        if segment.has_syn() && position.is_none_or(|position| !position.begins_at(segment.first()))
+        {
             *position = Some(Position::new(segment.first()));
         }
         if segment.bytes == 0 {
             return Some(range);
         }
         let position = position.get_or_insert_with(|| Position::new(segment.first()));
-        let Some(offset) = position.offset(segment.first()) else { return Some(range) };
+        let Some(offset) = position.offset(segment.first()) else {
+            return Some(range);
+        };
         let repeated = offset < position.farthest();
         position.advance(offset + segment.bytes);
-        Some(Range { offset: Some(offset), repeated, ..range })
+        Some(Range {
+            offset: Some(offset),
+            repeated,
+            ..range
+        })
     }
 
     fn begin(&mut self, (from, to): Ends, segment: Option<Segment>) -> Learned {
         // The answer to a SYN tells who opened; else whoever serves at the lower port was connected to.
-        let is_back = segment.is_some_and(|it| !it.opens() && (it.has_syn() || from.port() < to.port()));
+        let is_back =
+            segment.is_some_and(|it| !it.opens() && (it.has_syn() || from.port() < to.port()));
         let (initiator, responder) = if is_back { (to, from) } else { (from, to) };
         let first_sequence = segment.filter(Segment::has_syn);
-        let first_sequence = first_sequence.map(|it| if is_back { it.acknowledged } else { it.first() });
+        let first_sequence =
+            first_sequence.map(|it| if is_back { it.acknowledged } else { it.first() });
         let there = first_sequence.map(Position::new);
         let flow = self.next;
         self.next = self.next.saturating_add(1);
-        self.began = Some(Began { flow, initiator, responder, first_sequence });
-        Learned { flow, initiator, first_sequence, positions: [there, None] }
+        self.began = Some(Began {
+            flow,
+            initiator,
+            responder,
+            first_sequence,
+        });
+        Learned {
+            flow,
+            initiator,
+            first_sequence,
+            positions: [there, None],
+        }
     }
 }

@@ -16,7 +16,13 @@ use std::collections::BTreeMap;
 fn said(script: &[(Direction, Vec<u8>)]) -> LeftOut {
     let (mut conversation, mut found, mut at) = (Conversation::new(80), Vec::new(), [0; 2]);
     for (side, bytes) in script {
-        conversation.segment(*side, at[*side as usize], bytes, bytes.len() as u64, &mut found);
+        conversation.segment(
+            *side,
+            at[*side as usize],
+            bytes,
+            bytes.len() as u64,
+            &mut found,
+        );
         at[*side as usize] += bytes.len() as u64;
     }
     counted(&found)
@@ -38,7 +44,9 @@ fn get(lines: &str) -> Vec<u8> {
 
 /// A section, and blocks behind it; what was left out of them.
 fn capture(blocks: &[u8]) -> LeftOut {
-    let mut bytes = vec![0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0];
+    let mut bytes = vec![
+        0x0a, 0x0d, 0x0d, 0x0a, 28, 0, 0, 0, 0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0,
+    ];
     bytes.extend([0xff; 8]);
     bytes.extend([28, 0, 0, 0]);
     bytes.extend(blocks);
@@ -67,7 +75,11 @@ fn files_of_packets() {
     // What is read of a block is doubled until it is there: room for one of the most bytes is there always.
     Bound::Block.is_told(|bytes| {
         // It is noticed when the room for it was doubled as often as it may be.
-        let body = if bytes > Bound::Block.most() { 2 * bytes } else { bytes / 2 };
+        let body = if bytes > Bound::Block.most() {
+            2 * bytes
+        } else {
+            bytes / 2
+        };
         capture(&block(99, &vec![0; body]))
     });
     Bound::Interfaces.is_told(|count| capture(&interface(4).repeat(count)));
@@ -106,9 +118,31 @@ fn located(segments: impl Iterator<Item = Segment>) -> LeftOut {
 fn streams_of_a_capture() {
     Bound::Streams.is_told(|count| located((0..count).map(|port| segment(port, 1, 1, false))));
     Bound::Begun.is_told(|count| located((0..count).map(|at| segment(1, at as u32 * 16, 0, true))));
-    Bound::Ranges.is_told(|count| located((0..count).map(|at| segment(1, 1 + at as u32 * 16, 8, false))));
+    Bound::Ranges
+        .is_told(|count| located((0..count).map(|at| segment(1, 1 + at as u32 * 16, 8, false))));
     let datagram = |at: usize| {
-        let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, (at >> 16) as u8, 0, 1, 10, 0, 0, 2];
+        let mut packet = vec![
+            0x45,
+            0,
+            0,
+            28,
+            0,
+            0,
+            0,
+            0,
+            64,
+            17,
+            0,
+            0,
+            10,
+            (at >> 16) as u8,
+            0,
+            1,
+            10,
+            0,
+            0,
+            2,
+        ];
         packet.extend((at as u16).to_be_bytes());
         packet.extend([0, 80, 0, 8, 0, 0]);
         packet
@@ -125,7 +159,8 @@ fn streams_of_a_capture() {
 #[test]
 fn heads_and_lines() {
     // A head and the empty line behind it.
-    Bound::Head.is_told(|bytes| said(&[(There, get(&format!("A: {}\r\n", "x".repeat(bytes - 23))))]));
+    Bound::Head
+        .is_told(|bytes| said(&[(There, get(&format!("A: {}\r\n", "x".repeat(bytes - 23))))]));
     Bound::HeaderLines.is_told(|count| said(&[(There, get(&"A: b\r\n".repeat(count)))]));
     Bound::ChunkLine.is_told(|bytes| {
         let head = get("Transfer-Encoding: chunked\r\n");
@@ -134,20 +169,35 @@ fn heads_and_lines() {
     // What is within a block of HTTP/2 is a size for the table: 5 bits of ones, and the rest in bits of seven.
     Bound::HeaderTable.is_told(|size| {
         let rest = size - 31;
-        let block = [0x3f, rest as u8 | 0x80, (rest >> 7) as u8 | 0x80, (rest >> 14) as u8];
+        let block = [
+            0x3f,
+            rest as u8 | 0x80,
+            (rest >> 7) as u8 | 0x80,
+            (rest >> 14) as u8,
+        ];
         said(&[(There, http2(&[frame(1, &block)]))])
     });
-    Bound::Line
-        .is_told(|bytes| said(&[(There, ping()), (Back, [&b"+"[..], &vec![b'x'; bytes - 1], b"\r\n"].concat())]));
+    Bound::Line.is_told(|bytes| {
+        said(&[
+            (There, ping()),
+            (Back, [&b"+"[..], &vec![b'x'; bytes - 1], b"\r\n"].concat()),
+        ])
+    });
     // The value itself is one level.
     Bound::Depth.is_told(|deep| said(&[(There, ping()), (Back, b"*1\r\n".repeat(deep - 1))]));
     let block = Bound::Head.most() / 2;
-    let blocks = |last: usize| http2(&[frame_of(1, 0, 1, &vec![0; block]), frame_of(9, 0, 1, &vec![0; last])]);
+    let blocks = |last: usize| {
+        http2(&[
+            frame_of(1, 0, 1, &vec![0; block]),
+            frame_of(9, 0, 1, &vec![0; last]),
+        ])
+    };
     Bound::Head.is_told(|bytes| said(&[(There, blocks(bytes - block))]));
     let hello = |bytes: usize| {
         let message = [&[1, 0, 0xff, 0xff][..], &vec![0; bytes - 4]].concat();
-        let records =
-            message.chunks(8000).map(|part| [&[22, 3, 1, (part.len() >> 8) as u8, part.len() as u8], part].concat());
+        let records = message
+            .chunks(8000)
+            .map(|part| [&[22, 3, 1, (part.len() >> 8) as u8, part.len() as u8], part].concat());
         records.collect::<Vec<_>>().concat()
     };
     Bound::Head.is_told(|bytes| said(&[(There, hello(bytes))]));
@@ -160,7 +210,13 @@ fn what_lies_behind_a_hole() {
     Bound::BehindHole.is_told(|bytes| {
         let (mut conversation, mut found) = (Conversation::new(80), Vec::new());
         for (at, length) in [(1, held), (1 + held, bytes - held - 128)] {
-            conversation.segment(There, at as u64, &vec![0; length], length as u64, &mut found);
+            conversation.segment(
+                There,
+                at as u64,
+                &vec![0; length],
+                length as u64,
+                &mut found,
+            );
         }
         counted(&found)
     });
@@ -171,7 +227,13 @@ fn ping() -> Vec<u8> {
 }
 
 fn frame_of(kind: u8, flags: u8, stream: u32, body: &[u8]) -> Vec<u8> {
-    [&(body.len() as u32).to_be_bytes()[1..], &[kind, flags], &stream.to_be_bytes(), body].concat()
+    [
+        &(body.len() as u32).to_be_bytes()[1..],
+        &[kind, flags],
+        &stream.to_be_bytes(),
+        body,
+    ]
+    .concat()
 }
 
 fn frame(stream: u32, block: &[u8]) -> Vec<u8> {
@@ -179,7 +241,11 @@ fn frame(stream: u32, block: &[u8]) -> Vec<u8> {
 }
 
 fn http2(frames: &[Vec<u8>]) -> Vec<u8> {
-    [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frames.concat()].concat()
+    [
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(),
+        frames.concat(),
+    ]
+    .concat()
 }
 
 fn typed(mark: u8, body: &[u8]) -> Vec<u8> {
@@ -189,19 +255,41 @@ fn typed(mark: u8, body: &[u8]) -> Vec<u8> {
 /// A connection to PostgreSQL after its login.
 fn postgres() -> Vec<(Direction, Vec<u8>)> {
     let startup = b"\0\0\0\x12\0\x03\0\0user\0app\0\0".to_vec();
-    vec![(There, startup), (Back, [typed(b'R', &[0; 4]), typed(b'Z', b"I")].concat())]
+    vec![
+        (There, startup),
+        (Back, [typed(b'R', &[0; 4]), typed(b'Z', b"I")].concat()),
+    ]
 }
 
 /// One to MySQL.
 fn mysql() -> Vec<(Direction, Vec<u8>)> {
-    let packet = |number: u8, body: &[u8]| [&(body.len() as u32).to_le_bytes()[..3], &[number], body].concat();
-    let greeting = [&b"\x0a8.0.36\0"[..], &[0; 13], &[0xff, 0x82], &[0; 3], &[0, 0], &[0; 30]].concat();
+    let packet = |number: u8, body: &[u8]| {
+        [&(body.len() as u32).to_le_bytes()[..3], &[number], body].concat()
+    };
+    let greeting = [
+        &b"\x0a8.0.36\0"[..],
+        &[0; 13],
+        &[0xff, 0x82],
+        &[0; 3],
+        &[0, 0],
+        &[0; 30],
+    ]
+    .concat();
     let login = [&[0x00, 0x82, 0, 0][..], &[0; 28], b"app\0\0"].concat();
-    vec![(Back, packet(0, &greeting)), (There, packet(1, &login)), (Back, packet(2, &[0, 0, 0, 2, 0, 0, 0]))]
+    vec![
+        (Back, packet(0, &greeting)),
+        (There, packet(1, &login)),
+        (Back, packet(2, &[0, 0, 0, 2, 0, 0, 0])),
+    ]
 }
 
 fn question(id: usize) -> Vec<u8> {
-    [&[0, 19][..], &(id as u16).to_be_bytes(), b"\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01"].concat()
+    [
+        &[0, 19][..],
+        &(id as u16).to_be_bytes(),
+        b"\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01",
+    ]
+    .concat()
 }
 
 #[test]
@@ -216,7 +304,9 @@ fn requests_that_wait() {
     Bound::Waiting.is_told(|count| after(mysql(), b"\x01\0\0\0\x0e".repeat(count)));
     Bound::Waiting.is_told(|count| said(&[(There, (0..count).flat_map(question).collect())]));
     Bound::Waiting.is_told(|count| {
-        let frames: Vec<Vec<u8>> = (0..count as u32).map(|at| frame(2 * at + 1, &[0x82])).collect();
+        let frames: Vec<Vec<u8>> = (0..count as u32)
+            .map(|at| frame(2 * at + 1, &[0x82]))
+            .collect();
         said(&[(There, http2(&frames))])
     });
 }
@@ -232,11 +322,24 @@ fn what_is_remembered_of_a_connection() {
     Bound::Pointers.is_told(|count| {
         // Each pointer leads to the next one, the last to an empty name.
         let chain = (0..count).flat_map(|at| {
-            let behind = if at == 0 { 12 + 2 + 4 } else { 12 + 4 + 2 * (at + 1) };
+            let behind = if at == 0 {
+                12 + 2 + 4
+            } else {
+                12 + 4 + 2 * (at + 1)
+            };
             let bytes = [0xc0, behind as u8];
-            if at == 0 { [&bytes[..], &[0, 1, 0, 1]].concat() } else { bytes.to_vec() }
+            if at == 0 {
+                [&bytes[..], &[0, 1, 0, 1]].concat()
+            } else {
+                bytes.to_vec()
+            }
         });
-        let body = [&[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], &chain.collect::<Vec<u8>>(), &[0, 0]].concat();
+        let body = [
+            &[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..],
+            &chain.collect::<Vec<u8>>(),
+            &[0, 0],
+        ]
+        .concat();
         let message = [&(body.len() as u16).to_be_bytes()[..], &body].concat();
         said(&[(There, question(1)), (There, message)])
     });

@@ -47,8 +47,24 @@ impl Kept {
     /// It as it was.
     #[must_use]
     pub fn packet(&self) -> Packet<'_> {
-        let Self { number, interface, at_ns, bytes, length, link, outgoing } = self;
-        Packet { number: *number, interface, at_ns: *at_ns, bytes, length: *length, link: *link, outgoing: *outgoing }
+        let Self {
+            number,
+            interface,
+            at_ns,
+            bytes,
+            length,
+            link,
+            outgoing,
+        } = self;
+        Packet {
+            number: *number,
+            interface,
+            at_ns: *at_ns,
+            bytes,
+            length: *length,
+            link: *link,
+            outgoing: *outgoing,
+        }
     }
 }
 
@@ -56,14 +72,31 @@ impl Packet<'_> {
     /// Whether the machine of the capture sent it, where that is told.
     #[must_use]
     pub fn outgoing(&self) -> Option<bool> {
-        self.outgoing.or_else(|| segment::is_outgoing(self.link, self.bytes))
+        self.outgoing
+            .or_else(|| segment::is_outgoing(self.link, self.bytes))
     }
 
     /// A copy to keep.
     #[must_use]
     pub fn keep(&self) -> Kept {
-        let Self { number, interface, at_ns, bytes, length, link, outgoing } = *self;
-        Kept { number, interface: interface.to_owned(), at_ns, bytes: bytes.to_vec(), length, link, outgoing }
+        let Self {
+            number,
+            interface,
+            at_ns,
+            bytes,
+            length,
+            link,
+            outgoing,
+        } = *self;
+        Kept {
+            number,
+            interface: interface.to_owned(),
+            at_ns,
+            bytes: bytes.to_vec(),
+            length,
+            link,
+            outgoing,
+        }
     }
 
     /// What it carries, where that is TCP or UDP.
@@ -75,7 +108,9 @@ impl Packet<'_> {
     /// Why it is not known what it carries, where it is not.
     #[must_use]
     pub fn unread(&self) -> Option<Unread> {
-        self.carried().is_none().then(|| segment::unread(self.link, self.bytes))
+        self.carried()
+            .is_none()
+            .then(|| segment::unread(self.link, self.bytes))
     }
 
     /// Its TCP segment, where it is one.
@@ -96,7 +131,9 @@ pub struct Reader<'r> {
 
 impl std::fmt::Debug for Reader<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("blocks", &self.blocks).finish_non_exhaustive()
+        f.debug_struct("Reader")
+            .field("blocks", &self.blocks)
+            .finish_non_exhaustive()
     }
 }
 
@@ -107,7 +144,10 @@ impl<'r> Reader<'r> {
     /// Why it does not begin as a capture, in words.
     pub fn open(from: impl Read + Send + 'r) -> Result<Self, &'static str> {
         let from = create_reader(1 << 18, from).map_err(|cause| describe(&cause))?;
-        Ok(Self { from, blocks: Blocks::default() })
+        Ok(Self {
+            from,
+            blocks: Blocks::default(),
+        })
     }
 
     /// Packets so far, also those that could not be read.
@@ -193,29 +233,55 @@ impl Blocks {
     fn block(&mut self, block: &PcapBlockOwned<'_>, take: &mut impl FnMut(Item<'_>)) {
         match block {
             PcapBlockOwned::LegacyHeader(header) => {
-                let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
+                let resolution = if header.is_nanosecond_precision() {
+                    1_000_000_000
+                } else {
+                    1_000_000
+                };
                 self.interface("capture", header.network, resolution, 0);
             }
             PcapBlockOwned::Legacy(packet) => {
-                let time = u64::from(packet.ts_sec) * self.interfaces.first().map_or(1, |one| one.resolution);
-                take(self.packet(0, time + u64::from(packet.ts_usec), packet.data, packet.origlen, None));
+                let time = u64::from(packet.ts_sec)
+                    * self.interfaces.first().map_or(1, |one| one.resolution);
+                take(self.packet(
+                    0,
+                    time + u64::from(packet.ts_usec),
+                    packet.data,
+                    packet.origlen,
+                    None,
+                ));
             }
             PcapBlockOwned::NG(Block::SectionHeader(_)) => self.interfaces.clear(),
             PcapBlockOwned::NG(Block::InterfaceDescription(interface)) => {
-                let name = interface.options.iter().find(|option| option.code == pcap_parser::OptionCode::IfName);
-                let name = name.map(|option| String::from_utf8_lossy(&option.value).trim_end_matches('\0').to_owned());
+                let name = interface
+                    .options
+                    .iter()
+                    .find(|option| option.code == pcap_parser::OptionCode::IfName);
+                let name = name.map(|option| {
+                    String::from_utf8_lossy(&option.value)
+                        .trim_end_matches('\0')
+                        .to_owned()
+                });
                 let name = name.unwrap_or_else(|| format!("interface{}", self.interfaces.len()));
                 let resolution = interface.ts_resolution().unwrap_or(1_000_000);
                 self.interface(&name, interface.linktype, resolution, interface.if_tsoffset);
             }
             PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
                 let time = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
-                let data = packet.data.get(..packet.caplen as usize).unwrap_or(packet.data);
-                let flags = packet.options.iter().find(|option| option.code == EPB_FLAGS);
+                let data = packet
+                    .data
+                    .get(..packet.caplen as usize)
+                    .unwrap_or(packet.data);
+                let flags = packet
+                    .options
+                    .iter()
+                    .find(|option| option.code == EPB_FLAGS);
                 let outgoing = flags.and_then(|flags| direction(&flags.value));
                 take(self.packet(packet.if_id as usize, time, data, packet.origlen, outgoing));
             }
-            PcapBlockOwned::NG(Block::SimplePacket(_)) => take(Err("a simple packet block has no time".to_owned())),
+            PcapBlockOwned::NG(Block::SimplePacket(_)) => {
+                take(Err("a simple packet block has no time".to_owned()))
+            }
             PcapBlockOwned::NG(_) => {}
         }
     }
@@ -224,9 +290,17 @@ impl Blocks {
         if self.interfaces.len() >= MOST_INTERFACES {
             return self.left_out.add(Bound::Interfaces, 1);
         }
-        self.left_out.add(Bound::InterfaceName, u64::from(name.chars().nth(LONGEST_INTERFACE).is_some()));
+        self.left_out.add(
+            Bound::InterfaceName,
+            u64::from(name.chars().nth(LONGEST_INTERFACE).is_some()),
+        );
         let name: String = name.chars().take(LONGEST_INTERFACE).collect();
-        self.interfaces.push(Interface { name, link, resolution: resolution.max(1), offset_s });
+        self.interfaces.push(Interface {
+            name,
+            link,
+            resolution: resolution.max(1),
+            offset_s,
+        });
     }
 
     fn packet<'p>(
@@ -240,7 +314,8 @@ impl Blocks {
         self.packets += 1;
         let number = self.packets;
         let interface = self.interfaces.get(interface);
-        let interface = interface.ok_or_else(|| format!("packet {number} is of an interface that was not told"))?;
+        let interface = interface
+            .ok_or_else(|| format!("packet {number} is of an interface that was not told"))?;
         let at_ns = nanoseconds(time, interface.resolution, interface.offset_s);
         let at_ns = at_ns.ok_or_else(|| format!("the time of packet {number} is none"))?;
         Ok(Packet {
@@ -259,7 +334,11 @@ impl Blocks {
 fn direction(flags: &[u8]) -> Option<bool> {
     let bytes = flags.first_chunk::<4>()?;
     // Of the other byte order the first byte has bits that are reserved or link errors, and the last one the direction.
-    let bits = if bytes[0] & 3 != 0 { bytes[0] } else { bytes[3] };
+    let bits = if bytes[0] & 3 != 0 {
+        bytes[0]
+    } else {
+        bytes[3]
+    };
     match bits & 3 {
         1 => Some(false),
         2 => Some(true),

@@ -66,7 +66,11 @@ pub struct Settings {
 impl Default for Settings {
     /// All bytes of each packet, from 1970 on, 64 MiB held.
     fn default() -> Self {
-        Self { snaplen: 0, epoch_ns: 0, most_held: 64 << 20 }
+        Self {
+            snaplen: 0,
+            epoch_ns: 0,
+            most_held: 64 << 20,
+        }
     }
 }
 
@@ -121,9 +125,19 @@ impl<W: Write> Writer<W> {
         for interface in interfaces {
             out.write_all(&described(interface, settings.snaplen))?;
         }
-        let count = u32::try_from(interfaces.len()).map_err(|_| io::Error::other("more than 2^32 interfaces"))?;
+        let count = u32::try_from(interfaces.len())
+            .map_err(|_| io::Error::other("more than 2^32 interfaces"))?;
         let (held, written) = (BinaryHeap::new(), Written::default());
-        Ok(Self { out, settings, interfaces: count, held, held_bytes: 0, taken: 0, latest_ns: 0, written })
+        Ok(Self {
+            out,
+            settings,
+            interfaces: count,
+            held,
+            held_bytes: 0,
+            taken: 0,
+            latest_ns: 0,
+            written,
+        })
     }
 
     /// Takes a packet.
@@ -132,7 +146,10 @@ impl<W: Write> Writer<W> {
     /// When there is no such interface, or when what had to leave for it cannot be written.
     pub fn put(&mut self, mut capture: Capture) -> io::Result<()> {
         if capture.interface >= self.interfaces {
-            let said = format!("interface {} of {} in a capture", capture.interface, self.interfaces);
+            let said = format!(
+                "interface {} of {} in a capture",
+                capture.interface, self.interfaces
+            );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, said));
         }
         if self.settings.snaplen > 0 {
@@ -140,7 +157,10 @@ impl<W: Write> Writer<W> {
         }
         capture.bytes.shrink_to_fit();
         self.held_bytes += weight(&capture);
-        self.held.push(Reverse(Held { order: (capture.at_ns, self.taken), capture }));
+        self.held.push(Reverse(Held {
+            order: (capture.at_ns, self.taken),
+            capture,
+        }));
         self.taken += 1;
         while self.held_bytes > self.settings.most_held {
             self.release()?;
@@ -153,7 +173,11 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn settle(&mut self, until_ns: u64) -> io::Result<()> {
-        while self.held.peek().is_some_and(|Reverse(first)| first.order.0 <= until_ns) {
+        while self
+            .held
+            .peek()
+            .is_some_and(|Reverse(first)| first.order.0 <= until_ns)
+        {
             self.release()?;
         }
         Ok(())
@@ -171,18 +195,27 @@ impl<W: Write> Writer<W> {
 
     /// Writes the earliest.
     fn release(&mut self) -> io::Result<()> {
-        let Some(Reverse(Held { capture, .. })) = self.held.pop() else { return Ok(()) };
+        let Some(Reverse(Held { capture, .. })) = self.held.pop() else {
+            return Ok(());
+        };
         self.held_bytes -= weight(&capture);
         self.written.packets += 1;
         self.written.late += u64::from(capture.at_ns < self.latest_ns);
         self.latest_ns = self.latest_ns.max(capture.at_ns);
-        self.out.write_all(&packet(&capture, self.settings.epoch_ns))
+        self.out
+            .write_all(&packet(&capture, self.settings.epoch_ns))
     }
 }
 
 /// Bytes of memory it takes.
 fn weight(capture: &Capture) -> usize {
-    BESIDE + capture.bytes.len() + capture.comments.iter().map(|comment| comment.len() + BESIDE).sum::<usize>()
+    BESIDE
+        + capture.bytes.len()
+        + capture
+            .comments
+            .iter()
+            .map(|comment| comment.len() + BESIDE)
+            .sum::<usize>()
 }
 
 fn section() -> Vec<u8> {
@@ -190,7 +223,11 @@ fn section() -> Vec<u8> {
     body.extend(BYTE_ORDER.to_le_bytes());
     body.extend([1, 0, 0, 0]); // version 1.0
     body.extend((-1_i64).to_le_bytes()); // up to the end of the file
-    option(&mut body, SHB_USERAPPL, concat!("stackline ", env!("CARGO_PKG_VERSION")).as_bytes());
+    option(
+        &mut body,
+        SHB_USERAPPL,
+        concat!("stackline ", env!("CARGO_PKG_VERSION")).as_bytes(),
+    );
     end_of_options(&mut body);
     block(SECTION_HEADER, &body)
 }
@@ -233,7 +270,9 @@ fn packet(capture: &Capture, epoch_ns: u64) -> Vec<u8> {
 
 /// Type, length, what is in it, length again.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(body.len() + 12).unwrap_or(u32::MAX).to_le_bytes();
+    let length = u32::try_from(body.len() + 12)
+        .unwrap_or(u32::MAX)
+        .to_le_bytes();
     [&kind.to_le_bytes(), &length, body, &length].concat()
 }
 

@@ -22,7 +22,14 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
     let mut total = 0;
     raise_priority(schedule().ok());
     let mut waiter = Waiter::new()?;
-    probe(ports, &waiter, &Options { stamps: false, ..Options::default() })?;
+    probe(
+        ports,
+        &waiter,
+        &Options {
+            stamps: false,
+            ..Options::default()
+        },
+    )?;
     for (token, port) in (0..).zip(ports) {
         waiter.add(port.socket.as_fd(), token)?;
     }
@@ -36,9 +43,16 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
                 return Ok((total, Duration(read(Clock::Thread) - begin)));
             }
             let from = token as usize;
-            let Ok(count) = batch.receive(ports[from].socket.as_fd(), true, packet::BATCH) else { continue };
+            let Ok(count) = batch.receive(ports[from].socket.as_fd(), true, packet::BATCH) else {
+                continue;
+            };
             total += count as u64;
-            frames.extend(batch.frames.drain(..).map(|arrived| (arrived.buffer, arrived.length)));
+            frames.extend(
+                batch
+                    .frames
+                    .drain(..)
+                    .map(|arrived| (arrived.buffer, arrived.length)),
+            );
             pass(&mut frames, &ports[1 - from])?;
         }
     }
@@ -49,9 +63,16 @@ fn pass(frames: &mut Vec<(Buffer, usize)>, to: &VethPort) -> io::Result<()> {
         frame[VIRTIO..VIRTIO + 6].copy_from_slice(&to.host_mac);
     }
     while !frames.is_empty() {
-        match packet::send(to.socket.as_fd(), frames.iter().map(|(frame, length)| &frame[..*length])) {
+        match packet::send(
+            to.socket.as_fd(),
+            frames.iter().map(|(frame, length)| &frame[..*length]),
+        ) {
             Ok(sent) => drop(frames.drain(..sent)),
-            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
             Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => drop(frames.remove(0)),
             Err(error) => return Err(error),
         }

@@ -37,8 +37,18 @@ pub fn forward(ports: &[VethPort; 2], stop: BorrowedFd<'_>) -> io::Result<(u64, 
     let begin = read(Clock::Thread);
     raise_priority(schedule().ok());
     let mut waiter = Waiter::new()?;
-    probe(ports, &waiter, &Options { stamps: false, ..Options::default() })?;
-    let mut ways = [Way::new(&ports[0], &ports[1])?, Way::new(&ports[1], &ports[0])?];
+    probe(
+        ports,
+        &waiter,
+        &Options {
+            stamps: false,
+            ..Options::default()
+        },
+    )?;
+    let mut ways = [
+        Way::new(&ports[0], &ports[1])?,
+        Way::new(&ports[1], &ports[0])?,
+    ];
     for (token, port) in (0..).zip(ports) {
         waiter.add(port.socket.as_fd(), token)?;
     }
@@ -60,12 +70,24 @@ impl Way {
         let socket = sending_socket(to.socket.as_fd())?;
         packet::bypass_queue(socket.as_fd())?;
         let ring = TransmitRing::open(socket.as_fd(), RING)?;
-        Ok(Self { from: BlockRing::open(from.socket.as_fd())?, to: ring, socket, mac: to.host_mac, waiting: 0 })
+        Ok(Self {
+            from: BlockRing::open(from.socket.as_fd())?,
+            to: ring,
+            socket,
+            mac: to.host_mac,
+            waiting: 0,
+        })
     }
 
     /// Passes the frames of all blocks that are there; returns how many.
     fn pass(&mut self) -> u64 {
-        let Self { from, to, socket, mac, waiting } = self;
+        let Self {
+            from,
+            to,
+            socket,
+            mac,
+            waiting,
+        } = self;
         let mut total = 0;
         while from.read(VIRTIO, |frame| {
             let mut head = [0; VIRTIO + 6];

@@ -35,8 +35,15 @@ impl Buffer {
         let size = if bytes <= SMALL { SMALL } else { LARGE };
         POOL.with_borrow_mut(|pool| {
             pool.taken += size;
-            let free = if size == SMALL { &mut pool.small } else { &mut pool.large };
-            Self(free.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice()))
+            let free = if size == SMALL {
+                &mut pool.small
+            } else {
+                &mut pool.large
+            };
+            Self(
+                free.pop()
+                    .unwrap_or_else(|| vec![0; size].into_boxed_slice()),
+            )
         })
     }
 }
@@ -48,7 +55,11 @@ impl Drop for Buffer {
         let _ = POOL.try_with(|pool| {
             let mut pool = pool.borrow_mut();
             pool.taken = pool.taken.saturating_sub(bytes.len());
-            if bytes.len() == SMALL { pool.small.push(bytes) } else { pool.large.push(bytes) }
+            if bytes.len() == SMALL {
+                pool.small.push(bytes)
+            } else {
+                pool.large.push(bytes)
+            }
         });
     }
 }
@@ -84,6 +95,10 @@ mod tests {
         let address = large.as_ptr();
         drop((small, large));
         assert_eq!(taken(), before);
-        assert_eq!(Buffer::holding(LARGE).as_ptr(), address, "the same memory again");
+        assert_eq!(
+            Buffer::holding(LARGE).as_ptr(),
+            address,
+            "the same memory again"
+        );
     }
 }

@@ -48,7 +48,9 @@ impl Engine {
 
     /// One echo: its time in ns, `None` without an answer.
     fn echo(&mut self, number: u16, batch: &mut ReceiveBatch) -> io::Result<Option<u64>> {
-        let [host, other, ..] = self.queues.as_slice() else { return Ok(None) };
+        let [host, other, ..] = self.queues.as_slice() else {
+            return Ok(None);
+        };
         let mut frame = request(host.port.address, other.port.address, number);
         frame[VIRTIO..VIRTIO + 6].copy_from_slice(&host.port.host_mac);
         frame[VIRTIO + 6..VIRTIO + 12].copy_from_slice(&host.port.gateway_mac);
@@ -82,7 +84,10 @@ fn request(to: Ipv4Addr, from: Ipv4Addr, number: u16) -> [u8; NETWORK + 28] {
     packet[24..26].copy_from_slice(&IDENTIFIER.to_be_bytes());
     packet[26..28].copy_from_slice(&number.to_be_bytes());
     for (range, at) in [(0..20, 10), (20..28, 22)] {
-        let sum: u32 = packet[range].chunks(2).map(|two| u32::from(two[0]) << 8 | u32::from(two[1])).sum();
+        let sum: u32 = packet[range]
+            .chunks(2)
+            .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]))
+            .sum();
         let folded = (sum & 0xffff) + (sum >> 16);
         let folded = (folded & 0xffff) + (folded >> 16);
         packet[at..at + 2].copy_from_slice(&(!folded as u16).to_be_bytes());
@@ -91,7 +96,9 @@ fn request(to: Ipv4Addr, from: Ipv4Addr, number: u16) -> [u8; NETWORK + 28] {
 }
 
 fn is_answer(frame: &[u8], number: u16) -> bool {
-    let Some(packet) = frame.get(NETWORK..NETWORK + 28) else { return false };
+    let Some(packet) = frame.get(NETWORK..NETWORK + 28) else {
+        return false;
+    };
     let [high, low] = number.to_be_bytes();
     let [first, second] = IDENTIFIER.to_be_bytes();
     packet[9] == 1 && packet[20] == 0 && packet[24..28] == [first, second, high, low]

@@ -20,7 +20,10 @@ pub(crate) struct Origin {
 impl Origin {
     /// Now is zero.
     pub(crate) fn new() -> Self {
-        let mut origin = Self { monotonic: read(Clock::Monotonic), real: 0 };
+        let mut origin = Self {
+            monotonic: read(Clock::Monotonic),
+            real: 0,
+        };
         origin.real = ahead().0;
         origin
     }
@@ -45,7 +48,10 @@ impl Origin {
 
     /// The instant of a stamp; `None` when it lies before zero.
     pub(crate) fn instant(&self, stamp: u64) -> Option<Instant> {
-        stamp.checked_sub(self.real)?.checked_sub(self.monotonic).map(Instant)
+        stamp
+            .checked_sub(self.real)?
+            .checked_sub(self.monotonic)
+            .map(Instant)
     }
 }
 

@@ -5,7 +5,9 @@ use super::header::{NEEDS_CHECKSUM, NETWORK, VIRTIO, word};
 /// Copies the packet of a frame, from the network layer on, with its checksum computed. False, and no copy, when there
 /// is nothing to compute or the virtio-net header points outside the packet. A train gets the checksum of the whole.
 pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
-    let Some((start, field)) = open_checksum(frame) else { return false };
+    let Some((start, field)) = open_checksum(frame) else {
+        return false;
+    };
     let packet = &frame[NETWORK..];
     // Padding is not summed.
     let end = usize::from(word(packet, 2)).min(packet.len());
@@ -27,7 +29,11 @@ pub(crate) fn completed(frame: &[u8], copy: &mut Vec<u8>) -> bool {
 /// Where the summed range begins and where the sum goes, from the network layer on.
 fn open_checksum(frame: &[u8]) -> Option<(usize, usize)> {
     let flags = *frame.first()?;
-    let own = |at: usize| frame.get(at..at + 2).map(|two| usize::from(u16::from_ne_bytes([two[0], two[1]])));
+    let own = |at: usize| {
+        frame
+            .get(at..at + 2)
+            .map(|two| usize::from(u16::from_ne_bytes([two[0], two[1]])))
+    };
     let start = (own(6)? + VIRTIO).checked_sub(NETWORK)?;
     let field = start + own(8)?;
     (flags & NEEDS_CHECKSUM != 0 && frame.len() > NETWORK).then_some((start, field))

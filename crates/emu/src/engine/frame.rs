@@ -5,7 +5,8 @@
 
 use super::buffer::{Buffer, LARGE, SMALL};
 use super::header::{
-    self, GSO_ECN, GSO_NONE, GSO_TCP, GSO_UDP, Header, NEEDS_CHECKSUM, NETWORK, Transport, VIRTIO, word,
+    self, GSO_ECN, GSO_NONE, GSO_TCP, GSO_UDP, Header, NEEDS_CHECKSUM, NETWORK, Transport, VIRTIO,
+    word,
 };
 use stackline_net::Payload;
 
@@ -30,7 +31,11 @@ pub(crate) struct Frame {
 impl Frame {
     /// A frame of that length in the buffer, with its header as read by [`header::read`].
     pub(crate) fn new(buffer: Buffer, length: usize, header: &Header) -> Self {
-        let length = if header.segments.count > 1 { header.end } else { length };
+        let length = if header.segments.count > 1 {
+            header.end
+        } else {
+            length
+        };
         Self {
             buffer,
             start: 0,
@@ -62,7 +67,12 @@ impl Frame {
         let mut buffer = Buffer::holding(length);
         buffer[..parts[0].len()].copy_from_slice(parts[0]);
         buffer[parts[0].len()..length].copy_from_slice(parts[1]);
-        Self { buffer, start: 0, length: length as u32, ..*self }
+        Self {
+            buffer,
+            start: 0,
+            length: length as u32,
+            ..*self
+        }
     }
 
     /// Cuts behind so many bytes of data; only the shorter part is copied.
@@ -108,7 +118,16 @@ impl Frame {
         };
         let partial = pseudo_sum(frame, total - ip as u16);
         put(frame, segment + checksum, partial);
-        describe(frame, Offload { data, segment, checksum, full, transport });
+        describe(
+            frame,
+            Offload {
+                data,
+                segment,
+                checksum,
+                full,
+                transport,
+            },
+        );
     }
 }
 
@@ -124,7 +143,11 @@ struct Offload {
 fn describe(frame: &mut [u8], offload: Offload) {
     let several = frame.len() - offload.data > offload.full;
     let reduced = offload.transport == Transport::Tcp && frame[offload.segment + 13] & CWR != 0;
-    let kind = if offload.transport == Transport::Tcp { GSO_TCP } else { GSO_UDP };
+    let kind = if offload.transport == Transport::Tcp {
+        GSO_TCP
+    } else {
+        GSO_UDP
+    };
     let mark = if reduced { frame[1] & GSO_ECN } else { 0 };
     frame[0] |= NEEDS_CHECKSUM;
     frame[1] = if several { kind | mark } else { GSO_NONE };
@@ -155,7 +178,10 @@ fn fold(sum: u32) -> u16 {
 }
 
 fn sum_words(bytes: &[u8]) -> u32 {
-    bytes.chunks_exact(2).map(|two| u32::from(u16::from_be_bytes([two[0], two[1]]))).sum()
+    bytes
+        .chunks_exact(2)
+        .map(|two| u32::from(u16::from_be_bytes([two[0], two[1]])))
+        .sum()
 }
 
 fn sum_ip(frame: &mut [u8], ip: usize) {
@@ -166,14 +192,21 @@ fn sum_ip(frame: &mut [u8], ip: usize) {
 
 /// The value of the checksum field while the rest of the sum is left to others.
 fn pseudo_sum(frame: &[u8], length: u16) -> u16 {
-    fold(sum_words(&frame[NETWORK + 12..NETWORK + 20]) + u32::from(frame[NETWORK + 9]) + u32::from(length))
+    fold(
+        sum_words(&frame[NETWORK + 12..NETWORK + 20])
+            + u32::from(frame[NETWORK + 9])
+            + u32::from(length),
+    )
 }
 
 impl Payload for Frame {
     fn split(&mut self, at: u32) -> Self {
         let full = header::segment_bytes(self.bytes()) as usize;
         let data = self.length as usize - usize::from(self.data);
-        debug_assert!(full * (at as usize) < data, "cut behind segment {at} of {full} bytes, {data} in all");
+        debug_assert!(
+            full * (at as usize) < data,
+            "cut behind segment {at} of {full} bytes, {data} in all"
+        );
         let mut rest = self.cut((full * at as usize).min(data));
         self.become_part(0, full, true, false);
         rest.become_part(at as usize, full, false, true);
@@ -185,7 +218,9 @@ impl Payload for Frame {
         let before = word(frame, NETWORK);
         frame[NETWORK + 1] |= 3;
         // RFC 1624: the sum changes by the difference.
-        let sum = u32::from(!word(frame, NETWORK + 10)) + u32::from(!before) + u32::from(word(frame, NETWORK));
+        let sum = u32::from(!word(frame, NETWORK + 10))
+            + u32::from(!before)
+            + u32::from(word(frame, NETWORK));
         put(frame, NETWORK + 10, !fold(sum));
     }
 
@@ -231,8 +266,10 @@ mod tests {
         ] {
             let count = header::read(&train).unwrap().segments.count;
             let boundaries: Vec<u32> = (1..count).collect();
-            let actual: Vec<Vec<u8>> =
-                cut_at(&train, &boundaries).iter().map(|part| sample_frames::finish(part)).collect();
+            let actual: Vec<Vec<u8>> = cut_at(&train, &boundaries)
+                .iter()
+                .map(|part| sample_frames::finish(part))
+                .collect();
             assert_eq!(actual, sample_frames::segment(&train));
         }
     }
@@ -253,7 +290,10 @@ mod tests {
             let mut frame = frame(&bytes);
             frame.mark();
             assert_eq!(frame.bytes()[NETWORK + 1], tos | 3);
-            assert_eq!(fold(sum_words(&frame.bytes()[NETWORK..NETWORK + 20])), 0xffff);
+            assert_eq!(
+                fold(sum_words(&frame.bytes()[NETWORK..NETWORK + 20])),
+                0xffff
+            );
         }
     }
 

@@ -7,7 +7,12 @@ use stackline_net::Payload;
 
 /// The first byte says where to cut; the rest is a frame with its virtio-net header.
 pub fn frame(bytes: &[u8]) {
-    let Some((cut, bytes)) = bytes.split_first().filter(|(_, bytes)| bytes.len() <= LARGE) else { return };
+    let Some((cut, bytes)) = bytes
+        .split_first()
+        .filter(|(_, bytes)| bytes.len() <= LARGE)
+    else {
+        return;
+    };
     let Ok(header) = read(bytes) else { return };
     let mut buffer = Buffer::holding(bytes.len());
     buffer[..bytes.len()].copy_from_slice(bytes);
@@ -20,7 +25,10 @@ pub fn frame(bytes: &[u8]) {
         let back = front.split(1 + u32::from(*cut) % (count - 1));
         let headers = header.data;
         // A part may be unreadable when the header was wrong; its data is complete.
-        assert_eq!(front.bytes().len() + back.bytes().len(), header.end + headers);
+        assert_eq!(
+            front.bytes().len() + back.bytes().len(),
+            header.end + headers
+        );
         assert!(front.bytes().len() > headers.max(NETWORK) && back.bytes().len() > headers);
     }
 }

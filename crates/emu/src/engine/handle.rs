@@ -54,14 +54,22 @@ struct State {
 impl Handle {
     pub(crate) fn new() -> io::Result<Self> {
         let wakeup = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self(Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), wakeup })))
+        Ok(Self(Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            wakeup,
+        })))
     }
 
     /// Waits until frames are forwarded; false if that is over already.
     #[must_use]
     pub fn started(&self) -> bool {
         let ready = |state: &mut State| state.stage == Stage::Ready;
-        let state = self.0.changed.wait_while(self.0.lock(), ready).unwrap_or_else(PoisonError::into_inner);
+        let state = self
+            .0
+            .changed
+            .wait_while(self.0.lock(), ready)
+            .unwrap_or_else(PoisonError::into_inner);
         state.stage == Stage::Running
     }
 
@@ -80,7 +88,11 @@ impl Handle {
     pub fn restart(&self, seed: Seed, record: Option<Box<dyn Record>>) -> Result<(), String> {
         let mut state = self.0.lock();
         state.restart = Some(Restart { seed, record });
-        self.0.request(state).record_error.take().map_or(Ok(()), Err)
+        self.0
+            .request(state)
+            .record_error
+            .take()
+            .map_or(Ok(()), Err)
     }
 
     /// Ends the recording; the network goes on. It is done on return.
@@ -90,7 +102,11 @@ impl Handle {
     pub fn end_recording(&self) -> Result<(), String> {
         let mut state = self.0.lock();
         state.ends_recording = true;
-        self.0.request(state).record_error.take().map_or(Ok(()), Err)
+        self.0
+            .request(state)
+            .record_error
+            .take()
+            .map_or(Ok(()), Err)
     }
 
     /// Changes a link from now on; it is done on return.
@@ -131,7 +147,11 @@ impl Handle {
         // Nothing to read: an earlier wakeup has been handled with it.
         let _ = self.0.wakeup.read();
         let mut state = self.0.lock();
-        (state.restart.take(), std::mem::take(&mut state.changes), state.requested)
+        (
+            state.restart.take(),
+            std::mem::take(&mut state.changes),
+            state.requested,
+        )
     }
 
     /// Answers all requests up to that number.
@@ -172,7 +192,9 @@ impl Shared {
         // The counter cannot be full: it is read whenever it is not zero.
         let _ = self.wakeup.write(1);
         self.changed
-            .wait_while(state, |state| state.stage == Stage::Running && state.answered < number)
+            .wait_while(state, |state| {
+                state.stage == Stage::Running && state.answered < number
+            })
             .unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -64,12 +64,16 @@ pub(crate) struct Header {
 
 /// Two bytes in network order; zero where there are none.
 pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
-    bytes.get(at..at + 2).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
+    bytes
+        .get(at..at + 2)
+        .map_or(0, |two| u16::from_be_bytes([two[0], two[1]]))
 }
 
 /// Bytes that each segment of a train carries (this field is in native byte order).
 pub(crate) fn segment_bytes(frame: &[u8]) -> u32 {
-    frame.get(4..6).map_or(0, |two| u32::from(u16::from_ne_bytes([two[0], two[1]])))
+    frame
+        .get(4..6)
+        .map_or(0, |two| u32::from(u16::from_ne_bytes([two[0], two[1]])))
 }
 
 /// Reads a frame with its virtio-net header.
@@ -84,7 +88,11 @@ pub(crate) fn read(frame: &[u8]) -> Result<Header, Unsupported> {
     let (ip, total) = lengths(packet).ok_or(Unsupported::Malformed)?;
     let packet = &packet[..total];
     let fragment = word(packet, 6) & 0x3fff != 0;
-    let (transport, header) = if fragment { (Transport::Other, 0) } else { transport(packet, ip) };
+    let (transport, header) = if fragment {
+        (Transport::Other, 0)
+    } else {
+        transport(packet, ip)
+    };
     let segments = segments(frame, transport, ip + header, total)?;
     Ok(Header {
         to: Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]),
@@ -116,7 +124,11 @@ fn transport(packet: &[u8], ip: usize) -> (Transport, usize) {
     match packet[9] {
         TCP if behind >= 20 => {
             let header = usize::from(packet[ip + 12] >> 4) * 4;
-            if header >= 20 && header <= behind { (Transport::Tcp, header) } else { (Transport::Other, 0) }
+            if header >= 20 && header <= behind {
+                (Transport::Tcp, header)
+            } else {
+                (Transport::Other, 0)
+            }
         }
         UDP if behind >= 8 => (Transport::Udp, 8),
         _ => (Transport::Other, 0),
@@ -124,7 +136,12 @@ fn transport(packet: &[u8], ip: usize) -> (Transport, usize) {
 }
 
 /// Number of segments.
-fn segments(frame: &[u8], transport: Transport, header: usize, total: usize) -> Result<Segments, Unsupported> {
+fn segments(
+    frame: &[u8],
+    transport: Transport,
+    header: usize,
+    total: usize,
+) -> Result<Segments, Unsupported> {
     let one = Segments::one(total as u32);
     let full = segment_bytes(frame);
     match (frame[1] & !GSO_ECN, transport) {
@@ -137,16 +154,26 @@ fn segments(frame: &[u8], transport: Transport, header: usize, total: usize) -> 
     if count < 2 {
         return Ok(one);
     }
-    Ok(Segments { count, header: header as u32, full, last: data - (count - 1) * full })
+    Ok(Segments {
+        count,
+        header: header as u32,
+        full,
+        last: data - (count - 1) * full,
+    })
 }
 
 /// Addresses, protocol and ports mixed into one number. Ports of fragments are ignored, since only the first has them.
 fn flow(packet: &[u8], ip: usize, transport: Transport) -> u32 {
     let pair = |at: usize| u64::from(word(packet, at)) << 16 | u64::from(word(packet, at + 2));
-    let ports = if transport == Transport::Other { 0 } else { pair(ip) };
+    let ports = if transport == Transport::Other {
+        0
+    } else {
+        pair(ip)
+    };
     let addresses = pair(12) << 32 | pair(16);
-    let mixed = (addresses ^ (ports << 8 | u64::from(packet[9])).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-        .wrapping_mul(0xff51_afd7_ed55_8ccd);
+    let mixed = (addresses
+        ^ (ports << 8 | u64::from(packet[9])).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    .wrapping_mul(0xff51_afd7_ed55_8ccd);
     (mixed >> 32) as u32
 }
 
@@ -160,7 +187,15 @@ mod tests {
     fn a_train_of_tcp_segments() {
         let header = read(&sample_frames::tcp_train(1448, 4 * 1448 + 100)).unwrap();
         assert_eq!(header.to, Ipv4Addr::new(10, 71, 0, 2));
-        assert_eq!(header.segments, Segments { count: 5, header: 52, full: 1448, last: 100 });
+        assert_eq!(
+            header.segments,
+            Segments {
+                count: 5,
+                header: 52,
+                full: 1448,
+                last: 100
+            }
+        );
         assert_eq!(header.data, NETWORK + 52);
         assert_eq!(header.ecn, Ecn::Capable);
     }
@@ -168,7 +203,15 @@ mod tests {
     #[test]
     fn a_train_of_datagrams() {
         let header = read(&sample_frames::udp_train(1000, 2500)).unwrap();
-        assert_eq!(header.segments, Segments { count: 3, header: 28, full: 1000, last: 500 });
+        assert_eq!(
+            header.segments,
+            Segments {
+                count: 3,
+                header: 28,
+                full: 1000,
+                last: 500
+            }
+        );
     }
 
     #[test]

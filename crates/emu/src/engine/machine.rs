@@ -6,7 +6,9 @@ use super::header::NETWORK;
 use stackline_core::network as plan;
 use stackline_core::random::Seed;
 use stackline_core::time::Instant;
-use stackline_net::{Cause, Counters, Delivery, Network, NetworkEvent, Node, Packet, Path, Place, Tap};
+use stackline_net::{
+    Cause, Counters, Delivery, Network, NetworkEvent, Node, Packet, Path, Place, Tap,
+};
 
 /// Receives all events of a network, with the packets' bytes from the network layer on.
 pub trait Record: Send {
@@ -32,7 +34,10 @@ pub(crate) struct Recording {
 
 impl Recording {
     const fn of(record: Box<dyn Record>) -> Self {
-        Self { record: Some(record), copy: Vec::new() }
+        Self {
+            record: Some(record),
+            copy: Vec::new(),
+        }
     }
 }
 
@@ -40,13 +45,36 @@ impl Tap<Frame> for Recording {
     const ON: bool = true;
 
     fn record(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<Frame>) {
-        let Some(record) = &mut self.record else { return };
+        let Some(record) = &mut self.record else {
+            return;
+        };
         let bytes = match completed(packet.payload.bytes(), &mut self.copy) {
             true => &self.copy,
             false => packet.payload.bytes().get(NETWORK..).unwrap_or_default(),
         };
-        let Packet { number, from, to, flow, ecn, segments, .. } = *packet;
-        record.record(at, place, what, &Packet { number, from, to, flow, ecn, segments, payload: bytes });
+        let Packet {
+            number,
+            from,
+            to,
+            flow,
+            ecn,
+            segments,
+            ..
+        } = *packet;
+        record.record(
+            at,
+            place,
+            what,
+            &Packet {
+                number,
+                from,
+                to,
+                flow,
+                ecn,
+                segments,
+                payload: bytes,
+            },
+        );
     }
 }
 
@@ -70,14 +98,20 @@ impl Machine {
     pub(crate) fn new(plan: &plan::Network, seed: Seed, record: Option<Box<dyn Record>>) -> Self {
         match record {
             None => Self::Unrecorded(Box::new(Network::new(plan, seed, ()))),
-            Some(record) => Self::Recorded(Box::new(Network::new(plan, seed, Recording::of(record)))),
+            Some(record) => {
+                Self::Recorded(Box::new(Network::new(plan, seed, Recording::of(record))))
+            }
         }
     }
 
     /// The network's time begins at that instant of the monotonic clock, in ns.
     pub(crate) fn begin(&mut self, monotonic_ns: u64) {
         if let Self::Recorded(network) = self {
-            network.tap().record.iter_mut().for_each(|record| record.begin(monotonic_ns));
+            network
+                .tap()
+                .record
+                .iter_mut()
+                .for_each(|record| record.begin(monotonic_ns));
         }
     }
 
@@ -108,7 +142,13 @@ impl Machine {
         either!(self, network => network.path(from, to, 0))
     }
 
-    pub(crate) fn change(&mut self, plan: &plan::Network, link: usize, new: &plan::Link, seed: Seed) {
+    pub(crate) fn change(
+        &mut self,
+        plan: &plan::Network,
+        link: usize,
+        new: &plan::Link,
+        seed: Seed,
+    ) {
         either!(self, network => network.change(plan, link, new, seed));
     }
 

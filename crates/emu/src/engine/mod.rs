@@ -111,7 +111,12 @@ struct Arrival {
 
 impl Engine {
     /// At rest. The ports are those of the network's hosts; frames to hosts without a port are discarded.
-    pub fn new(ports: Vec<VethPort>, network: &Network, seed: Seed, options: Options) -> io::Result<Self> {
+    pub fn new(
+        ports: Vec<VethPort>,
+        network: &Network,
+        seed: Seed,
+        options: Options,
+    ) -> io::Result<Self> {
         let waiter = Waiter::new()?;
         let mut mechanisms = probe::probe(&ports, &waiter, &options)?;
         let (rings, description) = rings::open(&ports, mechanisms.header, &options);
@@ -122,7 +127,11 @@ impl Engine {
         let machine = Machine::new(network, seed, None);
         let tolerable = report::tolerable(shortest(&machine, network));
         let handle = Handle::new()?;
-        let most = ports.iter().map(|port| port.node.0 as usize + 1).max().unwrap_or(0);
+        let most = ports
+            .iter()
+            .map(|port| port.node.0 as usize + 1)
+            .max()
+            .unwrap_or(0);
         let mut of_node = vec![NONE; most];
         for (queue, port) in (0..).zip(&ports) {
             of_node[port.node.0 as usize] = queue;
@@ -191,7 +200,12 @@ impl Engine {
     /// Changes a link from now on.
     fn change(&mut self, link: usize, new: Link) {
         self.changed += 1;
-        self.machine.change(&self.plan, link, &new, self.seed.child("change").index(self.changed));
+        self.machine.change(
+            &self.plan,
+            link,
+            &new,
+            self.seed.child("change").index(self.changed),
+        );
         if let Some(place) = self.plan.links.get_mut(link) {
             *place = new;
         }
@@ -201,7 +215,11 @@ impl Engine {
     fn report(&self) -> Report {
         let elapsed = self.origin.now().since(Instant(0));
         let lateness = self.statistics.lateness.spread();
-        let late = report::Late { frames: self.statistics.lateness.above(), of: lateness, tolerable: self.tolerable };
+        let late = report::Late {
+            frames: self.statistics.lateness.above(),
+            of: lateness,
+            tolerable: self.tolerable,
+        };
         let waited = Some(self.statistics.waited.spread()).filter(|waited| waited.count > 0);
         let processor = Duration(read(Clock::Thread).saturating_sub(self.processor));
         Report {
@@ -233,9 +251,18 @@ impl Engine {
             spoilt: counters.spoilt,
             marked: counters.marked,
             duplicated: counters.duplicated,
-            drops: counters.drops_by_reason().map(|(reason, count)| (reason.to_string(), count)).collect(),
+            drops: counters
+                .drops_by_reason()
+                .map(|(reason, count)| (reason.to_string(), count))
+                .collect(),
         };
-        self.plan.links.iter().flat_map(both).zip(&self.machine.counters()).map(port).collect()
+        self.plan
+            .links
+            .iter()
+            .flat_map(both)
+            .zip(&self.machine.counters())
+            .map(port)
+            .collect()
     }
 
     /// The queue of the host with that address.
@@ -256,9 +283,21 @@ impl Drop for Engine {
 fn shortest(machine: &Machine, plan: &Network) -> Duration {
     let hosts = plan.hosts.len();
     if hosts > MOST_PAIRS {
-        return plan.links.iter().map(Link::least_delay).min().unwrap_or_default();
+        return plan
+            .links
+            .iter()
+            .map(Link::least_delay)
+            .min()
+            .unwrap_or_default();
     }
     let hosts = 0..hosts as u32;
-    let pairs = hosts.clone().flat_map(|from| hosts.clone().map(move |to| (from, to))).filter(|(from, to)| from != to);
-    pairs.filter_map(|(from, to)| machine.path(Node(from), Node(to))).map(|path| path.delay).min().unwrap_or_default()
+    let pairs = hosts
+        .clone()
+        .flat_map(|from| hosts.clone().map(move |to| (from, to)))
+        .filter(|(from, to)| from != to);
+    pairs
+        .filter_map(|(from, to)| machine.path(Node(from), Node(to)))
+        .map(|path| path.delay)
+        .min()
+        .unwrap_or_default()
 }

@@ -31,7 +31,13 @@ pub(crate) struct Moderation {
 impl Moderation {
     /// Of so many hosts; with a pause of zero it never pauses.
     pub(crate) fn new(shortest: Duration, hosts: usize) -> Self {
-        Self { shortest, hosts: vec![(0, 0); hosts], waited: 0, since: Instant(0), pause: None }
+        Self {
+            shortest,
+            hosts: vec![(0, 0); hosts],
+            waited: 0,
+            since: Instant(0),
+            pause: None,
+        }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -58,7 +64,11 @@ impl Moderation {
 
     fn decide(&self) -> Option<Duration> {
         let frames: u64 = self.hosts.iter().map(|(sent, _)| sent).sum();
-        let answered: u64 = self.hosts.iter().map(|(sent, received)| sent.min(received)).sum();
+        let answered: u64 = self
+            .hosts
+            .iter()
+            .map(|(sent, received)| sent.min(received))
+            .sum();
         if self.shortest == Duration::ZERO || frames < FAST || answered * ANSWERED > frames {
             return None;
         }
@@ -69,7 +79,8 @@ impl Moderation {
     /// How long frames may stay unread from now on. What was decided long ago does not count.
     #[inline]
     pub(crate) fn pause(&self, now: impl FnOnce() -> Instant) -> Option<Duration> {
-        self.pause.filter(|_| now().since(self.since) < Duration(2 * WINDOW.0))
+        self.pause
+            .filter(|_| now().since(self.since) < Duration(2 * WINDOW.0))
     }
 }
 
@@ -94,13 +105,20 @@ mod tests {
         assert_eq!(after(100, 5, SHORT), Some(SHORT));
         assert_eq!(after(FAST - 1, 0, SHORT), None, "slow");
         assert_eq!(after(1000, 1000, SHORT), None, "calls");
-        assert_eq!(after(1000, 500, SHORT), None, "a stream and its acknowledgements");
+        assert_eq!(
+            after(1000, 500, SHORT),
+            None,
+            "a stream and its acknowledgements"
+        );
     }
 
     #[test]
     fn it_pauses_for_longer_where_frames_wait_anyway() {
         assert_eq!(after(1000, 0, Duration(300_000)), Some(Duration(150_000)));
-        assert_eq!(after(1000, 0, Duration(40_000_000)), Some(Duration(LONGEST)));
+        assert_eq!(
+            after(1000, 0, Duration(40_000_000)),
+            Some(Duration(LONGEST))
+        );
     }
 
     #[test]
@@ -112,7 +130,11 @@ mod tests {
         assert_eq!(moderation.pause(|| Instant(3 * WINDOW.0 - 1)), Some(SHORT));
         assert_eq!(moderation.pause(|| Instant(3 * WINDOW.0)), None);
         moderation.end_round(Instant(4 * WINDOW.0));
-        assert_eq!(moderation.pause(|| Instant(4 * WINDOW.0)), None, "nothing came");
+        assert_eq!(
+            moderation.pause(|| Instant(4 * WINDOW.0)),
+            None,
+            "nothing came"
+        );
     }
 
     #[test]

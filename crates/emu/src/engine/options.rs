@@ -23,6 +23,12 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         let (spin, pause) = (Duration(100_000), Duration(50_000));
-        Self { offload: true, stamps: true, spin, pause, memory: 2 << 30 }
+        Self {
+            offload: true,
+            stamps: true,
+            spin,
+            pause,
+            memory: 2 << 30,
+        }
     }
 }

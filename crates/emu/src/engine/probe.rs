@@ -21,10 +21,18 @@ pub(crate) struct Mechanisms {
 }
 
 /// Sets the sockets up as well as this machine allows.
-pub(crate) fn probe(ports: &[VethPort], waiter: &Waiter, options: &Options) -> io::Result<Mechanisms> {
+pub(crate) fn probe(
+    ports: &[VethPort],
+    waiter: &Waiter,
+    options: &Options,
+) -> io::Result<Mechanisms> {
     let mut descriptions = Vec::new();
     let header = headers(ports, options, &mut descriptions)?;
-    note(&mut descriptions, all(ports, packet::bypass_queue), "no queueing discipline between (PACKET_QDISC_BYPASS)");
+    note(
+        &mut descriptions,
+        all(ports, packet::bypass_queue),
+        "no queueing discipline between (PACKET_QDISC_BYPASS)",
+    );
     if options.stamps {
         note(
             &mut descriptions,
@@ -38,11 +46,20 @@ pub(crate) fn probe(ports: &[VethPort], waiter: &Waiter, options: &Options) -> i
     let (timer, spins) = timer(waiter, options);
     descriptions.push(timer);
     descriptions.push("not used: AF_XDP (carries no trains of segments in copy mode, and needs privileges), TUN (not open to every user)".into());
-    descriptions.push("not used: busy polling (a virtual Ethernet pair has no hardware queue to poll)".into());
-    Ok(Mechanisms { header, spins, descriptions })
+    descriptions.push(
+        "not used: busy polling (a virtual Ethernet pair has no hardware queue to poll)".into(),
+    );
+    Ok(Mechanisms {
+        header,
+        spins,
+        descriptions,
+    })
 }
 
-fn all(ports: &[VethPort], set: fn(std::os::fd::BorrowedFd<'_>) -> io::Result<()>) -> io::Result<()> {
+fn all(
+    ports: &[VethPort],
+    set: fn(std::os::fd::BorrowedFd<'_>) -> io::Result<()>,
+) -> io::Result<()> {
     ports.iter().try_for_each(|port| set(port.socket.as_fd()))
 }
 
@@ -54,7 +71,11 @@ fn note(descriptions: &mut Vec<String>, done: io::Result<()>, what: &str) {
 }
 
 /// A virtio-net header before every frame of every port, or of none.
-fn headers(ports: &[VethPort], options: &Options, descriptions: &mut Vec<String>) -> io::Result<bool> {
+fn headers(
+    ports: &[VethPort],
+    options: &Options,
+    descriptions: &mut Vec<String>,
+) -> io::Result<bool> {
     let put = |port: &VethPort| match packet::has_header(port.socket.as_fd()) {
         Ok(true) => Ok(()),
         _ => packet::set_header(port.socket.as_fd(), true),
@@ -86,17 +107,28 @@ fn room(ports: &[VethPort]) -> io::Result<String> {
     for port in ports {
         forced &= packet::make_room(port.socket.as_fd(), ROOM)?;
     }
-    let how = if forced { "" } else { ", as far as net.core.rmem_max and wmem_max allow" };
+    let how = if forced {
+        ""
+    } else {
+        ", as far as net.core.rmem_max and wmem_max allow"
+    };
     Ok(format!("{} MiB of room in each socket{how}", ROOM >> 20))
 }
 
 fn timer(waiter: &Waiter, options: &Options) -> (String, bool) {
-    let call = if waiter.is_fine() { "epoll_pwait2" } else { "ppoll and epoll_wait (no epoll_pwait2 here)" };
+    let call = if waiter.is_fine() {
+        "epoll_pwait2"
+    } else {
+        "ppoll and epoll_wait (no epoll_pwait2 here)"
+    };
     let single = std::thread::available_parallelism().is_ok_and(|processors| processors.get() == 1);
     let how = match options.spin.0 {
         0 => "no spinning, as asked".into(),
         _ if single => "no spinning on a single processor".into(),
         _ => format!("spinning for the last {}", options.spin),
     };
-    (format!("{call} with a timer slack of 1 ns, {how}"), options.spin.0 > 0 && !single)
+    (
+        format!("{call} with a timer slack of 1 ns, {how}"),
+        options.spin.0 > 0 && !single,
+    )
 }

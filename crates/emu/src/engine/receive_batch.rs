@@ -33,16 +33,33 @@ pub(crate) struct ReceivedFrame {
 
 impl ReceiveBatch {
     pub(crate) fn new() -> Self {
-        let slots = (0..BATCH).map(|_| (Buffer::holding(SMALL), Buffer::holding(LARGE))).collect();
+        let slots = (0..BATCH)
+            .map(|_| (Buffer::holding(SMALL), Buffer::holding(LARGE)))
+            .collect();
         let received = [Received::default(); BATCH];
-        Self { slots, received, frames: Vec::with_capacity(FROM_RING.max(BATCH)), too_long: 0, cut: 0 }
+        Self {
+            slots,
+            received,
+            frames: Vec::with_capacity(FROM_RING.max(BATCH)),
+            too_long: 0,
+            cut: 0,
+        }
     }
 
     /// Receives at most so many frames, and a batch; returns how many. Without a virtio-net header from the kernel, its
     /// room is left empty.
-    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>, header: bool, most: usize) -> io::Result<usize> {
+    pub(crate) fn receive(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        header: bool,
+        most: usize,
+    ) -> io::Result<usize> {
         let skip = if header { 0 } else { VIRTIO };
-        let rooms = self.slots.iter_mut().take(most).map(|(small, large)| [&mut small[skip..], &mut large[SMALL..]]);
+        let rooms = self
+            .slots
+            .iter_mut()
+            .take(most)
+            .map(|(small, large)| [&mut small[skip..], &mut large[SMALL..]]);
         let count = packet::receive(socket, rooms, &mut self.received)?;
         for slot in 0..count {
             self.slots[slot].0[..skip].fill(0);
@@ -66,7 +83,11 @@ impl ReceiveBatch {
                 let mut buffer = Buffer::holding(SMALL);
                 let length = seen.bytes.len();
                 buffer[..length].copy_from_slice(seen.bytes);
-                self.frames.push(ReceivedFrame { buffer, length, stamp: stamps.then_some(seen.stamp) });
+                self.frames.push(ReceivedFrame {
+                    buffer,
+                    length,
+                    stamp: stamps.then_some(seen.stamp),
+                });
             } else {
                 self.cut += 1;
             }
@@ -88,6 +109,10 @@ impl ReceiveBatch {
         } else {
             return None;
         };
-        Some(ReceivedFrame { buffer, length, stamp })
+        Some(ReceivedFrame {
+            buffer,
+            length,
+            stamp,
+        })
     }
 }

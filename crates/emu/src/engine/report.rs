@@ -47,7 +47,11 @@ impl Report {
     /// Frames to multicast and broadcast addresses, and to addresses that no host has.
     #[must_use]
     pub fn for_no_host(&self) -> u64 {
-        self.foreign.iter().filter(|(why, _)| why == FOR_NO_HOST).map(|(_, count)| count).sum()
+        self.foreign
+            .iter()
+            .filter(|(why, _)| why == FOR_NO_HOST)
+            .map(|(_, count)| count)
+            .sum()
     }
 }
 
@@ -156,7 +160,12 @@ impl Late {
 pub(crate) fn overload(lost: Lost, late: Late) -> Option<String> {
     let mut text = String::new();
     if lost.all() > 0 {
-        let _ = write!(text, "the emulator lost {} frame{}", lost.all(), if lost.all() == 1 { "" } else { "s" });
+        let _ = write!(
+            text,
+            "the emulator lost {} frame{}",
+            lost.all(),
+            if lost.all() == 1 { "" } else { "s" }
+        );
         let parts = [
             (lost.unread, "unread: the socket was full"),
             (lost.memory, "for want of memory"),
@@ -171,8 +180,15 @@ pub(crate) fn overload(lost: Lost, late: Late) -> Option<String> {
     }
     if late.is_significant() {
         let joint = if text.is_empty() { "" } else { ", and " };
-        let Late { frames, of: Spread { count, max, .. }, tolerable } = late;
-        let _ = write!(text, "{joint}{frames} of {count} frames left more than {tolerable} late (at most {max})");
+        let Late {
+            frames,
+            of: Spread { count, max, .. },
+            tolerable,
+        } = late;
+        let _ = write!(
+            text,
+            "{joint}{frames} of {count} frames left more than {tolerable} late (at most {max})"
+        );
     }
     if text.is_empty() {
         return None;
@@ -187,8 +203,16 @@ mod tests {
 
     /// So many of so many frames were late.
     fn late(frames: u64, count: u64) -> Late {
-        let of = Spread { count, max: Duration(400_000), ..Spread::default() };
-        Late { frames, of, tolerable: tolerable(Duration(1_000_000)) }
+        let of = Spread {
+            count,
+            max: Duration(400_000),
+            ..Spread::default()
+        };
+        Late {
+            frames,
+            of,
+            tolerable: tolerable(Duration(1_000_000)),
+        }
     }
 
     #[test]
@@ -199,26 +223,48 @@ mod tests {
 
     #[test]
     fn few_late_frames_are_no_overload() {
-        for (frames, count) in [(0, 0), (1, 22), (9, 9), (9, 900), (10, 1001), (999, 100_000)] {
-            assert_eq!(overload(Lost::default(), late(frames, count)), None, "{frames} of {count}");
+        for (frames, count) in [
+            (0, 0),
+            (1, 22),
+            (9, 9),
+            (9, 900),
+            (10, 1001),
+            (999, 100_000),
+        ] {
+            assert_eq!(
+                overload(Lost::default(), late(frames, count)),
+                None,
+                "{frames} of {count}"
+            );
         }
         for (frames, count) in [(10, 10), (10, 22), (10, 1000), (1000, 100_000)] {
             let text = overload(Lost::default(), late(frames, count)).unwrap();
-            let expected = format!("{frames} of {count} frames left more than 100 us late (at most 400 us): ");
+            let expected =
+                format!("{frames} of {count} frames left more than 100 us late (at most 400 us): ");
             assert!(text.starts_with(&expected), "{text}");
         }
     }
 
     #[test]
     fn one_lost_frame_is_overload() {
-        let lost = Lost { unread: 1, ..Lost::default() };
+        let lost = Lost {
+            unread: 1,
+            ..Lost::default()
+        };
         let text = overload(lost, late(1, 22)).unwrap();
-        assert!(text.starts_with("the emulator lost 1 frame (1 unread: the socket was full): "), "{text}");
+        assert!(
+            text.starts_with("the emulator lost 1 frame (1 unread: the socket was full): "),
+            "{text}"
+        );
     }
 
     #[test]
     fn the_overload_message_has_the_reason() {
-        let lost = Lost { unread: 3, refused: 1, ..Lost::default() };
+        let lost = Lost {
+            unread: 3,
+            refused: 1,
+            ..Lost::default()
+        };
         let text = overload(lost, late(31, 1000)).unwrap();
         assert_eq!(
             text,

@@ -37,7 +37,12 @@ impl Rings {
         let sending = sending_socket(port.socket.as_fd())?;
         packet::bypass_queue(sending.as_fd())?;
         let to_send = TransmitRing::open(sending.as_fd(), TRANSMIT)?;
-        Ok(Self { received: ReceiveRing::open(port.socket.as_fd(), bytes)?, stamps, to_send, sending })
+        Ok(Self {
+            received: ReceiveRing::open(port.socket.as_fd(), bytes)?,
+            stamps,
+            to_send,
+            sending,
+        })
     }
 
     /// Writes a frame to the ring; false if it must be sent otherwise, or later.
@@ -67,9 +72,18 @@ impl Rings {
 }
 
 /// Rings for each port that can have them, and a description.
-pub(crate) fn open(ports: &[VethPort], header: bool, options: &Options) -> (Vec<Option<Rings>>, String) {
+pub(crate) fn open(
+    ports: &[VethPort],
+    header: bool,
+    options: &Options,
+) -> (Vec<Option<Rings>>, String) {
     let bytes = (TOGETHER / ports.len().max(1)).min(LARGEST);
-    let without = |why: &str| (ports.iter().map(|_| None).collect(), format!("without rings: {why}"));
+    let without = |why: &str| {
+        (
+            ports.iter().map(|_| None).collect(),
+            format!("without rings: {why}"),
+        )
+    };
     if !header {
         return without("they need the virtio-net header");
     }
@@ -77,10 +91,17 @@ pub(crate) fn open(ports: &[VethPort], header: bool, options: &Options) -> (Vec<
         return without("too many hosts for them");
     }
     let mut refused = None;
-    let open = |port| Rings::open(port, bytes, options.stamps).map_err(|error| refused = Some(error)).ok();
+    let open = |port| {
+        Rings::open(port, bytes, options.stamps)
+            .map_err(|error| refused = Some(error))
+            .ok()
+    };
     let rings = ports.iter().map(open).collect();
     let description = match refused {
-        None => format!("small frames through rings (TPACKET_V2), {} MiB for those of each host", bytes >> 20),
+        None => format!(
+            "small frames through rings (TPACKET_V2), {} MiB for those of each host",
+            bytes >> 20
+        ),
         Some(error) => format!("without rings for some hosts: {error}"),
     };
     (rings, description)

@@ -49,7 +49,9 @@ pub(super) fn raise_priority(before: Option<Schedule>) -> String {
     });
     match granted {
         Some((NICE, TURN)) => format!("scheduled with niceness {NICE} and turns of 100 us"),
-        Some((_, TURN)) => format!("scheduled with turns of 100 us (without the right to niceness {NICE})"),
+        Some((_, TURN)) => {
+            format!("scheduled with turns of 100 us (without the right to niceness {NICE})")
+        }
         Some(_) => format!("scheduled with niceness {NICE}"),
         None => "scheduled like every other thread: nothing better was granted".into(),
     }
@@ -60,11 +62,16 @@ impl Engine {
     pub fn run(&mut self, stop: BorrowedFd<'_>) -> io::Result<Report> {
         let slack = set_timer_slack(1);
         let before = schedule();
-        self.mechanisms.descriptions.push(raise_priority(before.as_ref().ok().copied()));
+        self.mechanisms
+            .descriptions
+            .push(raise_priority(before.as_ref().ok().copied()));
         self.waiter.add(stop, STOP)?;
         self.waiter.add(self.handle.wakeup(), WAKEUP)?;
         let ended = self.serve();
-        let forgotten = self.waiter.remove(stop).and(self.waiter.remove(self.handle.wakeup()));
+        let forgotten = self
+            .waiter
+            .remove(stop)
+            .and(self.waiter.remove(self.handle.wakeup()));
         set_timer_slack(slack);
         if let Ok(before) = before {
             // Lowering the priority is always permitted.
@@ -78,7 +85,10 @@ impl Engine {
 
     fn serve(&mut self) -> io::Result<()> {
         let mut batch = ReceiveBatch::new();
-        let restart = self.handle.take_restart().unwrap_or(Restart { seed: self.seed, record: None });
+        let restart = self.handle.take_restart().unwrap_or(Restart {
+            seed: self.seed,
+            record: None,
+        });
         self.restart(restart, &mut batch)?;
         self.handle.begin();
         loop {
@@ -136,7 +146,10 @@ impl Engine {
 
     /// Adds the queues in whose rings there are frames.
     fn add_rings(&mut self) {
-        for (number, _) in (0..).zip(&self.queues).filter(|(_, queue)| queue.has_frame()) {
+        for (number, _) in (0..)
+            .zip(&self.queues)
+            .filter(|(_, queue)| queue.has_frame())
+        {
             if !self.ready.contains(&number) {
                 self.ready.push(number);
             }
@@ -158,10 +171,16 @@ impl Engine {
 
     /// Leaves frames unread for a moment where that is worth it, and as far as nothing departs meanwhile; false if not.
     fn pause(&self) -> bool {
-        let Some(pause) = self.moderation.pause(|| self.origin.now()).filter(|_| self.rings_first) else {
+        let Some(pause) = self
+            .moderation
+            .pause(|| self.origin.now())
+            .filter(|_| self.rings_first)
+        else {
             return false;
         };
-        let ns = self.timeout().map_or(pause.0, |timeout| timeout.min(pause.0));
+        let ns = self
+            .timeout()
+            .map_or(pause.0, |timeout| timeout.min(pause.0));
         if ns > 0 {
             std::thread::sleep(std::time::Duration::from_nanos(ns));
         }
@@ -170,7 +189,10 @@ impl Engine {
 
     /// How long it may sleep, in ns; no limit when nothing is in transit.
     fn timeout(&self) -> Option<u64> {
-        let due = self.machine.deadline().map(|(due, _)| due.since(self.origin.now()).0);
+        let due = self
+            .machine
+            .deadline()
+            .map(|(due, _)| due.since(self.origin.now()).0);
         let due = due.map(|ns| match self.mechanisms.spins {
             true => ns.saturating_sub(self.options.spin.0),
             false => ns,
@@ -186,7 +208,8 @@ impl Engine {
         }
         if self.ready.len() > 1 {
             // By number too: only the stable sort, which allocates, keeps the order of equal instants.
-            self.arrivals.sort_unstable_by_key(|arrival| (arrival.at, arrival.number));
+            self.arrivals
+                .sort_unstable_by_key(|arrival| (arrival.at, arrival.number));
         }
         let now = self.forward();
         self.send();
@@ -202,7 +225,8 @@ impl Engine {
         };
         let (now, believed) = self.origin.compare();
         self.statistics.lost.unread += std::mem::take(&mut batch.cut);
-        self.statistics.count_too_long(std::mem::take(&mut batch.too_long));
+        self.statistics
+            .count_too_long(std::mem::take(&mut batch.too_long));
         for arrived in batch.frames.drain(..) {
             self.accept_frame(queue, arrived, now, believed);
         }
@@ -222,7 +246,11 @@ impl Engine {
     }
 
     fn accept_frame(&mut self, queue: u32, arrived: ReceivedFrame, now: Instant, believed: bool) {
-        let ReceivedFrame { buffer, length, stamp } = arrived;
+        let ReceivedFrame {
+            buffer,
+            length,
+            stamp,
+        } = arrived;
         let at = match stamp.filter(|_| believed) {
             Some(stamp) => match self.origin.instant(stamp) {
                 Some(at) => at.min(now),
@@ -238,7 +266,9 @@ impl Engine {
             Ok(header) => header,
             Err(unsupported) => return self.statistics.count_foreign(unsupported.into()),
         };
-        let Some(to) = self.queue_of(header.to) else { return self.statistics.count_foreign(Foreign::UnknownHost) };
+        let Some(to) = self.queue_of(header.to) else {
+            return self.statistics.count_foreign(Foreign::UnknownHost);
+        };
         count(&mut self.statistics.received, header.segments);
         if buffer::taken() > self.options.memory {
             self.statistics.lost.memory += 1;
@@ -256,7 +286,11 @@ impl Engine {
             segments: header.segments,
             payload: Frame::new(buffer, length, &header),
         };
-        self.arrivals.push(Arrival { at, number: self.arrivals.len() as u32, packet });
+        self.arrivals.push(Arrival {
+            at,
+            number: self.arrivals.len() as u32,
+            packet,
+        });
     }
 
     /// Passes received frames through the machine, each at its instant, up to now; returns which instant that is.
@@ -278,8 +312,15 @@ impl Engine {
     fn deliver(&mut self, until: Instant) {
         while let Some(delivery) = self.machine.poll(until) {
             self.floor = self.floor.max(delivery.due);
-            let Packet { to, segments, payload, .. } = delivery.packet;
-            let Some(&queue) = self.of_node.get(to.0 as usize) else { continue };
+            let Packet {
+                to,
+                segments,
+                payload,
+                ..
+            } = delivery.packet;
+            let Some(&queue) = self.of_node.get(to.0 as usize) else {
+                continue;
+            };
             if self.queues[queue as usize].put(delivery.due, segments, payload) {
                 self.outgoing.push(queue);
             }
@@ -288,7 +329,13 @@ impl Engine {
 
     /// Sends what is due, on each queue that has something.
     fn send(&mut self) {
-        let Self { queues, outgoing, origin, statistics, .. } = self;
+        let Self {
+            queues,
+            outgoing,
+            origin,
+            statistics,
+            ..
+        } = self;
         outgoing.retain(|queue| !queues[*queue as usize].send(origin, statistics));
         self.blocked = !self.outgoing.is_empty();
     }

@@ -2,7 +2,14 @@
 
 use super::header::{GSO_ECN, GSO_TCP, GSO_UDP, NETWORK, VIRTIO, word};
 
-fn train(protocol: u8, kind: u8, full: u16, transport: &[u8], checksum: u16, data: usize) -> Vec<u8> {
+fn train(
+    protocol: u8,
+    kind: u8,
+    full: u16,
+    transport: &[u8],
+    checksum: u16,
+    data: usize,
+) -> Vec<u8> {
     let mut frame = vec![1, kind];
     let headers = 14 + 20 + transport.len() as u16;
     for value in [headers, full, 34, checksum] {
@@ -12,7 +19,9 @@ fn train(protocol: u8, kind: u8, full: u16, transport: &[u8], checksum: u16, dat
     let total = (20 + transport.len() + data) as u16;
     frame.extend([0x45, 0x02]);
     frame.extend(total.to_be_bytes());
-    frame.extend([0xff, 0xfe, 0x40, 0, 64, protocol, 0, 0, 10, 71, 0, 1, 10, 71, 0, 2]);
+    frame.extend([
+        0xff, 0xfe, 0x40, 0, 64, protocol, 0, 0, 10, 71, 0, 1, 10, 71, 0, 2,
+    ]);
     let sum = checksum_of(&frame[NETWORK..NETWORK + 20]);
     frame[NETWORK + 10..NETWORK + 12].copy_from_slice(&sum.to_be_bytes());
     frame.extend(transport);
@@ -25,7 +34,9 @@ fn train(protocol: u8, kind: u8, full: u16, transport: &[u8], checksum: u16, dat
 
 /// A train with timestamps in its header, CWR on its first and PSH, FIN on its last segment.
 pub(crate) fn tcp_train(full: u16, data: usize) -> Vec<u8> {
-    let mut header = vec![0x13, 0x89, 0x1f, 0x90, 0xff, 0xff, 0xf0, 0, 1, 2, 3, 4, 0x80, 0x99, 1, 0, 0, 0, 0, 0];
+    let mut header = vec![
+        0x13, 0x89, 0x1f, 0x90, 0xff, 0xff, 0xf0, 0, 1, 2, 3, 4, 0x80, 0x99, 1, 0, 0, 0, 0, 0,
+    ];
     header.extend([1, 1, 8, 10, 9, 9, 9, 9, 8, 8, 8, 8]);
     train(6, GSO_TCP | GSO_ECN, full, &header, 16, data)
 }
@@ -40,7 +51,10 @@ pub(crate) fn udp_train(full: u16, data: usize) -> Vec<u8> {
 }
 
 fn checksum_of(bytes: &[u8]) -> u16 {
-    let mut sum: u64 = bytes.chunks(2).map(|c| u64::from(c[0]) << 8 | c.get(1).map_or(0, |b| u64::from(*b))).sum();
+    let mut sum: u64 = bytes
+        .chunks(2)
+        .map(|c| u64::from(c[0]) << 8 | c.get(1).map_or(0, |b| u64::from(*b)))
+        .sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -92,8 +106,13 @@ pub(crate) fn segment(frame: &[u8]) -> Vec<Vec<u8>> {
         packet[10..12].copy_from_slice(&sum.to_be_bytes());
         let checksum = if tcp {
             let sequence = u32::from_be_bytes([packet[24], packet[25], packet[26], packet[27]]);
-            packet[24..28].copy_from_slice(&sequence.wrapping_add((index * full) as u32).to_be_bytes());
-            packet[33] &= if index + 1 < pieces.len() { !0x09 } else { 0xff };
+            packet[24..28]
+                .copy_from_slice(&sequence.wrapping_add((index * full) as u32).to_be_bytes());
+            packet[33] &= if index + 1 < pieces.len() {
+                !0x09
+            } else {
+                0xff
+            };
             packet[33] &= if index > 0 { !0x80 } else { 0xff };
             36
         } else {

@@ -55,7 +55,12 @@ const LONGEST: u64 = 60_000_000_000;
 impl Times {
     fn new(bound: Duration) -> io::Result<Self> {
         let histogram = Histogram::new_with_bounds(1, LONGEST, 2).map_err(io::Error::other)?;
-        Ok(Self { histogram, max: 0, bound: bound.0, above: 0 })
+        Ok(Self {
+            histogram,
+            max: 0,
+            bound: bound.0,
+            above: 0,
+        })
     }
 
     #[inline]
@@ -78,7 +83,13 @@ impl Times {
 
     pub(crate) fn spread(&self) -> Spread {
         let at = |quantile| Duration(self.histogram.value_at_quantile(quantile).min(self.max));
-        Spread { count: self.histogram.len(), p50: at(0.5), p99: at(0.99), p999: at(0.999), max: Duration(self.max) }
+        Spread {
+            count: self.histogram.len(),
+            p50: at(0.5),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: Duration(self.max),
+        }
     }
 }
 
@@ -124,8 +135,13 @@ impl Statistics {
 
     /// Foreign frames by reason, with packets between hosts without a path; without zeros.
     pub(crate) fn foreign(&self, without_path: u64) -> Vec<(String, u64)> {
-        let all = FOREIGN.into_iter().zip(self.foreign).chain([("no path between its hosts", without_path)]);
-        all.filter(|(_, count)| *count > 0).map(|(why, count)| (why.into(), count)).collect()
+        let all = FOREIGN
+            .into_iter()
+            .zip(self.foreign)
+            .chain([("no path between its hosts", without_path)]);
+        all.filter(|(_, count)| *count > 0)
+            .map(|(why, count)| (why.into(), count))
+            .collect()
     }
 }
 

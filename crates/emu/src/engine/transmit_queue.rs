@@ -37,7 +37,13 @@ struct Leaving {
 
 impl TransmitQueue {
     pub(crate) const fn new(port: VethPort, header: bool, rings: Option<Rings>) -> Self {
-        Self { port, header, rings, in_socket: 0, out: VecDeque::new() }
+        Self {
+            port,
+            header,
+            rings,
+            in_socket: 0,
+            out: VecDeque::new(),
+        }
     }
 
     /// Whether it has rings.
@@ -48,18 +54,29 @@ impl TransmitQueue {
     /// Whether a frame can be read, as far as that is seen without a system call.
     #[inline]
     pub(crate) fn has_frame(&self) -> bool {
-        self.in_socket > 0 || self.rings.as_ref().is_some_and(|rings| rings.received.next(VIRTIO).is_some())
+        self.in_socket > 0
+            || self
+                .rings
+                .as_ref()
+                .is_some_and(|rings| rings.received.next(VIRTIO).is_some())
     }
 
     /// Receives at most a batch of frames; returns how many.
     pub(crate) fn receive(&mut self, batch: &mut ReceiveBatch) -> io::Result<usize> {
-        let Some(rings) = &mut self.rings else { return batch.receive(self.port.socket.as_fd(), self.header, BATCH) };
+        let Some(rings) = &mut self.rings else {
+            return batch.receive(self.port.socket.as_fd(), self.header, BATCH);
+        };
         if self.in_socket == 0 {
             let count = batch.copy_from(&mut rings.received, rings.stamps);
             if count > 0 {
                 return Ok(count);
             }
-            while self.in_socket < BATCH && rings.received.next(VIRTIO).is_some_and(|seen| seen.in_socket) {
+            while self.in_socket < BATCH
+                && rings
+                    .received
+                    .next(VIRTIO)
+                    .is_some_and(|seen| seen.in_socket)
+            {
                 rings.received.release();
                 self.in_socket += 1;
             }
@@ -91,7 +108,11 @@ impl TransmitQueue {
     /// Queues a frame for this host; true if it is the only one waiting.
     pub(crate) fn put(&mut self, due: Instant, segments: Segments, mut frame: Frame) -> bool {
         frame.address(self.port.host_mac, self.port.gateway_mac);
-        self.out.push_back(Leaving { due, segments, frame });
+        self.out.push_back(Leaving {
+            due,
+            segments,
+            frame,
+        });
         self.out.len() == 1
     }
 
@@ -121,21 +142,37 @@ impl TransmitQueue {
     /// Sends the first of what waits in one call; returns how many.
     fn hand_over(&mut self) -> io::Result<usize> {
         if let Some(rings) = &mut self.rings {
-            let small = self.out.iter().take_while(|leaving| rings.put(leaving.frame.bytes()));
+            let small = self
+                .out
+                .iter()
+                .take_while(|leaving| rings.put(leaving.frame.bytes()));
             if small.count() > 0 {
                 return rings.send();
             }
         }
         let skip = if self.header { 0 } else { VIRTIO };
-        packet::send(self.port.socket.as_fd(), self.out.iter().map(|leaving| &leaving.frame.bytes()[skip..]))
+        packet::send(
+            self.port.socket.as_fd(),
+            self.out
+                .iter()
+                .map(|leaving| &leaving.frame.bytes()[skip..]),
+        )
     }
 
     /// Departures of frames sent in one call are spread evenly between the call's beginning and its end.
-    fn settle(&mut self, sent: usize, before: Instant, after: Instant, statistics: &mut Statistics) {
+    fn settle(
+        &mut self,
+        sent: usize,
+        before: Instant,
+        after: Instant,
+        statistics: &mut Statistics,
+    ) {
         let each = after.since(before).0 / sent.max(1) as u64;
         for (turn, leaving) in (0..).zip(self.out.drain(..sent)) {
             let left = before.0 + turn * each;
-            statistics.lateness.record(left.saturating_sub(leaving.due.0));
+            statistics
+                .lateness
+                .record(left.saturating_sub(leaving.due.0));
             count(&mut statistics.sent, leaving.segments);
         }
     }

@@ -19,7 +19,9 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, pipe2, sethostname};
-use rustix::thread::{CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities};
+use rustix::thread::{
+    CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
+};
 use stackline_guard::keeper::fork;
 use stackline_shares::Group;
 use std::ffi::OsString;
@@ -28,8 +30,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// What an unprivileged user may do on a host beyond what any user may: set up its network, capture on it, use low
 /// ports.
-const CAPABILITIES: [CapabilitySet; 3] =
-    [CapabilitySet::NET_ADMIN, CapabilitySet::NET_RAW, CapabilitySet::NET_BIND_SERVICE];
+const CAPABILITIES: [CapabilitySet; 3] = [
+    CapabilitySet::NET_ADMIN,
+    CapabilitySet::NET_RAW,
+    CapabilitySet::NET_BIND_SERVICE,
+];
 
 /// A program to run on a host.
 #[derive(Debug)]
@@ -48,10 +53,17 @@ pub struct HostProgram<'a> {
 /// there is no such program, 126 when it cannot be started. This process has one thread and leaves its network for
 /// good.
 pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
-    let group = program.host.share.as_ref().map(|(share, name)| Group::make(name, *share)).transpose()?;
+    let group = program
+        .host
+        .share
+        .as_ref()
+        .map(|(share, name)| Group::make(name, *share))
+        .transpose()?;
     network(program.host.user.as_deref(), &program.host.net)?;
-    let flags =
-        CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID | CloneFlags::CLONE_NEWUTS | CloneFlags::CLONE_NEWIPC;
+    let flags = CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWUTS
+        | CloneFlags::CLONE_NEWIPC;
     let lost = |what: &str| format!("setting up the program's surroundings ({what})");
     let parent = pipe2(OFlag::O_CLOEXEC).map_err(|e| error::call("opening a pipe", e))?;
     let signals = Signals::block().map_err(|e| error::call(&lost("signals"), e))?;
@@ -70,7 +82,10 @@ pub fn exec(program: &HostProgram<'_>) -> Result<i32> {
     drop(parent.1);
     let code = prepare_environment(program).map_or_else(
         |error| {
-            eprintln!("error: {}", error::call(&lost("files and rights"), error).message);
+            eprintln!(
+                "error: {}",
+                error::call(&lost("files and rights"), error).message
+            );
             3
         },
         |()| {
@@ -87,8 +102,13 @@ fn enter(group: &Group, host: &HostHandle) {
         eprintln!("note: {}", error.message);
         return;
     }
-    let given = host.share.as_ref().map_or(1.0, |(share, _)| f64::from(share.0) / 1000.0);
-    let got = (group.is_new() && given < 1.0).then(stackline_shares::measured).flatten();
+    let given = host
+        .share
+        .as_ref()
+        .map_or(1.0, |(share, _)| f64::from(share.0) / 1000.0);
+    let got = (group.is_new() && given < 1.0)
+        .then(stackline_shares::measured)
+        .flatten();
     if let Some(got) = got.filter(|got| (got / given - 1.0).abs() > 0.1) {
         eprintln!(
             "note: {} was given {:.1} % of a processor, a loop had {:.1} %",
@@ -107,21 +127,30 @@ fn prepare_environment(program: &HostProgram<'_>) -> io::Result<()> {
         eprintln!("note: the program sees the machine's host name: {error}");
     }
     // A user other than root loses all capabilities at the start of the program, unless they are ambient.
-    if program.host.user.is_some() { grant_capabilities() } else { Ok(()) }
+    if program.host.user.is_some() {
+        grant_capabilities()
+    } else {
+        Ok(())
+    }
 }
 
 fn grant_capabilities() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.inheritable |= CAPABILITIES.into_iter().collect::<CapabilitySet>() & sets.permitted;
     set_capabilities(None, sets)?;
-    CAPABILITIES.into_iter().try_for_each(|capability| Ok(configure_capability_in_ambient_set(capability, true)?))
+    CAPABILITIES
+        .into_iter()
+        .try_for_each(|capability| Ok(configure_capability_in_ambient_set(capability, true)?))
 }
 
 /// Waits for init, passes signals on, and ends it when the emulator ends.
 fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
     let failed = |error: Errno| error::call("waiting for the program", error);
     loop {
-        let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(lease, PollFlags::POLLIN)];
+        let mut fds = [
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+            PollFd::new(lease, PollFlags::POLLIN),
+        ];
         match poll(&mut fds, PollTimeout::NONE) {
             Err(Errno::EINTR) => continue,
             other => other.map_err(failed)?,
@@ -131,17 +160,21 @@ fn watch(init: Pid, signals: &Signals, lease: BorrowedFd<'_>) -> Result<i32> {
             match sent {
                 PendingSignal::By(_, signal) => drop(kill(init, signal)),
                 PendingSignal::Kernel => {}
-                PendingSignal::Child => match waitpid(init, Some(WaitPidFlag::WNOHANG)).map_err(failed)? {
-                    WaitStatus::Exited(_, code) => return Ok(code),
-                    WaitStatus::Signaled(_, signal, _) => return Ok(128 + signal as i32),
-                    _ => {}
-                },
+                PendingSignal::Child => {
+                    match waitpid(init, Some(WaitPidFlag::WNOHANG)).map_err(failed)? {
+                        WaitStatus::Exited(_, code) => return Ok(code),
+                        WaitStatus::Signaled(_, signal, _) => return Ok(128 + signal as i32),
+                        _ => {}
+                    }
+                }
             }
         }
         if abandoned {
             let _ = kill(init, Signal::SIGKILL);
             let _ = waitpid(init, None);
-            return Err(Error::measurement("the emulator of the network ended; the program was ended with it"));
+            return Err(Error::measurement(
+                "the emulator of the network ended; the program was ended with it",
+            ));
         }
     }
 }

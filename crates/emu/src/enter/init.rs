@@ -27,14 +27,23 @@ pub(super) fn run(command: &[OsString], signals: &Signals, parent: BorrowedFd<'_
         return 1;
     }
     if let Err(error) = view::mount_proc() {
-        eprintln!("note: programs see the machine's /proc, since a container's own cannot be mounted here: {error}");
+        eprintln!(
+            "note: programs see the machine's /proc, since a container's own cannot be mounted here: {error}"
+        );
     }
     let program = match start(command, signals.before) {
         Ok(program) => program,
         Err(error) => {
-            let name = command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+            let name = command
+                .first()
+                .map(|name| name.to_string_lossy())
+                .unwrap_or_default();
             eprintln!("error: {name} cannot be started: {error}");
-            return if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 };
+            return if error.kind() == io::ErrorKind::NotFound {
+                127
+            } else {
+                126
+            };
         }
     };
     // Signals to the terminal's group reach the program directly; this process gets only those passed on.
@@ -51,7 +60,9 @@ fn orphaned(parent: BorrowedFd<'_>) -> bool {
 }
 
 fn start(command: &[OsString], blocked: SigSet) -> io::Result<Pid> {
-    let (name, arguments) = command.split_first().ok_or_else(|| io::Error::other("it has no name"))?;
+    let (name, arguments) = command
+        .split_first()
+        .ok_or_else(|| io::Error::other("it has no name"))?;
     let child = blocking(Command::new(name).args(arguments), blocked).spawn()?;
     Ok(Pid::from_raw(child.id() as i32))
 }
@@ -66,7 +77,9 @@ fn serve(program: Pid, signals: &Signals) -> nix::Result<i32> {
         while let Some(sent) = signals.next()? {
             match sent {
                 // From outside: the parent passes on a signal.
-                PendingSignal::By(0, signal @ (Signal::SIGINT | Signal::SIGQUIT)) => interrupt(program, signal),
+                PendingSignal::By(0, signal @ (Signal::SIGINT | Signal::SIGQUIT)) => {
+                    interrupt(program, signal)
+                }
                 PendingSignal::By(0, signal) => drop(kill(program, signal)),
                 PendingSignal::By(..) | PendingSignal::Kernel => {}
                 PendingSignal::Child => {
@@ -111,8 +124,10 @@ fn group(program: Pid) -> Vec<Pid> {
     let is_own = fs::read_link("/proc/self").is_ok_and(|own| own.as_os_str() == "1");
     let group = is_own.then(|| group_of(program)).flatten();
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw));
-    let others = numbers.filter(|process| *process != program && group.is_some() && group_of(*process) == group);
+    let numbers =
+        numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid::from_raw));
+    let others = numbers
+        .filter(|process| *process != program && group.is_some() && group_of(*process) == group);
     others.chain([program]).collect()
 }
 
@@ -128,7 +143,9 @@ fn reap(program: Pid) -> nix::Result<Option<i32>> {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::Exited(pid, code)) if pid == program => return Ok(Some(code)),
-            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => return Ok(Some(128 + signal as i32)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => {
+                return Ok(Some(128 + signal as i32));
+            }
             Ok(WaitStatus::StillAlive) | Err(Errno::ECHILD) => return Ok(None),
             Ok(_) => {}
             Err(error) => return Err(error),

@@ -9,12 +9,18 @@ use std::path::Path;
 /// has one thread. There is a user namespace only if the hosts were made by a user other than root.
 pub fn network(user: Option<&Path>, net: &Path) -> Result<()> {
     let open = |path: &Path| {
-        let gone = |error| error::environment(format!("the host's namespace {} is not there: {error}", path.display()));
+        let gone = |error| {
+            error::environment(format!(
+                "the host's namespace {} is not there: {error}",
+                path.display()
+            ))
+        };
         File::open(path).map_err(gone)
     };
     let (user, net) = (user.map(open).transpose()?, open(net)?);
     if let Some(user) = user {
-        setns(user, CloneFlags::CLONE_NEWUSER).map_err(|e| error::call("entering the user namespace", e))?;
+        setns(user, CloneFlags::CLONE_NEWUSER)
+            .map_err(|e| error::call("entering the user namespace", e))?;
     }
     setns(net, CloneFlags::CLONE_NEWNET).map_err(|e| error::call("entering the host's network", e))
 }

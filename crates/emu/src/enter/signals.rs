@@ -5,8 +5,14 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Signals that are passed on to the program.
-const PASSED_ON: [Signal; 6] =
-    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
+const PASSED_ON: [Signal; 6] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
 
 /// Signals pending for this process. They no longer interrupt or end it.
 #[derive(Debug)]
@@ -34,12 +40,17 @@ impl Signals {
         set.add(Signal::SIGCHLD);
         let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ok(Self { held: SignalFd::with_flags(&set, flags)?, before })
+        Ok(Self {
+            held: SignalFd::with_flags(&set, flags)?,
+            before,
+        })
     }
 
     /// The next; `None` when there is none yet.
     pub(super) fn next(&self) -> nix::Result<Option<PendingSignal>> {
-        let Some(info) = self.held.read_signal()? else { return Ok(None) };
+        let Some(info) = self.held.read_signal()? else {
+            return Ok(None);
+        };
         let signal = Signal::try_from(info.ssi_signo as i32)?;
         Ok(Some(match signal {
             Signal::SIGCHLD => PendingSignal::Child,

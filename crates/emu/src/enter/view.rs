@@ -21,20 +21,34 @@ const FILES_AND_SERVERS: &str = "hosts: files dns";
 /// Replaces the machine's files by the private ones. Returns descriptions of what failed.
 pub(super) fn private_files(hosts: &[HostHandle]) -> io::Result<Vec<String>> {
     // Later mounts of the machine appear here; mounts made here stay here.
-    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_SLAVE, NOTHING)?;
+    mount(
+        NOTHING,
+        "/",
+        NOTHING,
+        MsFlags::MS_REC | MsFlags::MS_SLAVE,
+        NOTHING,
+    )?;
     tmpfs(STAGING)?;
     let mut notes = Vec::new();
     if let Err(error) = replace("/etc/hosts", &names(hosts)) {
-        notes.push(format!("programs know the hosts by address only: /etc/hosts cannot be replaced ({error})"));
+        notes.push(format!(
+            "programs know the hosts by address only: /etc/hosts cannot be replaced ({error})"
+        ));
     }
     // Daemons would return the machine's names, and its name servers cannot be reached from the network: queries for anything else
     // (an IPv6 address, say) would take many seconds. Without any, this host itself is asked, and refuses at once unless it serves
     // names; a program may write one of the network's into its own file.
-    let asks = match replace(RESOLVERS, "# no name server but this host; `nameserver ADDRESS` names one\n") {
+    let asks = match replace(
+        RESOLVERS,
+        "# no name server but this host; `nameserver ADDRESS` names one\n",
+    ) {
         Ok(()) => FILES_AND_SERVERS,
         Err(_) => FILES,
     };
-    if let Some(switch) = fs::read_to_string("/etc/nsswitch.conf").ok().and_then(|text| with_hosts(&text, asks)) {
+    if let Some(switch) = fs::read_to_string("/etc/nsswitch.conf")
+        .ok()
+        .and_then(|text| with_hosts(&text, asks))
+    {
         replace("/etc/nsswitch.conf", &switch)?;
     }
     if Path::new("/run/nscd/socket").exists() {
@@ -59,7 +73,13 @@ fn replace(file: &str, text: &str) -> io::Result<()> {
     let name = Path::new(file).file_name().unwrap_or_default();
     let private = Path::new(STAGING).join(name);
     fs::write(&private, text)?;
-    Ok(mount(Some(&private), file, NOTHING, MsFlags::MS_BIND, NOTHING)?)
+    Ok(mount(
+        Some(&private),
+        file,
+        NOTHING,
+        MsFlags::MS_BIND,
+        NOTHING,
+    )?)
 }
 
 fn names(hosts: &[HostHandle]) -> String {
@@ -89,7 +109,10 @@ mod tests {
     fn names_come_from_files_first() {
         assert_eq!(with_hosts("passwd: files\nhosts: files\n", FILES), None);
         assert_eq!(with_hosts("passwd: files\n", FILES), None);
-        let text = with_hosts("hosts: resolve [!UNAVAIL=return] files\npasswd: x\n", FILES_AND_SERVERS);
+        let text = with_hosts(
+            "hosts: resolve [!UNAVAIL=return] files\npasswd: x\n",
+            FILES_AND_SERVERS,
+        );
         assert_eq!(text.as_deref(), Some("hosts: files dns\npasswd: x\n"));
     }
 }

@@ -39,14 +39,33 @@ struct Client {
 impl Clients {
     /// One client behind a pair of pipes.
     pub(super) fn piped(from: OwnedFd, to: OwnedFd) -> Self {
-        let client = Client { id: 0, from: from.into(), to: to.into(), read: Vec::new(), uses: false, ended: false };
-        Self { listener: None, clients: vec![client], next: 1, kept: false, records: None }
+        let client = Client {
+            id: 0,
+            from: from.into(),
+            to: to.into(),
+            read: Vec::new(),
+            uses: false,
+            ended: false,
+        };
+        Self {
+            listener: None,
+            clients: vec![client],
+            next: 1,
+            kept: false,
+            records: None,
+        }
     }
 
     /// All clients that connect to a socket; the first has connected already.
     pub(super) fn listening(listener: UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Ok(Self { listener: Some(listener), clients: Vec::new(), next: 0, kept: false, records: None })
+        Ok(Self {
+            listener: Some(listener),
+            clients: Vec::new(),
+            next: 0,
+            kept: false,
+            records: None,
+        })
     }
 
     /// The next request and its client; `None` when the last client has gone.
@@ -63,7 +82,10 @@ impl Clients {
                 return None;
             }
             self.clients.retain(|client| !client.ended);
-            if let Some(gone) = self.records.take_if(|id| !self.clients.iter().any(|client| client.id == *id)) {
+            if let Some(gone) = self
+                .records
+                .take_if(|id| !self.clients.iter().any(|client| client.id == *id))
+            {
                 return Some((gone, Request::EndRecording));
             }
             self.wait();
@@ -72,30 +94,50 @@ impl Clients {
 
     /// Clients other than that one that use the network.
     pub(super) fn others(&self, id: u64) -> usize {
-        self.clients.iter().filter(|client| client.id != id && client.uses && !client.ended).count()
+        self.clients
+            .iter()
+            .filter(|client| client.id != id && client.uses && !client.ended)
+            .count()
     }
 
     /// From now on the client counts as one that uses the network.
     pub(super) fn uses(&mut self, id: u64) {
-        self.clients.iter_mut().filter(|client| client.id == id).for_each(|client| client.uses = true);
+        self.clients
+            .iter_mut()
+            .filter(|client| client.id == id)
+            .for_each(|client| client.uses = true);
     }
 
     /// Answers a client; does nothing if it has gone.
     pub(super) fn answer(&mut self, id: u64, answer: &Answer) {
-        let Some(client) = self.clients.iter_mut().find(|client| client.id == id) else { return };
+        let Some(client) = self.clients.iter_mut().find(|client| client.id == id) else {
+            return;
+        };
         let line = serde_json::to_vec(answer).map(|mut line| {
             line.push(b'\n');
             line
         });
-        if line.map_or(Ok(()), |line| client.to.write_all(&line)).is_err() {
+        if line
+            .map_or(Ok(()), |line| client.to.write_all(&line))
+            .is_err()
+        {
             client.ended = true;
         }
     }
 
     fn accept(&mut self) {
         while let Some(Ok((stream, _))) = self.listener.as_ref().map(UnixListener::accept) {
-            let Ok(Some((from, to))) = own(stream) else { continue };
-            self.clients.push(Client { id: self.next, from, to, read: Vec::new(), uses: false, ended: false });
+            let Ok(Some((from, to))) = own(stream) else {
+                continue;
+            };
+            self.clients.push(Client {
+                id: self.next,
+                from,
+                to,
+                read: Vec::new(),
+                uses: false,
+                ended: false,
+            });
             self.next += 1;
         }
     }
@@ -108,7 +150,12 @@ impl Clients {
             debug_assert_eq!(error, Errno::EINTR);
         }
         let ready: Vec<bool> = fds.iter().map(|fd| fd.any() == Some(true)).collect();
-        for (client, _) in self.clients.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
+        for (client, _) in self
+            .clients
+            .iter_mut()
+            .zip(ready)
+            .filter(|(_, ready)| *ready)
+        {
             client.receive();
         }
     }
@@ -127,7 +174,9 @@ impl Client {
     fn receive(&mut self) {
         let mut room = [0; 64 << 10];
         match self.from.read(&mut room) {
-            Ok(length) if length > 0 && self.read.len() < LONGEST => self.read.extend_from_slice(&room[..length]),
+            Ok(length) if length > 0 && self.read.len() < LONGEST => {
+                self.read.extend_from_slice(&room[..length])
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             _ => self.ended = true,
         }

@@ -41,7 +41,9 @@ pub enum ClientChannel {
 }
 
 /// Makes the recorder of a network's events, from a client's request.
-pub type Recorders = dyn Fn(&Network, &serde_json::Value) -> std::result::Result<Box<dyn Record>, String> + Send + Sync;
+pub type Recorders = dyn Fn(&Network, &serde_json::Value) -> std::result::Result<Box<dyn Record>, String>
+    + Send
+    + Sync;
 
 /// Serves until the last client has gone. The process is new and has one thread. Clients have received every error.
 pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()> {
@@ -52,7 +54,10 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
         match clients.next() {
             None => return Ok(()),
             Some((id, Request::Open(opening))) => break (id, *opening),
-            Some((id, _)) => clients.answer(id, &Answer::Refused(Error::input("no network has been opened"))),
+            Some((id, _)) => clients.answer(
+                id,
+                &Answer::Refused(Error::input("no network has been opened")),
+            ),
         }
     };
     let prepared = prepare(&opening);
@@ -61,9 +66,13 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
     }
     let (testbed, mut engine) = prepared?;
     let host_handles = host_handles(&testbed);
-    let groups: Vec<String> =
-        host_handles.iter().filter_map(|host| host.share.as_ref().map(|(_, group)| group.clone())).collect();
-    let stop = EventFd::new().map(Arc::new).map_err(|error| error::call("making an event", error))?;
+    let groups: Vec<String> = host_handles
+        .iter()
+        .filter_map(|host| host.share.as_ref().map(|(_, group)| group.clone()))
+        .collect();
+    let stop = EventFd::new()
+        .map(Arc::new)
+        .map_err(|error| error::call("making an event", error))?;
     let mut handler = RequestHandler {
         clients,
         network: opening.network.clone(),
@@ -82,14 +91,19 @@ pub fn serve(channel: ClientChannel, recorders: &'static Recorders) -> Result<()
     });
     let done = engine.run(stop.as_fd()).map(drop);
     // The last program of a host removes its group, unless it was killed.
-    groups.iter().for_each(|group| stackline_shares::remove(group, GROUP_EMPTIES));
+    groups
+        .iter()
+        .for_each(|group| stackline_shares::remove(group, GROUP_EMPTIES));
     done.map_err(|error| Error::measurement(format!("the data path failed: {error}")))
 }
 
 fn open(channel: ClientChannel) -> io::Result<Clients> {
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     match channel {
-        ClientChannel::Pipe => Ok(Clients::piped(stdin, io::stdout().as_fd().try_clone_to_owned()?)),
+        ClientChannel::Pipe => Ok(Clients::piped(
+            stdin,
+            io::stdout().as_fd().try_clone_to_owned()?,
+        )),
         ClientChannel::Socket => Clients::listening(UnixListener::from(stdin)),
     }
 }
@@ -97,20 +111,29 @@ fn open(channel: ClientChannel) -> io::Result<Clients> {
 fn prepare(opening: &Opening) -> Result<(Testbed, Engine)> {
     let (testbed, ports) = testbed::build(&opening.network)?;
     let failed = |error| error::call("preparing the data path", error);
-    let mut engine = Engine::new(ports, &opening.network, opening.seed, opening.options).map_err(failed)?;
+    let mut engine =
+        Engine::new(ports, &opening.network, opening.seed, opening.options).map_err(failed)?;
     engine.calibrate().map_err(failed)?;
     Ok((testbed, engine))
 }
 
 fn host_handles(testbed: &Testbed) -> Vec<HostHandle> {
-    let path = |fd: &dyn AsRawFd| PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd()));
+    let path = |fd: &dyn AsRawFd| {
+        PathBuf::from(format!(
+            "/proc/{}/fd/{}",
+            std::process::id(),
+            fd.as_raw_fd()
+        ))
+    };
     let user = testbed.user.as_ref().map(|user| path(user));
     let host_handle = |host: &testbed::Host| HostHandle {
         name: host.name.clone(),
         address: host.address,
         user: user.clone(),
         net: path(&host.net),
-        share: host.share.map(|share| (share, format!("{}-{}", std::process::id(), host.name))),
+        share: host
+            .share
+            .map(|share| (share, format!("{}-{}", std::process::id(), host.name))),
     };
     testbed.hosts.iter().map(host_handle).collect()
 }
@@ -134,7 +157,8 @@ impl RequestHandler {
             return;
         }
         self.clients.uses(first);
-        self.clients.answer(first, &Answer::Open(self.host_handles.clone()));
+        self.clients
+            .answer(first, &Answer::Open(self.host_handles.clone()));
         while let Some((id, request)) = self.clients.next() {
             let answer = self.answer(id, request).unwrap_or_else(Answer::Refused);
             self.clients.answer(id, &answer);
@@ -149,7 +173,14 @@ impl RequestHandler {
         let up = stackline_core::time::Duration::from_seconds(self.since.elapsed().as_secs_f64());
         let (network, kept) = (self.network.clone(), self.clients.kept);
         let set = changed(&self.opening.network, &network);
-        Description { network, set, kept, leases: self.clients.others(asker), up, seed: self.opening.seed }
+        Description {
+            network,
+            set,
+            kept,
+            leases: self.clients.others(asker),
+            up,
+            seed: self.opening.seed,
+        }
     }
 
     fn answer(&mut self, id: u64, request: Request) -> Result<Answer> {
@@ -159,17 +190,23 @@ impl RequestHandler {
                 Ok(Answer::Open(self.host_handles.clone()))
             }
             Request::Open(opening) if self.differs_only_in_seed(&opening) => {
-                let message = format!("the network {} is there already, with another seed", self.opening.network.name);
-                let hint =
-                    "give the seed that its first program was given, or wait until all programs on it have ended";
+                let message = format!(
+                    "the network {} is there already, with another seed",
+                    self.opening.network.name
+                );
+                let hint = "give the seed that its first program was given, or wait until all programs on it have ended";
                 Err(Error::input(message).hint(hint))
             }
             Request::Open(_) => Err(Error::input("another network is being emulated here")),
             Request::Restart(seed, record) => {
-                let record = record.map(|asked| (self.recorders)(&self.opening.network, &asked)).transpose();
+                let record = record
+                    .map(|asked| (self.recorders)(&self.opening.network, &asked))
+                    .transpose();
                 let record = record.map_err(error::environment)?;
                 self.clients.records = record.is_some().then_some(id);
-                self.handle.restart(seed, record).map_err(error::environment)?;
+                self.handle
+                    .restart(seed, record)
+                    .map_err(error::environment)?;
                 Ok(Answer::Restarted)
             }
             Request::EndRecording => {

@@ -30,28 +30,53 @@ impl BlockRing {
             tp_sizeof_priv: 0,
             tp_feature_req_word: 0,
         };
-        set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V3 as i32)?;
+        set_option(
+            socket,
+            libc::SOL_PACKET,
+            libc::PACKET_VERSION,
+            libc::tpacket_versions::TPACKET_V3 as i32,
+        )?;
         set_ring(socket, libc::PACKET_RX_RING, &request)?;
-        Ok(Self { mapping: Mapping::new(socket, BLOCK * BLOCKS)?, next: 0 })
+        Ok(Self {
+            mapping: Mapping::new(socket, BLOCK * BLOCKS)?,
+            next: 0,
+        })
     }
 
     /// Hands over the frames of the next block, each behind a virtio-net header of so many bytes; false if there is none.
     pub(crate) fn read(&mut self, before: usize, mut frame: impl FnMut(&[u8])) -> bool {
         let start = self.next * BLOCK;
-        let Some(block) = self.mapping.at::<libc::tpacket_block_desc>(start) else { return false };
+        let Some(block) = self.mapping.at::<libc::tpacket_block_desc>(start) else {
+            return false;
+        };
         // SAFETY: a block begins with its description, aligned; both sides write its status whole.
         let status = unsafe { AtomicU32::from_ptr(&raw mut (*block).hdr.bh1.block_status) };
         if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return false;
         }
         // SAFETY: the block is ours, and the kernel has written its description.
-        let (count, mut offset) = unsafe { ((*block).hdr.bh1.num_pkts, (*block).hdr.bh1.offset_to_first_pkt as usize) };
+        let (count, mut offset) = unsafe {
+            (
+                (*block).hdr.bh1.num_pkts,
+                (*block).hdr.bh1.offset_to_first_pkt as usize,
+            )
+        };
         for _ in 0..count {
-            let Some(header) = self.mapping.at::<libc::tpacket3_hdr>(start + offset) else { break };
+            let Some(header) = self.mapping.at::<libc::tpacket3_hdr>(start + offset) else {
+                break;
+            };
             // SAFETY: as above, of a frame.
-            let (next, mac, length) =
-                unsafe { ((*header).tp_next_offset, usize::from((*header).tp_mac), (*header).tp_snaplen) };
-            frame(self.mapping.bytes(start + offset + mac.saturating_sub(before), length as usize + before));
+            let (next, mac, length) = unsafe {
+                (
+                    (*header).tp_next_offset,
+                    usize::from((*header).tp_mac),
+                    (*header).tp_snaplen,
+                )
+            };
+            frame(self.mapping.bytes(
+                start + offset + mac.saturating_sub(before),
+                length as usize + before,
+            ));
             offset += next as usize;
         }
         status.store(libc::TP_STATUS_KERNEL, Ordering::Release);

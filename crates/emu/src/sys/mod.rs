@@ -1,5 +1,8 @@
 //! System calls without a safe wrapper; the only unsafe code of this crate. It decides nothing.
-#![allow(unsafe_code, reason = "what has no safe wrapper is called here and nowhere else")]
+#![allow(
+    unsafe_code,
+    reason = "what has no safe wrapper is called here and nowhere else"
+)]
 
 pub(crate) mod block_ring;
 

@@ -76,15 +76,26 @@ pub(crate) fn schedule() -> io::Result<Schedule> {
     let size = size_of::<Schedule>();
     // SAFETY: the pointer is to a live value of that size, in the kernel's layout; any bytes are a value of it.
     let done = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut schedule, size, 0) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(schedule) }
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(schedule)
+    }
 }
 
 /// Requests that scheduling.
 pub(crate) fn set_schedule(schedule: Schedule) -> io::Result<()> {
-    let schedule = Schedule { size: size_of::<Schedule>() as u32, ..schedule };
+    let schedule = Schedule {
+        size: size_of::<Schedule>() as u32,
+        ..schedule
+    };
     // SAFETY: the pointer is to a live value that says its own size, in the kernel's layout.
     let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const schedule, 0) };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// Descriptors to wait for.
@@ -108,7 +119,12 @@ impl Waiter {
         let epoll = unsafe { OwnedFd::from_raw_fd(number) };
         // SAFETY: epoll_event is plain data, for which all bytes zero is a value.
         let events = unsafe { zeroed() };
-        let mut waiter = Self { epoll, fine: true, events, ready: 0 };
+        let mut waiter = Self {
+            epoll,
+            fine: true,
+            events,
+            ready: 0,
+        };
         waiter.fine = waiter.wait_fine(Some(0)).is_ok();
         Ok(waiter)
     }
@@ -120,21 +136,43 @@ impl Waiter {
 
     /// Reports `token` whenever that descriptor is readable.
     pub(crate) fn add(&self, descriptor: BorrowedFd<'_>, token: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: token };
+        let mut event = libc::epoll_event {
+            events: libc::EPOLLIN as u32,
+            u64: token,
+        };
         // SAFETY: the pointer is to a live value.
         let done = unsafe {
-            libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor.as_raw_fd(), &raw mut event)
+            libc::epoll_ctl(
+                self.epoll.as_raw_fd(),
+                libc::EPOLL_CTL_ADD,
+                descriptor.as_raw_fd(),
+                &raw mut event,
+            )
         };
-        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        if done < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
     }
 
     /// Stops reporting that descriptor.
     pub(crate) fn remove(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
         let none = std::ptr::null_mut();
         // SAFETY: no event is needed to remove one.
-        let done =
-            unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, descriptor.as_raw_fd(), none) };
-        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        let done = unsafe {
+            libc::epoll_ctl(
+                self.epoll.as_raw_fd(),
+                libc::EPOLL_CTL_DEL,
+                descriptor.as_raw_fd(),
+                none,
+            )
+        };
+        if done < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
     }
 
     /// Waits for at most so many ns, without limit if none. [`Self::ready_tokens`] has what is readable; a signal ends
@@ -172,7 +210,15 @@ impl Waiter {
         let (epoll, events) = (self.epoll.as_raw_fd(), self.events.as_mut_ptr());
         // SAFETY: the pointers are to that many live events and to a live time, or null where null is allowed.
         let ready = unsafe {
-            libc::syscall(libc::SYS_epoll_pwait2, epoll, events, EVENTS, until, null::<libc::sigset_t>(), 0_usize)
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                epoll,
+                events,
+                EVENTS,
+                until,
+                null::<libc::sigset_t>(),
+                0_usize,
+            )
         };
         self.note(ready)
     }
@@ -181,10 +227,18 @@ impl Waiter {
     fn wait_twice(&mut self, ns: Option<u64>) -> io::Result<()> {
         let time = ns.map(timespec);
         let until = time.as_ref().map_or(null(), |time| &raw const *time);
-        let mut poll = libc::pollfd { fd: self.epoll.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut poll = libc::pollfd {
+            fd: self.epoll.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
         // SAFETY: the pointers are to one live pollfd and to a live time, or null where null is allowed.
         let ready = unsafe { libc::ppoll(&raw mut poll, 1, until, null()) };
-        if ready < 0 { Err(io::Error::last_os_error()) } else { self.wait_coarse(0) }
+        if ready < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            self.wait_coarse(0)
+        }
     }
 
     fn note(&mut self, ready: i64) -> io::Result<()> {
@@ -194,7 +248,10 @@ impl Waiter {
 }
 
 fn timespec(ns: u64) -> libc::timespec {
-    libc::timespec { tv_sec: (ns / 1_000_000_000) as libc::time_t, tv_nsec: (ns % 1_000_000_000) as _ }
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as _,
+    }
 }
 
 #[cfg(test)]

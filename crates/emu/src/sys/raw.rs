@@ -22,7 +22,8 @@ pub(crate) fn sending_socket(like: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
     // SAFETY: both pointers are to live values, the length is that of the first.
-    let done = unsafe { libc::getsockname(like.as_raw_fd(), (&raw mut address).cast(), &raw mut length) };
+    let done =
+        unsafe { libc::getsockname(like.as_raw_fd(), (&raw mut address).cast(), &raw mut length) };
     if done < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -59,9 +60,19 @@ fn switch_on(socket: &OwnedFd, option: i32) -> io::Result<()> {
     // SAFETY: the pointer is to a value of that length, alive for the call.
     let done = unsafe {
         let value = (&raw const on).cast();
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, value, size_of::<i32>() as u32)
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            option,
+            value,
+            size_of::<i32>() as u32,
+        )
     };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 fn bind(socket: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
@@ -75,5 +86,9 @@ fn bind(socket: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
         let length = size_of::<libc::sockaddr_ll>() as u32;
         libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length)
     };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }

@@ -29,7 +29,16 @@ impl Mapping {
     pub(crate) fn new(socket: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, at an address that the kernel chooses.
-        let start = unsafe { libc::mmap(null_mut(), length, access, libc::MAP_SHARED, socket.as_raw_fd(), 0) };
+        let start = unsafe {
+            libc::mmap(
+                null_mut(),
+                length,
+                access,
+                libc::MAP_SHARED,
+                socket.as_raw_fd(),
+                0,
+            )
+        };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -39,7 +48,8 @@ impl Mapping {
 
     /// The place of a value; `None` outside the memory.
     pub(crate) fn at<T>(&self, offset: usize) -> Option<*mut T> {
-        let fits = offset.checked_add(size_of::<T>())? <= self.length && offset.is_multiple_of(align_of::<T>());
+        let fits = offset.checked_add(size_of::<T>())? <= self.length
+            && offset.is_multiple_of(align_of::<T>());
         // SAFETY: inside the mapping, as checked just now.
         fits.then(|| unsafe { self.start.as_ptr().add(offset).cast() })
     }
@@ -81,14 +91,28 @@ impl Slots {
             tp_frame_size: SLOT as u32,
             tp_frame_nr: count as u32,
         };
-        set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as i32)?;
+        set_option(
+            socket,
+            libc::SOL_PACKET,
+            libc::PACKET_VERSION,
+            libc::tpacket_versions::TPACKET_V2 as i32,
+        )?;
         set_ring(socket, direction, &request)?;
         let mapping = Mapping::new(socket, blocks * BLOCK).inspect_err(|_| {
             // A ring that nobody can read would keep all frames to itself.
-            let none = libc::tpacket_req { tp_block_size: 0, tp_block_nr: 0, tp_frame_size: 0, tp_frame_nr: 0 };
+            let none = libc::tpacket_req {
+                tp_block_size: 0,
+                tp_block_nr: 0,
+                tp_frame_size: 0,
+                tp_frame_nr: 0,
+            };
             let _ = set_ring(socket, direction, &none);
         })?;
-        Ok(Self { mapping, count, next: 0 })
+        Ok(Self {
+            mapping,
+            count,
+            next: 0,
+        })
     }
 
     fn header(&self, slot: usize) -> *mut libc::tpacket2_hdr {
@@ -110,9 +134,19 @@ pub(crate) fn set_ring<T>(socket: BorrowedFd<'_>, direction: i32, request: &T) -
     // SAFETY: the pointer is to a value of that length, alive for the call.
     let done = unsafe {
         let length = size_of::<T>() as libc::socklen_t;
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_PACKET, direction, std::ptr::from_ref(request).cast(), length)
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            direction,
+            std::ptr::from_ref(request).cast(),
+            length,
+        )
     };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// A received frame in its slot.
@@ -161,7 +195,9 @@ impl ReceiveRing {
     /// Returns the next frame's slot to the kernel.
     #[inline]
     pub(crate) fn release(&mut self) {
-        self.0.status(self.0.next).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.0
+            .status(self.0.next)
+            .store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.0.next = self.0.after(self.0.next);
     }
 }
@@ -179,7 +215,11 @@ impl TransmitRing {
     pub(crate) const LONGEST: usize = SLOT - BEGIN;
 
     pub(crate) fn open(socket: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
-        Ok(Self { slots: Slots::open(socket, libc::PACKET_TX_RING, bytes)?, first: 0, put: 0 })
+        Ok(Self {
+            slots: Slots::open(socket, libc::PACKET_TX_RING, bytes)?,
+            first: 0,
+            put: 0,
+        })
     }
 
     /// Writes a frame, given in two parts, to the next slot; false when that is not free, or too short.
@@ -199,9 +239,12 @@ impl TransmitRing {
             (*header).tp_len = length as u32;
             let to = header.cast::<u8>().add(BEGIN);
             to.copy_from_nonoverlapping(parts[0].as_ptr(), parts[0].len());
-            to.add(parts[0].len()).copy_from_nonoverlapping(parts[1].as_ptr(), parts[1].len());
+            to.add(parts[0].len())
+                .copy_from_nonoverlapping(parts[1].as_ptr(), parts[1].len());
         }
-        self.slots.status(slot).store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
+        self.slots
+            .status(slot)
+            .store(libc::TP_STATUS_SEND_REQUEST, Ordering::Release);
         self.slots.next = self.slots.after(slot);
         self.put += 1;
         true
@@ -211,7 +254,11 @@ impl TransmitRing {
     pub(crate) fn send(&mut self, socket: BorrowedFd<'_>) -> (usize, io::Result<()>) {
         // SAFETY: no address and no bytes: the kernel takes them from the ring.
         let done = unsafe { libc::send(socket.as_raw_fd(), null(), 0, libc::MSG_DONTWAIT) };
-        let result = if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) };
+        let result = if done < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        };
         let unsent = libc::TP_STATUS_SEND_REQUEST | libc::TP_STATUS_WRONG_FORMAT;
         let before = self.put;
         while self.put > 0 && self.slots.status(self.first).load(Ordering::Acquire) & unsent == 0 {
@@ -226,7 +273,9 @@ impl TransmitRing {
         self.slots.next = self.first;
         let mut slot = self.first;
         for _ in 0..std::mem::take(&mut self.put) {
-            self.slots.status(slot).store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
+            self.slots
+                .status(slot)
+                .store(libc::TP_STATUS_AVAILABLE, Ordering::Release);
             slot = self.slots.after(slot);
         }
     }

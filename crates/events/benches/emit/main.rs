@@ -4,7 +4,10 @@
 //! `cargo bench -p stackline-events --bench emit [-- ROUNDS [SECONDS]]` (9 rounds; 10 seconds, 0 to pass the last part over).
 //! A tracer that is not installed is passed over with a word: `cc` for the C client, `python3`, and `lttng-tools` with
 //! `liblttng-ust-dev` for LTTng-UST.
-#![allow(unsafe_code, reason = "the standard library reads no clock of processor time")]
+#![allow(
+    unsafe_code,
+    reason = "the standard library reads no clock of processor time"
+)]
 
 mod programs;
 mod rivals;
@@ -24,7 +27,11 @@ struct Rival {
 
 impl Rival {
     fn new(name: &'static str, round: impl FnMut() -> Result<f64, Failure> + 'static) -> Self {
-        Self { name, round: Box::new(round), costs: Vec::new() }
+        Self {
+            name,
+            round: Box::new(round),
+            costs: Vec::new(),
+        }
     }
 
     fn median(&self) -> f64 {
@@ -33,8 +40,14 @@ impl Rival {
 }
 
 fn main() -> Result<(), Failure> {
-    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|argument| argument.parse().ok()).collect();
-    let (rounds, seconds) = (numbers.first().copied().unwrap_or(9).max(1), numbers.get(1).copied().unwrap_or(10));
+    let numbers: Vec<usize> = std::env::args()
+        .skip(1)
+        .filter_map(|argument| argument.parse().ok())
+        .collect();
+    let (rounds, seconds) = (
+        numbers.first().copied().unwrap_or(9).max(1),
+        numbers.get(1).copied().unwrap_or(10),
+    );
     let directory = tempfile::tempdir()?;
     let mut rivals = rivals::own(directory.path())?;
     rivals.extend(programs::others(directory.path())?);
@@ -47,22 +60,42 @@ fn main() -> Result<(), Failure> {
             }
         }
     }
-    println!("{:44} {:>9} {:>19}", "ns an event", "median", format!("{rounds} rounds"));
+    println!(
+        "{:44} {:>9} {:>19}",
+        "ns an event",
+        "median",
+        format!("{rounds} rounds")
+    );
     for rival in &mut rivals {
         rival.costs.sort_by(f64::total_cmp);
         let (least, most) = (rival.costs[0], rival.costs[rounds - 1]);
-        println!("{:44} {:9.2} {:>19}", rival.name, rival.median(), format!("{least:.2}..{most:.2}"));
+        println!(
+            "{:44} {:9.2} {:>19}",
+            rival.name,
+            rival.median(),
+            format!("{least:.2}..{most:.2}")
+        );
     }
     ratios(&rivals);
-    if seconds > 0 { sustained::run(seconds as u64) } else { Ok(()) }
+    if seconds > 0 {
+        sustained::run(seconds as u64)
+    } else {
+        Ok(())
+    }
 }
 
 /// What was promised.
 fn ratios(rivals: &[Rival]) {
-    let own = rivals.iter().find(|rival| rival.name == rivals::ON).map_or(f64::NAN, Rival::median);
+    let own = rivals
+        .iter()
+        .find(|rival| rival.name == rivals::ON)
+        .map_or(f64::NAN, Rival::median);
     for (name, asked) in [(rivals::TRACING, 30.0), (programs::LTTNG, 4.0)] {
         if let Some(rival) = rivals.iter().find(|rival| rival.name == name) {
-            println!("{name} / event!: {:.1} (asked: {asked})", rival.median() / own);
+            println!(
+                "{name} / event!: {:.1} (asked: {asked})",
+                rival.median() / own
+            );
         }
     }
 }

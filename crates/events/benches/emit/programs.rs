@@ -12,7 +12,13 @@ pub(super) fn others(directory: &Path) -> Result<Vec<Rival>, Failure> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let client = here.join("../../clients/c/bench.c");
     if let Some(program) = compiled(&client, &["-pthread"], &directory.join("client")) {
-        rivals.push(program_of("C client, the emitting thread", program, &[], "c.tape", directory));
+        rivals.push(program_of(
+            "C client, the emitting thread",
+            program,
+            &[],
+            "c.tape",
+            directory,
+        ));
     }
     if done(Command::new("python3").arg("--version")).is_some() {
         let bench = here.join("../../python/bench.py").display().to_string();
@@ -33,7 +39,13 @@ pub(super) fn others(directory: &Path) -> Result<Vec<Rival>, Failure> {
 /// A program compiled from one C source; nothing, with a word, where that is not to be had.
 fn compiled(source: &Path, flags: &[&str], program: &Path) -> Option<PathBuf> {
     let mut compiler = Command::new("cc");
-    let built = done(compiler.args(["-O2", "-o"]).arg(program).arg(source).args(flags));
+    let built = done(
+        compiler
+            .args(["-O2", "-o"])
+            .arg(program)
+            .arg(source)
+            .args(flags),
+    );
     if built.is_none() {
         eprintln!("passed over: {} cannot be compiled here", source.display());
     }
@@ -42,24 +54,42 @@ fn compiled(source: &Path, flags: &[&str], program: &Path) -> Option<PathBuf> {
 
 /// What a command says, when it succeeds.
 fn done(command: &mut Command) -> Option<Output> {
-    command.output().ok().filter(|output| output.status.success())
+    command
+        .output()
+        .ok()
+        .filter(|output| output.status.success())
 }
 
 /// A program that writes its events into a file made anew for each round.
-fn program_of(name: &'static str, program: PathBuf, arguments: &[String], file: &str, directory: &Path) -> Rival {
+fn program_of(
+    name: &'static str,
+    program: PathBuf,
+    arguments: &[String],
+    file: &str,
+    directory: &Path,
+) -> Rival {
     let (arguments, tape) = (arguments.to_owned(), directory.join(file));
     Rival::new(name, move || {
         let _ = std::fs::remove_file(&tape);
         let setting = format!("file:{}", tape.display());
-        first_number(Command::new(&program).args(&arguments).env("STACKLINE_EVENTS", setting))
+        first_number(
+            Command::new(&program)
+                .args(&arguments)
+                .env("STACKLINE_EVENTS", setting),
+        )
     })
 }
 
 fn first_number(command: &mut Command) -> Result<f64, Failure> {
     let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let number = text.split_whitespace().next().and_then(|number| number.parse().ok());
-    number.filter(|_| output.status.success()).ok_or_else(|| format!("{output:?}").into())
+    let number = text
+        .split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok());
+    number
+        .filter(|_| output.status.success())
+        .ok_or_else(|| format!("{output:?}").into())
 }
 
 /// The daemon that LTTng needs, for as long as the benchmark runs.
@@ -81,12 +111,22 @@ fn lttng(here: &Path, directory: &Path) -> Result<Option<Rival>, Failure> {
         return Ok(None);
     }
     let include = format!("-I{}", sources.display());
-    let program = compiled(&sources.join("peer.c"), &[&include, "-llttng-ust", "-ldl"], &directory.join("peer"));
-    let Some(program) = program else { return Ok(None) };
+    let program = compiled(
+        &sources.join("peer.c"),
+        &[&include, "-llttng-ust", "-ldl"],
+        &directory.join("peer"),
+    );
+    let Some(program) = program else {
+        return Ok(None);
+    };
     let home = directory.join("lttng");
     std::fs::create_dir_all(&home)?;
     let quiet = || Stdio::null();
-    let daemon = Command::new("lttng-sessiond").arg("--no-kernel").stdout(quiet()).stderr(quiet()).spawn()?;
+    let daemon = Command::new("lttng-sessiond")
+        .arg("--no-kernel")
+        .stdout(quiet())
+        .stderr(quiet())
+        .spawn()?;
     let daemon = Daemon(daemon);
     let steps: [&[&str]; 3] = [
         &["create", "stackline-bench", "--snapshot"],
@@ -96,13 +136,18 @@ fn lttng(here: &Path, directory: &Path) -> Result<Option<Rival>, Failure> {
     for step in steps {
         let output = format!("--output={}", home.display());
         let arguments = step.iter().map(|argument| (*argument).to_owned());
-        let arguments: Vec<String> = arguments.chain((step[0] == "create").then_some(output)).collect();
+        let arguments: Vec<String> = arguments
+            .chain((step[0] == "create").then_some(output))
+            .collect();
         // The daemon takes a while to be there.
         let mut left = 50;
         while done(Command::new("lttng").arg("--no-sessiond").args(&arguments)).is_none() {
             left -= 1;
             if left == 0 {
-                eprintln!("passed over: `lttng {}` does not work here", arguments.join(" "));
+                eprintln!(
+                    "passed over: `lttng {}` does not work here",
+                    arguments.join(" ")
+                );
                 return Ok(None);
             }
             std::thread::sleep(Duration::from_millis(100));

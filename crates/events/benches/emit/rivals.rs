@@ -49,7 +49,10 @@ pub(super) fn cpu_ns() -> f64 {
         fn clock_gettime(clock: i32, time: *mut Timespec) -> i32;
     }
     const PROCESS_CPUTIME: i32 = 2;
-    let mut time = Timespec { seconds: 0, nanos: 0 };
+    let mut time = Timespec {
+        seconds: 0,
+        nanos: 0,
+    };
     // SAFETY: the place is a timespec of 64-bit Linux; the clock exists.
     unsafe { clock_gettime(PROCESS_CPUTIME, &raw mut time) };
     time.seconds as f64 * 1e9 + time.nanos as f64
@@ -76,7 +79,9 @@ fn recorded(sink: impl Sink + 'static, cost: impl Fn() -> f64) -> Result<(f64, f
 
 pub(super) fn own(directory: &Path) -> Result<Vec<Rival>, Failure> {
     let (tape, text) = (directory.join("own.tape"), directory.join("own.log"));
-    let (log, emitting) = (directory.join("tracing.log"), |sink| recorded(sink, || wall(emit)));
+    let (log, emitting) = (directory.join("tracing.log"), |sink| {
+        recorded(sink, || wall(emit))
+    });
     Ok(vec![
         Rival::new("clock_gettime", || {
             Ok(wall(|_| {
@@ -103,14 +108,31 @@ pub(super) fn own(directory: &Path) -> Result<Vec<Rival>, Failure> {
             Ok(recorded(TextFile::open(&text)?, || wall(emit))?.1)
         }),
         Rival::new(TRACING, move || {
-            let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(Mutex::new(File::create(&log)?));
-            Ok(tracing::subscriber::with_default(subscriber.finish(), || {
-                wall(|n| tracing::info!(unit = n, stream = 4, offset = n * 1500, bytes = 1500, "APP_SEND"))
-            }))
+            let subscriber = tracing_subscriber::fmt()
+                .with_ansi(false)
+                .with_writer(Mutex::new(File::create(&log)?));
+            Ok(tracing::subscriber::with_default(
+                subscriber.finish(),
+                || {
+                    wall(|n| {
+                        tracing::info!(
+                            unit = n,
+                            stream = 4,
+                            offset = n * 1500,
+                            bytes = 1500,
+                            "APP_SEND"
+                        )
+                    })
+                },
+            ))
         }),
     ])
 }
 
 fn absent(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+    if error.kind() == io::ErrorKind::NotFound {
+        Ok(())
+    } else {
+        Err(error)
+    }
 }

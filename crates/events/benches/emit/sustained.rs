@@ -12,11 +12,20 @@ const STEP: u64 = 1_000;
 
 pub(super) fn run(seconds: u64) -> Result<(), Failure> {
     let directory = tempfile::tempdir()?;
-    let recorder = Recorder::start("khons", EventLogFile::open(&directory.path().join("sustained.tape"))?)?;
+    let recorder = Recorder::start(
+        "khons",
+        EventLogFile::open(&directory.path().join("sustained.tape"))?,
+    )?;
     let (start, before) = (Instant::now(), cpu_ns());
     let late = thread::scope(|scope| {
-        let threads: Vec<_> = (0..2).map(|stream| scope.spawn(move || emit(start, stream, seconds))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or_default()).max().unwrap_or_default()
+        let threads: Vec<_> = (0..2)
+            .map(|stream| scope.spawn(move || emit(start, stream, seconds)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_default())
+            .max()
+            .unwrap_or_default()
     });
     let took = start.elapsed();
     let totals = recorder.stop();
@@ -43,7 +52,8 @@ fn emit(start: Instant, stream: u64, seconds: u64) -> Duration {
             thread::sleep(due - now);
         }
         latest = latest.max(now.saturating_duration_since(due));
-        (step * STEP..(step + 1) * STEP).for_each(|n| event!("APP_SEND", n, stream, n * 1500, 1500));
+        (step * STEP..(step + 1) * STEP)
+            .for_each(|n| event!("APP_SEND", n, stream, n * 1500, 1500));
     }
     latest
 }

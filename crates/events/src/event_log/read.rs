@@ -22,7 +22,13 @@ impl EventLog {
     /// Every record, in order.
     #[must_use]
     pub const fn records(&self) -> Records<'_> {
-        Records { rest: self.bytes.as_slice(), known: Known { names: BTreeMap::new(), host: "" } }
+        Records {
+            rest: self.bytes.as_slice(),
+            known: Known {
+                names: BTreeMap::new(),
+                host: "",
+            },
+        }
     }
 }
 
@@ -39,7 +45,11 @@ impl Names {
             tape.host(&self.0.host);
         }
         for (id, name) in &self.0.names {
-            tape.write(DEFINE, 0, &[Value::Number(i64::from(*id)), Value::Text(name)]);
+            tape.write(
+                DEFINE,
+                0,
+                &[Value::Number(i64::from(*id)), Value::Text(name)],
+            );
         }
         tape
     }
@@ -64,7 +74,13 @@ pub struct Pieces<R> {
 impl<R: Read> Pieces<R> {
     /// Of what is read from there.
     pub fn of(from: R) -> Self {
-        Self { from, names: Names::default(), rest: Vec::new(), damaged: 0, silent: 0 }
+        Self {
+            from,
+            names: Names::default(),
+            rest: Vec::new(),
+            damaged: 0,
+            silent: 0,
+        }
     }
 
     /// The next records; `None` behind the last, which is before what is no record.
@@ -74,7 +90,9 @@ impl<R: Read> Pieces<R> {
     pub fn next_table(&mut self) -> io::Result<Option<crate::Table>> {
         loop {
             let before = self.rest.len();
-            (&mut self.from).take(PIECE as u64).read_to_end(&mut self.rest)?;
+            (&mut self.from)
+                .take(PIECE as u64)
+                .read_to_end(&mut self.rest)?;
             let ended = self.rest.len() == before;
             let (table, whole) = self.table();
             self.rest.drain(..whole);
@@ -85,7 +103,11 @@ impl<R: Read> Pieces<R> {
             }
             // A record is shorter than a piece: what is none by now never will be.
             if ended || (whole == 0 && self.rest.len() >= PIECE) || self.silent > LONGEST_SILENCE {
-                self.damaged += if self.silent > LONGEST_SILENCE { self.silent } else { 0 };
+                self.damaged += if self.silent > LONGEST_SILENCE {
+                    self.silent
+                } else {
+                    0
+                };
                 self.damaged += std::mem::take(&mut self.rest).len() as u64;
                 return Ok(None);
             }
@@ -100,12 +122,17 @@ impl<R: Read> Pieces<R> {
 
     /// The events of the whole records at hand, and how many bytes these take.
     fn table(&mut self) -> (crate::Table, usize) {
-        let (known, mut table, mut values) = (&mut self.names.0, crate::Table::default(), Vec::new());
+        let (known, mut table, mut values) =
+            (&mut self.names.0, crate::Table::default(), Vec::new());
         let mut rest = &self.rest[..];
         loop {
             let mut behind = rest;
-            let Some((keyword, at_ns)) = whole_record(&mut behind, &mut values) else { break };
-            let Some(learned) = known.learn(keyword, &values) else { break };
+            let Some((keyword, at_ns)) = whole_record(&mut behind, &mut values) else {
+                break;
+            };
+            let Some(learned) = known.learn(keyword, &values) else {
+                break;
+            };
             rest = behind;
             if !learned {
                 table.push(known.name(keyword), &known.host, at_ns, &values);
@@ -142,7 +169,8 @@ impl<'t, T: AsRef<str> + From<&'t str>> Known<T> {
     fn learn(&mut self, keyword: u32, values: &[Value<'t>]) -> Option<bool> {
         match (keyword, values) {
             (DEFINE, [Value::Number(id), Value::Text(name)]) => {
-                self.names.insert(u32::try_from(*id).unwrap_or(0), T::from(name));
+                self.names
+                    .insert(u32::try_from(*id).unwrap_or(0), T::from(name));
             }
             (HOST, [Value::Text(name)]) => self.host = T::from(name),
             (0..keyword::FIRST, _) => {}
@@ -177,7 +205,12 @@ impl<'t> Iterator for Records<'t> {
         let mut values = Vec::new();
         let (keyword, at_ns) = self.known.event(&mut self.rest, &mut values)?;
         let keyword = self.known.find(keyword).copied().unwrap_or(UNKNOWN);
-        Some(Record { keyword, host: self.known.host, at_ns, values })
+        Some(Record {
+            keyword,
+            host: self.known.host,
+            at_ns,
+            values,
+        })
     }
 }
 
@@ -231,5 +264,6 @@ fn pass_over(from: &mut impl BufRead, first: bool) -> io::Result<Option<u64>> {
 
 fn next_word(from: &mut impl Read) -> io::Result<u64> {
     let mut bytes = [0; 8];
-    from.read_exact(&mut bytes).map(|()| u64::from_le_bytes(bytes))
+    from.read_exact(&mut bytes)
+        .map(|()| u64::from_le_bytes(bytes))
 }

@@ -82,7 +82,10 @@ fn cut(text: &str) -> &str {
     if text.len() <= LONGEST_TEXT {
         return text;
     }
-    let end = (0..=LONGEST_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=LONGEST_TEXT)
+        .rev()
+        .find(|end| text.is_char_boundary(*end))
+        .unwrap_or(0);
     &text[..end]
 }
 
@@ -93,7 +96,12 @@ pub(super) fn length(words: &[u64]) -> Option<usize> {
     for index in 0..count_of(head).min(MOST_VALUES) {
         length += match kind_of(head, index) {
             NUMBER => 1,
-            TEXT => 1 + usize::try_from(*words.get(length)?).ok()?.min(LONGEST_TEXT).div_ceil(8),
+            TEXT => {
+                1 + usize::try_from(*words.get(length)?)
+                    .ok()?
+                    .min(LONGEST_TEXT)
+                    .div_ceil(8)
+            }
             _ => 0,
         };
     }
@@ -109,7 +117,10 @@ pub(super) fn record<'t>(rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Op
     found
 }
 
-pub(super) fn whole_record<'t>(rest: &mut &'t [u8], values: &mut Vec<Value<'t>>) -> Option<(u32, u64)> {
+pub(super) fn whole_record<'t>(
+    rest: &mut &'t [u8],
+    values: &mut Vec<Value<'t>>,
+) -> Option<(u32, u64)> {
     values.clear();
     let (head, at_ns) = (word(rest)?, word(rest)?);
     let count = Some(count_of(head)).filter(|count| *count <= MOST_VALUES)?;
@@ -130,7 +141,9 @@ fn value<'t>(rest: &mut &'t [u8], kind: u64) -> Option<Value<'t>> {
         ABSENT => Some(Value::Absent),
         NUMBER => word(rest).map(|word| Value::Number(word as i64)),
         TEXT => {
-            let length = usize::try_from(word(rest)?).ok().filter(|length| *length <= LONGEST_TEXT)?;
+            let length = usize::try_from(word(rest)?)
+                .ok()
+                .filter(|length| *length <= LONGEST_TEXT)?;
             let (text, others) = rest.split_at_checked(length.next_multiple_of(8))?;
             *rest = others;
             let text = std::str::from_utf8(&text[..length]).ok()?;

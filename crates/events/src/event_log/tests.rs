@@ -11,18 +11,39 @@ fn a_tape_reads_back() {
     let (send, drop) = (keyword::intern("APP_SEND"), keyword::intern("NET_DROP"));
     let mut tape = EventLog::default();
     tape.host("khons");
-    tape.push(send, 5, &[Value::Number(-7), Value::Absent, Value::Text("queue full, really")]);
+    tape.push(
+        send,
+        5,
+        &[
+            Value::Number(-7),
+            Value::Absent,
+            Value::Text("queue full, really"),
+        ],
+    );
     tape.host("udjat");
     tape.push(drop, 6, &[]);
     tape.push(send, 7, &[Value::Text("")]);
     let again = EventLog::from_bytes(tape.bytes().to_vec());
     let records: Vec<Record<'_>> = again.records().collect();
-    let expected =
-        |keyword, host, at_ns, values: &[Value<'static>]| Record { keyword, host, at_ns, values: values.to_vec() };
+    let expected = |keyword, host, at_ns, values: &[Value<'static>]| Record {
+        keyword,
+        host,
+        at_ns,
+        values: values.to_vec(),
+    };
     assert_eq!(
         records,
         [
-            expected("APP_SEND", "khons", 5, &[Value::Number(-7), Value::Absent, Value::Text("queue full, really")]),
+            expected(
+                "APP_SEND",
+                "khons",
+                5,
+                &[
+                    Value::Number(-7),
+                    Value::Absent,
+                    Value::Text("queue full, really")
+                ]
+            ),
             expected("NET_DROP", "udjat", 6, &[]),
             expected("APP_SEND", "udjat", 7, &[Value::Text("")]),
         ]
@@ -34,7 +55,11 @@ fn pieces_are_whole_records_and_together_the_tape() {
     let mut tape = EventLog::default();
     tape.host("khons");
     for n in 0..100 {
-        tape.push(keyword::intern("APP_SEND"), n, &[Value::from(n), Value::Text(&"x".repeat(n as usize * 8))]);
+        tape.push(
+            keyword::intern("APP_SEND"),
+            n,
+            &[Value::from(n), Value::Text(&"x".repeat(n as usize * 8))],
+        );
     }
     for most in [1, 100, 500, 10_000, usize::MAX] {
         let pieces: Vec<&[u8]> = tape.pieces(most).collect();
@@ -45,7 +70,11 @@ fn pieces_are_whole_records_and_together_the_tape() {
                 whole_record(&mut rest, &mut values).unwrap();
                 records += 1;
             }
-            assert!(piece.len() <= most || records == 1, "{records} records, {} bytes, {most}", piece.len());
+            assert!(
+                piece.len() <= most || records == 1,
+                "{records} records, {} bytes, {most}",
+                piece.len()
+            );
         }
     }
     let hostile = EventLog::from_bytes(vec![0xff; 100]);
@@ -56,16 +85,30 @@ fn pieces_are_whole_records_and_together_the_tape() {
 fn where_a_tape_was_cut_off_it_ends() {
     let mut tape = EventLog::default();
     tape.host("khons");
-    tape.push(keyword::intern("APP_SEND"), 5, &[Value::Number(1), Value::Text("nine more"), Value::Absent]);
+    tape.push(
+        keyword::intern("APP_SEND"),
+        5,
+        &[Value::Number(1), Value::Text("nine more"), Value::Absent],
+    );
     let (bytes, mut ends) = (tape.bytes(), Vec::new());
     for length in 0..=bytes.len() {
-        let records = EventLog::from_bytes(bytes[..length].to_vec()).records().count();
+        let records = EventLog::from_bytes(bytes[..length].to_vec())
+            .records()
+            .count();
         assert_eq!(records, usize::from(length == bytes.len()));
         ends.push(whole(&bytes[..length]).unwrap());
     }
     ends.dedup();
-    assert_eq!(ends, [None, Some(32), Some(72), Some(bytes.len() as u64)], "host, name, event");
-    assert_eq!(whole(&bytes[32..]).unwrap(), None, "nobody's records are no file");
+    assert_eq!(
+        ends,
+        [None, Some(32), Some(72), Some(bytes.len() as u64)],
+        "host, name, event"
+    );
+    assert_eq!(
+        whole(&bytes[32..]).unwrap(),
+        None,
+        "nobody's records are no file"
+    );
 }
 
 #[test]
@@ -87,7 +130,11 @@ fn a_tape_with_too_many_names_ends_at_the_last_allowed() {
         let mut tape = EventLog::default();
         tape.host("khons");
         for id in (first..first + most).rev() {
-            tape.write(DEFINE, 0, &[Value::Number(id as i64), Value::Text("A_NAME")]);
+            tape.write(
+                DEFINE,
+                0,
+                &[Value::Number(id as i64), Value::Text("A_NAME")],
+            );
         }
         tape.write(keyword::FIRST, 5, &[]);
         let expected = usize::from(most == MOST_NAMES);
@@ -131,7 +178,11 @@ fn a_long_tape_is_read_in_pieces() {
         if n == 30_000 {
             tape.host("udjat");
         }
-        tape.push(if n % 3 == 0 { drop } else { send }, n, &[Value::from(n), Value::Text("words")]);
+        tape.push(
+            if n % 3 == 0 { drop } else { send },
+            n,
+            &[Value::from(n), Value::Text("words")],
+        );
     }
     assert!(tape.bytes().len() > 2 * PIECE);
     let (lines, damaged) = in_pieces(tape.bytes());

@@ -90,7 +90,11 @@ impl Drain {
         self.rings.extend_from_slice(&rings().rings);
         self.ready.clear();
         // Whether it is closed comes first: what is written afterwards is not taken.
-        self.ready.extend(self.rings.iter().map(|ring| (ring.is_closed(), ring.written())));
+        self.ready.extend(
+            self.rings
+                .iter()
+                .map(|ring| (ring.is_closed(), ring.written())),
+        );
         // Every stamp up to there is older than this reading.
         if clock::counts_ticks() {
             self.anchors.read();
@@ -100,7 +104,9 @@ impl Drain {
             let ((_, until), ring) = (self.ready[index], &self.rings[index]);
             self.words.clear();
             fullest = fullest.max(ring.take(until, &mut self.words));
-            self.on_tape += self.tape.extend(&mut self.words, |ticks| self.anchors.ns(ticks));
+            self.on_tape += self
+                .tape
+                .extend(&mut self.words, |ticks| self.anchors.ns(ticks));
             self.lose(self.rings[index].lost());
             if self.tape.bytes().len() > BATCH {
                 self.hand_over();
@@ -115,9 +121,17 @@ impl Drain {
 
     fn forget_closed(&mut self) {
         if self.ready.iter().any(|(closed, _)| *closed) {
-            let mut gone = self.rings.drain(..).zip(&self.ready).filter(|(_, (closed, _))| *closed).peekable();
+            let mut gone = self
+                .rings
+                .drain(..)
+                .zip(&self.ready)
+                .filter(|(_, (closed, _))| *closed)
+                .peekable();
             // Both are in the order in which threads came.
-            rings().rings.retain(|ring| gone.next_if(|(other, _)| Arc::ptr_eq(ring, other)).is_none());
+            rings().rings.retain(|ring| {
+                gone.next_if(|(other, _)| Arc::ptr_eq(ring, other))
+                    .is_none()
+            });
         }
     }
 
@@ -129,7 +143,8 @@ impl Drain {
     fn tell_lost(&mut self) {
         static LOST: Keyword = Keyword::new("EVENTS_LOST");
         if self.unreported > 0 {
-            self.tape.push(LOST.id(), clock::now_ns(), &[Value::from(self.unreported)]);
+            self.tape
+                .push(LOST.id(), clock::now_ns(), &[Value::from(self.unreported)]);
             self.reported = self.unreported;
         }
     }

@@ -26,7 +26,11 @@ pub(super) fn watch() {
 }
 
 extern "C" fn before() {
-    let held = Held { _names: keyword::held(), rings: rings(), files: sinks::held() };
+    let held = Held {
+        _names: keyword::held(),
+        rings: rings(),
+        files: sinks::held(),
+    };
     let _ = HELD.try_with(|place| place.replace(Some(held)));
 }
 

@@ -10,7 +10,12 @@ pub(super) static STATE: AtomicU64 = AtomicU64::new(0);
 pub(super) const TICKS: u64 = 1;
 /// Records that found no ring.
 pub(super) static STRAY: AtomicU64 = AtomicU64::new(0);
-pub(super) static RINGS: Mutex<Rings> = Mutex::new(Rings { state: 0, recorders: 0, reader: None, rings: Vec::new() });
+pub(super) static RINGS: Mutex<Rings> = Mutex::new(Rings {
+    state: 0,
+    recorders: 0,
+    reader: None,
+    rings: Vec::new(),
+});
 
 /// The rings of all threads.
 #[derive(Debug)]

@@ -44,12 +44,22 @@ pub(crate) fn zeroed(words: usize) -> Box<[AtomicU64]> {
     unsafe { Box::from_raw(words as *mut [AtomicU64]) }
 }
 
-const _: () = assert!(align_of::<AtomicU64>() == align_of::<u64>() && size_of::<AtomicU64>() == size_of::<u64>());
+const _: () = assert!(
+    align_of::<AtomicU64>() == align_of::<u64>() && size_of::<AtomicU64>() == size_of::<u64>()
+);
 
 /// Has functions called in the thread that forks: before, and after it in the parent and in the child.
-pub(crate) fn around_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
+pub(crate) fn around_fork(
+    before: extern "C" fn(),
+    parent: extern "C" fn(),
+    child: extern "C" fn(),
+) {
     unsafe extern "C" {
-        fn pthread_atfork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> i32;
+        fn pthread_atfork(
+            before: extern "C" fn(),
+            parent: extern "C" fn(),
+            child: extern "C" fn(),
+        ) -> i32;
     }
     // SAFETY: the signature is that of POSIX; functions live as long as the process. Without memory it fails, and a child
     // then goes on writing into rings that nobody reads.

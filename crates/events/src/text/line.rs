@@ -30,7 +30,14 @@ pub struct Lines {
 
 impl Lines {
     /// Adds the line of an event with its end. Keyword and host are not empty.
-    pub fn write(&mut self, to: &mut Vec<u8>, keyword: &str, host: &str, at_ns: u64, values: &[Value<'_>]) {
+    pub fn write(
+        &mut self,
+        to: &mut Vec<u8>,
+        keyword: &str,
+        host: &str,
+        at_ns: u64,
+        values: &[Value<'_>],
+    ) {
         let second = at_ns / NANOS;
         if self.second != second || self.host != host || self.middle.is_empty() {
             self.place(host, second);

@@ -5,23 +5,51 @@ use proptest::prelude::*;
 
 fn event(keyword: &str, at_ns: u64, data: &[&str]) -> Event {
     let data = data.iter().map(|&field| field.to_owned()).collect();
-    Event { keyword: keyword.into(), host: "khons".into(), at_ns, data }
+    Event {
+        keyword: keyword.into(),
+        host: "khons".into(),
+        at_ns,
+        data,
+    }
 }
 
 #[test]
 fn the_printed_form() {
-    let drop = event("NET_DROP", 3_000_000_042, &["khons>edge", "7", "1500", "queue full"]);
-    assert_eq!(drop.line().unwrap(), "NET_DROP; khons; 3; 42; khons>edge; 7; 1500; queue full");
-    assert_eq!(event("APP_SEND", 999_999_999, &[]).line().unwrap(), "APP_SEND; khons; 0; 999999999");
-    assert_eq!(event("A", 0, &["", ""]).line().unwrap(), "A; khons; 0; 0; ; ;");
+    let drop = event(
+        "NET_DROP",
+        3_000_000_042,
+        &["khons>edge", "7", "1500", "queue full"],
+    );
+    assert_eq!(
+        drop.line().unwrap(),
+        "NET_DROP; khons; 3; 42; khons>edge; 7; 1500; queue full"
+    );
+    assert_eq!(
+        event("APP_SEND", 999_999_999, &[]).line().unwrap(),
+        "APP_SEND; khons; 0; 999999999"
+    );
+    assert_eq!(
+        event("A", 0, &["", ""]).line().unwrap(),
+        "A; khons; 0; 0; ; ;"
+    );
 }
 
 #[test]
 fn what_others_print_is_read_too() {
     let read = |line: &str| line.parse::<Event>();
-    let expected = event("DPSS_START_WRITE", 839_886_160_456_000_000, &["17", "set 3"]);
-    assert_eq!(read("DPSS_START_WRITE;khons;839886160;456000000;17;set 3;"), Ok(expected.clone()));
-    assert_eq!(read("  DPSS_START_WRITE ; khons ;\t839886160 ; 0456000000 ; 17 ; set 3 ; "), Ok(expected));
+    let expected = event(
+        "DPSS_START_WRITE",
+        839_886_160_456_000_000,
+        &["17", "set 3"],
+    );
+    assert_eq!(
+        read("DPSS_START_WRITE;khons;839886160;456000000;17;set 3;"),
+        Ok(expected.clone())
+    );
+    assert_eq!(
+        read("  DPSS_START_WRITE ; khons ;\t839886160 ; 0456000000 ; 17 ; set 3 ; "),
+        Ok(expected)
+    );
     assert_eq!(read("A; khons; 0; 0;"), Ok(event("A", 0, &[])));
     assert_eq!(read("A; khons; 0; 0; ;"), Ok(event("A", 0, &[""])));
 }
@@ -42,7 +70,10 @@ fn what_would_not_read_back_is_written_as_its_code() {
         ("#1", "#1"),
     ];
     for (field, written) in coded {
-        assert_eq!((escaped(field), plain(written)), (written.into(), field.into()));
+        assert_eq!(
+            (escaped(field), plain(written)),
+            (written.into(), field.into())
+        );
         let line = event("A", 0, &[field]).line().unwrap();
         assert_eq!(line, format!("A; khons; 0; 0; {written}"));
         assert_eq!(Event::parse(&line).unwrap().data, [field]);
@@ -50,7 +81,10 @@ fn what_would_not_read_back_is_written_as_its_code() {
     let comment = event("#A", 0, &[]);
     assert_eq!(comment.line().unwrap(), "%23A; khons; 0; 0");
     assert_eq!(Event::parse("%23A; khons; 0; 0"), Ok(comment));
-    assert_eq!(event("", 0, &[]).line().unwrap_err(), "an event has an empty keyword");
+    assert_eq!(
+        event("", 0, &[]).line().unwrap_err(),
+        "an event has an empty keyword"
+    );
 }
 
 #[test]
@@ -60,7 +94,11 @@ fn mistakes_say_their_line_and_the_rest_is_read() {
         "# made by hand\nA; khons; 0; 1\n\nB; khons; x; 1\nC; khons; 1\nD; khons; 0; 1000000000\nE; khons; 18446744074; 0\nF; khons; 2; 0\nG; \n{long}"
     );
     let read: Vec<Result<Event, Mistake>> = Events::new(text.as_bytes(), "t").collect();
-    let said: Vec<String> = read.iter().filter_map(|r| r.as_ref().err()).map(ToString::to_string).collect();
+    let said: Vec<String> = read
+        .iter()
+        .filter_map(|r| r.as_ref().err())
+        .map(ToString::to_string)
+        .collect();
     let form = "expected `KEYWORD; host; seconds; nanoseconds; data; ...`";
     assert_eq!(
         said,

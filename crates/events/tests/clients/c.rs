@@ -19,7 +19,11 @@ fn compiled(sources_named: &[&str], directory: &Path) -> Option<PathBuf> {
         }
         output => {
             let output = output.unwrap();
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             Some(program)
         }
     }
@@ -38,7 +42,15 @@ fn sanitized(source: &str, directory: &Path) -> Option<PathBuf> {
 
 fn compiler(flags: &[&str], sources_named: &[&str], program: &Path) -> std::io::Result<Output> {
     Command::new("cc")
-        .args(["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror", "-pthread"])
+        .args([
+            "-std=c11",
+            "-Wall",
+            "-Wextra",
+            "-Wpedantic",
+            "-Wshadow",
+            "-Werror",
+            "-pthread",
+        ])
         .args(flags)
         .arg("-o")
         .arg(program)
@@ -50,7 +62,10 @@ fn compiler(flags: &[&str], sources_named: &[&str], program: &Path) -> std::io::
 fn run(program: &Path, part: &str, events: &str) -> Output {
     let mut command = Command::new(program);
     // What lives as long as the process is not given back at its end.
-    command.arg(part).env("STACKLINE_EVENTS", events).env("ASAN_OPTIONS", "detect_leaks=0");
+    command
+        .arg(part)
+        .env("STACKLINE_EVENTS", events)
+        .env("ASAN_OPTIONS", "detect_leaks=0");
     command.output().unwrap()
 }
 
@@ -58,26 +73,43 @@ fn run(program: &Path, part: &str, events: &str) -> Output {
 fn totals(output: &Output) -> [u64; 3] {
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout.clone()).unwrap();
-    let numbers: Vec<u64> = text.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    let numbers: Vec<u64> = text
+        .split_whitespace()
+        .map(|number| number.parse().unwrap())
+        .collect();
     numbers.try_into().unwrap()
 }
 
 #[test]
 fn the_example_needs_nothing_but_the_library() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(&["example.c"], directory.path()) else { return };
+    let Some(program) = compiled(&["example.c"], directory.path()) else {
+        return;
+    };
     let tape = directory.path().join("a.tape");
-    let status = Command::new(program).env("STACKLINE_EVENTS", format!("file:{}", tape.display())).status().unwrap();
+    let status = Command::new(program)
+        .env("STACKLINE_EVENTS", format!("file:{}", tape.display()))
+        .status()
+        .unwrap();
     assert!(status.success());
     let events = read_tape(&tape);
-    assert_eq!(lines(&events), ["APP_SEND; 17; ; 0; 1500", "DPSS_START_WRITE; 17; set 3"]);
-    assert!(events.iter().all(|event| event.at_ns > 1_600_000_000_000_000_000 && !event.host.is_empty()));
+    assert_eq!(
+        lines(&events),
+        ["APP_SEND; 17; ; 0; 1500", "DPSS_START_WRITE; 17; set 3"]
+    );
+    assert!(
+        events
+            .iter()
+            .all(|event| event.at_ns > 1_600_000_000_000_000_000 && !event.host.is_empty())
+    );
 }
 
 #[test]
 fn every_part_reads_back() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(&["test.c"], directory.path()) else { return };
+    let Some(program) = compiled(&["test.c"], directory.path()) else {
+        return;
+    };
     let path = |name: &str| directory.path().join(name);
     let both = |part: &str| {
         let (tape, text) = (path(&format!("{part}.tape")), path(&format!("{part}.log")));
@@ -108,9 +140,17 @@ fn every_part_reads_back() {
 #[test]
 fn no_part_uses_what_was_freed() {
     let directory = tempfile::tempdir().unwrap();
-    let Some(program) = sanitized("test.c", directory.path()) else { return };
+    let Some(program) = sanitized("test.c", directory.path()) else {
+        return;
+    };
     let path = |name: &str| directory.path().join(name);
-    let counted = |part: &str| totals(&run(&program, part, &format!("file:{}", path(part).display())));
+    let counted = |part: &str| {
+        totals(&run(
+            &program,
+            part,
+            &format!("file:{}", path(part).display()),
+        ))
+    };
     assert_eq!(counted("renews"), [1, 0, 0]);
     assert_eq!(lines(&read_tape(&path("renews"))), ["HAS_A_RING"]);
     assert_eq!(counted("values"), [5, 0, 0]);
@@ -157,16 +197,35 @@ fn traceparents(program: &Path) {
     assert!(expected.starts_with(&format!("{} {printed}\n", 0x33e5_8050_75a0_02ad_i64)));
     assert_eq!(expected.matches("none").count(), wrong.len());
     let input = program.with_extension("input");
-    std::fs::write(&input, right.iter().chain(&wrong).map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    std::fs::write(
+        &input,
+        right
+            .iter()
+            .chain(&wrong)
+            .map(|line| format!("{line}\n"))
+            .collect::<String>(),
+    )
+    .unwrap();
     let input = std::fs::File::open(input).unwrap();
-    let output = Command::new(program).arg("traceparents").stdin(input).output().unwrap();
+    let output = Command::new(program)
+        .arg("traceparents")
+        .stdin(input)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
 }
 
 /// A handler that emits in the midst of another event neither waits for ever nor is forgotten.
 fn signals(program: &Path, tape: &Path) {
-    assert_eq!(totals(&run(program, "signals", &format!("file:{}", tape.display()))), [2, 2, 0]);
+    assert_eq!(
+        totals(&run(
+            program,
+            "signals",
+            &format!("file:{}", tape.display())
+        )),
+        [2, 2, 0]
+    );
     let (mut lost, mut kept) = (0, Vec::new());
     for event in read_tape(tape) {
         match event.keyword.as_str() {
@@ -174,7 +233,13 @@ fn signals(program: &Path, tape: &Path) {
             keyword => kept.push(keyword.to_owned()),
         }
     }
-    assert_eq!((lost, kept), (2, vec!["INTERRUPTED_TWICE".to_owned(), "IN_HANDLER".to_owned()]));
+    assert_eq!(
+        (lost, kept),
+        (
+            2,
+            vec!["INTERRUPTED_TWICE".to_owned(), "IN_HANDLER".to_owned()]
+        )
+    );
 }
 
 fn same_values(events: &[Event]) {
@@ -187,7 +252,11 @@ fn same_values(events: &[Event]) {
     ];
     assert_eq!(lines(events), expected);
     assert!(events.iter().all(|event| event.host == "c host"));
-    assert_eq!(events[3].values().last(), Some(&Value::Number(17)), "a text that is a number is that number");
+    assert_eq!(
+        events[3].values().last(),
+        Some(&Value::Number(17)),
+        "a text that is a number is that number"
+    );
 }
 
 fn wrong_settings(program: &Path) {
@@ -205,15 +274,33 @@ fn forks(program: &Path, tape: &Path, other: &Path) {
         .unwrap();
     assert_eq!(totals(&output), [2, 0, 0]);
     assert_eq!(lines(&read_tape(tape)), ["BEFORE", "AFTER"]);
-    let children = std::fs::read_dir(other.parent().unwrap()).unwrap().flatten().map(|entry| entry.path());
-    let child = children.into_iter().find(|path| path.file_name().unwrap().to_string_lossy().starts_with("child-"));
+    let children = std::fs::read_dir(other.parent().unwrap())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let child = children.into_iter().find(|path| {
+        path.file_name()
+            .unwrap()
+            .to_string_lossy()
+            .starts_with("child-")
+    });
     let events = read_tape(&child.unwrap());
-    assert_eq!((lines(&events), events[0].host.as_str()), (vec!["CHILD".to_owned()], "child"));
+    assert_eq!(
+        (lines(&events), events[0].host.as_str()),
+        (vec!["CHILD".to_owned()], "child")
+    );
 }
 
 /// A process that was forked off and lives on keeps the file from nobody.
 fn outlived(program: &Path, tape: &Path) {
-    assert_eq!(totals(&run(program, "outlived", &format!("file:{}", tape.display()))), [1, 0, 0]);
+    assert_eq!(
+        totals(&run(
+            program,
+            "outlived",
+            &format!("file:{}", tape.display())
+        )),
+        [1, 0, 0]
+    );
     assert_eq!(lines(&read_tape(tape)), ["FIRST", "SECOND"]);
 }
 
@@ -227,8 +314,16 @@ fn kills(program: &Path, tape: &Path) {
     assert_eq!(lines(&read_tape(tape)), ["BEFORE_THE_END", "AT_EXIT"]);
     let diary = tape.with_extension("txt");
     std::fs::write(&diary, "dear diary, this is no tape").unwrap();
-    assert_eq!(run(program, "exit", &format!("file:{}", diary.display())).status.code(), Some(3));
-    assert_eq!(std::fs::read_to_string(diary).unwrap(), "dear diary, this is no tape");
+    assert_eq!(
+        run(program, "exit", &format!("file:{}", diary.display()))
+            .status
+            .code(),
+        Some(3)
+    );
+    assert_eq!(
+        std::fs::read_to_string(diary).unwrap(),
+        "dear diary, this is no tape"
+    );
 }
 
 /// Faster than any disk, and onto one that is full: everything is counted.

@@ -19,18 +19,30 @@ impl Event {
     }
 
     pub(crate) fn numbers(&self) -> Vec<i64> {
-        self.values().iter().filter_map(|value| value.number()).collect()
+        self.values()
+            .iter()
+            .filter_map(|value| value.number())
+            .collect()
     }
 }
 
 /// Every event of an event log, which ends with its last whole record.
 pub(crate) fn read_tape(path: &Path) -> Vec<Event> {
     let bytes = std::fs::read(path).unwrap();
-    assert_eq!(stackline_events::event_log::whole(&bytes[..]).unwrap(), Some(bytes.len() as u64), "all of it is whole");
+    assert_eq!(
+        stackline_events::event_log::whole(&bytes[..]).unwrap(),
+        Some(bytes.len() as u64),
+        "all of it is whole"
+    );
     let tape = EventLog::from_bytes(bytes);
     let event = |record: stackline_events::Record<'_>| {
         let data = record.values.iter().map(ToString::to_string).collect();
-        Event { keyword: record.keyword.into(), host: record.host.into(), at_ns: record.at_ns, data }
+        Event {
+            keyword: record.keyword.into(),
+            host: record.host.into(),
+            at_ns: record.at_ns,
+            data,
+        }
     };
     tape.records().map(event).collect()
 }
@@ -39,8 +51,13 @@ pub(crate) fn read_tape(path: &Path) -> Vec<Event> {
 pub(crate) fn events(tape: &Path, text: &Path) -> Vec<Event> {
     let events = read_tape(tape);
     let text = std::io::BufReader::new(std::fs::File::open(text).unwrap());
-    let read: Vec<stackline_events::Event> = Events::new(text, "text").map(|event| event.unwrap()).collect();
-    let mut parts: Vec<String> = read.iter().map(|event| line(&event.keyword, &event.data)).collect();
+    let read: Vec<stackline_events::Event> = Events::new(text, "text")
+        .map(|event| event.unwrap())
+        .collect();
+    let mut parts: Vec<String> = read
+        .iter()
+        .map(|event| line(&event.keyword, &event.data))
+        .collect();
     let mut same = lines(&events);
     // Threads may have come in another order.
     parts.sort_unstable();
@@ -51,10 +68,18 @@ pub(crate) fn events(tape: &Path, text: &Path) -> Vec<Event> {
 
 /// Keyword and data of each event, as the text form writes them.
 pub(crate) fn lines(events: &[Event]) -> Vec<String> {
-    events.iter().map(|event| line(&event.keyword, &event.data)).collect()
+    events
+        .iter()
+        .map(|event| line(&event.keyword, &event.data))
+        .collect()
 }
 
 fn line(keyword: &str, data: &[String]) -> String {
-    let event = stackline_events::Event { keyword: keyword.into(), host: "h".into(), at_ns: 0, data: data.to_vec() };
+    let event = stackline_events::Event {
+        keyword: keyword.into(),
+        host: "h".into(),
+        at_ns: 0,
+        data: data.to_vec(),
+    };
     event.to_string().replacen("; h; 0; 0", "", 1)
 }

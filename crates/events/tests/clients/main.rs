@@ -1,5 +1,8 @@
 //! Clients in other languages: their own tests are run, and what they write is read back by this crate.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod c;
 mod common;

@@ -10,22 +10,43 @@ fn package() -> PathBuf {
 
 /// Runs Python with the package in its path; nothing where it has not what that needs.
 fn python(arguments: &[&str], events: &str) -> Option<Output> {
-    let needed = if arguments.contains(&"pytest") { "import sys, pytest" } else { "import sys" };
+    let needed = if arguments.contains(&"pytest") {
+        "import sys, pytest"
+    } else {
+        "import sys"
+    };
     let old = "; sys.exit(sys.version_info < (3, 8))";
-    let there = Command::new("python3").args(["-c", &format!("{needed}{old}")]).output();
+    let there = Command::new("python3")
+        .args(["-c", &format!("{needed}{old}")])
+        .output();
     if !there.is_ok_and(|output| output.status.success()) {
-        eprintln!("passed over: no python3 (3.8 or later) here can `{needed}`, so that part is not tested");
+        eprintln!(
+            "passed over: no python3 (3.8 or later) here can `{needed}`, so that part is not tested"
+        );
         return None;
     }
     let mut command = Command::new("python3");
-    command.args(arguments).current_dir(package()).env("PYTHONPATH", package()).env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+        .args(arguments)
+        .current_dir(package())
+        .env("PYTHONPATH", package())
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     Some(command.env("STACKLINE_EVENTS", events).output().unwrap())
 }
 
 #[test]
 fn its_own_tests_pass() {
-    let Some(output) = python(&["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"], "") else { return };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let Some(output) = python(
+        &["-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"],
+        "",
+    ) else {
+        return;
+    };
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
 }
 
 const PROGRAM: &str = r#"
@@ -56,10 +77,22 @@ assert totals == (1607, 0, None), totals
 #[test]
 fn what_it_writes_reads_back() {
     let directory = tempfile::tempdir().unwrap();
-    let (tape, text) = (directory.path().join("a.tape"), directory.path().join("a.log"));
-    for setting in [format!("file:{}", tape.display()), format!("text:{}", text.display())] {
-        let Some(output) = python(&["-c", PROGRAM], &setting) else { return };
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (tape, text) = (
+        directory.path().join("a.tape"),
+        directory.path().join("a.log"),
+    );
+    for setting in [
+        format!("file:{}", tape.display()),
+        format!("text:{}", text.display()),
+    ] {
+        let Some(output) = python(&["-c", PROGRAM], &setting) else {
+            return;
+        };
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     let events = events(&tape, &text);
     let expected = [
@@ -74,17 +107,35 @@ fn what_it_writes_reads_back() {
     assert_eq!(lines(&events[..7]), expected);
     let mut numbers: Vec<Vec<i64>> = events[7..].iter().map(|event| event.numbers()).collect();
     numbers.sort_unstable();
-    assert!(numbers.into_iter().eq((0..8).flat_map(|thread| (0..200).map(move |n| vec![thread, n]))));
+    assert!(
+        numbers
+            .into_iter()
+            .eq((0..8).flat_map(|thread| (0..200).map(move |n| vec![thread, n])))
+    );
     assert!(events.iter().all(|event| event.host == "khons"));
-    assert!(events.iter().all(|event| event.at_ns > 1_600_000_000_000_000_000));
+    assert!(
+        events
+            .iter()
+            .all(|event| event.at_ns > 1_600_000_000_000_000_000)
+    );
 }
 
 #[test]
 fn the_example_needs_nothing_but_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let tape = directory.path().join("a.tape");
-    let Some(output) = python(&["example.py"], &format!("file:{}", tape.display())) else { return };
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "3 recorded, 0 lost\n", "{output:?}");
-    let expected = ["APP_SEND; 17; ; 0; 1500", "DPSS_START_WRITE; 17; set 3", "DPSS_END_WRITE; 17; set 3"];
+    let Some(output) = python(&["example.py"], &format!("file:{}", tape.display())) else {
+        return;
+    };
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "3 recorded, 0 lost\n",
+        "{output:?}"
+    );
+    let expected = [
+        "APP_SEND; 17; ; 0; 1500",
+        "DPSS_START_WRITE; 17; set 3",
+        "DPSS_END_WRITE; 17; set 3",
+    ];
     assert_eq!(lines(&read_tape(&tape)), expected);
 }

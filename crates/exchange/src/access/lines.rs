@@ -16,7 +16,9 @@ pub(super) fn of_ncsa(line: &str) -> Option<Entry> {
     let (time, rest) = rest.split_once(']')?;
     let (at_ns, resolution_ns) = moment(time)?;
     let words = words(rest);
-    let request = words.iter().position(|(word, quoted)| *quoted && word.contains(' '))?;
+    let request = words
+        .iter()
+        .position(|(word, quoted)| *quoted && word.contains(' '))?;
     let (method, path) = asked(&words[request].0)?;
     let (status, _) = words.get(request + 1)?;
     if status.len() != 3 || !status.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -25,7 +27,14 @@ pub(super) fn of_ncsa(line: &str) -> Option<Entry> {
     // Behind the status the size, and in the combined form the referer and the agent.
     let further = words[request + 1..].iter().skip(2);
     let mut times = further.filter_map(|(word, _)| named_time(word));
-    let mut entry = Entry { at_ns, resolution_ns, method, path, status: status.clone(), ..Entry::default() };
+    let mut entry = Entry {
+        at_ns,
+        resolution_ns,
+        method,
+        path,
+        status: status.clone(),
+        ..Entry::default()
+    };
     let (mut own, mut upstream) = (None, None);
     for (name, ns) in times.by_ref() {
         let behind = name.starts_with('u') || name.contains("upstream");
@@ -84,7 +93,10 @@ fn named_time(word: &str) -> Option<(&str, u64)> {
     // Of several servers the last one answered.
     let value = value.rsplit(", ").next()?.trim_end_matches(',');
     let (whole, fraction) = value.split_once('.')?;
-    let whole: u64 = whole.parse().ok().filter(|_| whole.bytes().all(|byte| byte.is_ascii_digit()))?;
+    let whole: u64 = whole
+        .parse()
+        .ok()
+        .filter(|_| whole.bytes().all(|byte| byte.is_ascii_digit()))?;
     let fraction = u64::try_from(fraction_ns(fraction).filter(|_| !fraction.is_empty())?).ok()?;
     Some((name, whole.checked_mul(SECOND)?.checked_add(fraction)?))
 }
@@ -92,8 +104,9 @@ fn named_time(word: &str) -> Option<(&str, u64)> {
 /// A moment in any of the forms that logs have, and how long the moment is that it names.
 fn moment(text: &str) -> Option<(u64, u64)> {
     let fraction = |text: &str| {
-        let digits =
-            text.split_once('.').map_or(0, |(_, behind)| behind.bytes().take_while(u8::is_ascii_digit).count());
+        let digits = text.split_once('.').map_or(0, |(_, behind)| {
+            behind.bytes().take_while(u8::is_ascii_digit).count()
+        });
         SECOND / 10_u64.pow(digits.min(9) as u32)
     };
     if let Some(ns) = of_rfc3339(text) {
@@ -101,7 +114,11 @@ fn moment(text: &str) -> Option<(u64, u64)> {
     }
     let (whole, behind) = text.split_once('.').unwrap_or((text, ""));
     if !whole.is_empty() && whole.bytes().all(|byte| byte.is_ascii_digit()) {
-        return number(whole.parse().ok()?, u64::try_from(fraction_ns(behind).unwrap_or(0)).ok()?, fraction(text));
+        return number(
+            whole.parse().ok()?,
+            u64::try_from(fraction_ns(behind).unwrap_or(0)).ok()?,
+            fraction(text),
+        );
     }
     Some((ncsa_moment(text)?, SECOND))
 }
@@ -109,7 +126,12 @@ fn moment(text: &str) -> Option<(u64, u64)> {
 /// Seconds since 1970, or thousandths, millionths, billionths of them, by how many there are.
 fn number(whole: u64, fraction_ns: u64, resolution_ns: u64) -> Option<(u64, u64)> {
     let unit = match whole {
-        0..100_000_000_000 => return Some((whole.checked_mul(SECOND)?.checked_add(fraction_ns)?, resolution_ns)),
+        0..100_000_000_000 => {
+            return Some((
+                whole.checked_mul(SECOND)?.checked_add(fraction_ns)?,
+                resolution_ns,
+            ));
+        }
         100_000_000_000..100_000_000_000_000 => 1_000_000,
         100_000_000_000_000..100_000_000_000_000_000 => 1_000,
         _ => 1,
@@ -119,7 +141,9 @@ fn number(whole: u64, fraction_ns: u64, resolution_ns: u64) -> Option<(u64, u64)
 
 /// `10/Oct/2000:13:55:36 -0700`.
 fn ncsa_moment(text: &str) -> Option<u64> {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const MONTHS: [&str; 12] = [
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+    ];
     let (time, zone) = text.split_once(' ')?;
     let mut parts = time.split(['/', ':']);
     let mut next = || parts.next();
@@ -127,8 +151,15 @@ fn ncsa_moment(text: &str) -> Option<u64> {
     let day = number(next())?;
     let month = next()?;
     let month = MONTHS.iter().position(|name| *name == month)? as i128 + 1;
-    let (year, hour, minute, second) = (number(next())?, number(next())?, number(next())?, number(next())?);
-    let (sign, zone) = zone.strip_prefix('-').map_or((1, zone.trim_start_matches('+')), |zone| (-1, zone));
+    let (year, hour, minute, second) = (
+        number(next())?,
+        number(next())?,
+        number(next())?,
+        number(next())?,
+    );
+    let (sign, zone) = zone
+        .strip_prefix('-')
+        .map_or((1, zone.trim_start_matches('+')), |zone| (-1, zone));
     let zone = number(Some(zone).filter(|zone| zone.len() == 4))?;
     let ahead = sign * ((zone / 100) * 60 + zone % 100) * 60_000_000_000;
     u64::try_from(since_1970([year, month, day], [hour, minute, second])? - ahead).ok()
@@ -144,11 +175,22 @@ pub(super) fn of_json(line: &str, left_out: &mut LeftOut) -> Option<Entry> {
             let whole = fields.get(*name);
             whole.or_else(|| {
                 let last = format!(".{name}");
-                fields.iter().find(|(field, _)| field.ends_with(&last)).map(|(_, value)| value)
+                fields
+                    .iter()
+                    .find(|(field, _)| field.ends_with(&last))
+                    .map(|(_, value)| value)
             })
         })
     };
-    let time = said(&["time", "timestamp", "@timestamp", "ts", "time_iso8601", "msec", "time_local"])?;
+    let time = said(&[
+        "time",
+        "timestamp",
+        "@timestamp",
+        "ts",
+        "time_iso8601",
+        "msec",
+        "time_local",
+    ])?;
     let (at_ns, resolution_ns) = moment(time)?;
     let request = said(&["request"]).and_then(|request| asked(request));
     let method = said(&["method", "request_method", "verb"]).cloned();
@@ -173,7 +215,9 @@ pub(super) fn of_json(line: &str, left_out: &mut LeftOut) -> Option<Entry> {
     ];
     let took = TOOK.iter().find_map(|name| Some((*name, said(&[name])?)));
     let upstream = said(&["upstream_response_time"]).and_then(|text| duration("", text));
-    let path = path.split_once("://").map_or(path.as_str(), |(_, rest)| rest.find('/').map_or("/", |at| &rest[at..]));
+    let path = path.split_once("://").map_or(path.as_str(), |(_, rest)| {
+        rest.find('/').map_or("/", |at| &rest[at..])
+    });
     Some(Entry {
         at_ns,
         resolution_ns,
@@ -188,11 +232,20 @@ pub(super) fn of_json(line: &str, left_out: &mut LeftOut) -> Option<Entry> {
     })
 }
 
-fn flatten(value: &Json, name: &str, depth: usize, (fields, left_out): (&mut BTreeMap<String, String>, &mut LeftOut)) {
+fn flatten(
+    value: &Json,
+    name: &str,
+    depth: usize,
+    (fields, left_out): (&mut BTreeMap<String, String>, &mut LeftOut),
+) {
     match value {
         Json::Object(object) if depth < DEEPEST => {
             for (key, value) in object {
-                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                let name = if name.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{name}.{key}")
+                };
                 flatten(value, &name, depth + 1, (&mut *fields, &mut *left_out));
             }
         }
@@ -205,9 +258,15 @@ fn flatten(value: &Json, name: &str, depth: usize, (fields, left_out): (&mut BTr
 
 /// A time by its name's end or its own (`duration_ms`, `21ms`); without either seconds.
 fn duration(name: &str, text: &str) -> Option<u64> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
+    let digits = text
+        .find(|letter: char| !letter.is_ascii_digit() && letter != '.')
+        .unwrap_or(text.len());
     let (value, own) = text.split_at(digits);
-    let unit = if own.is_empty() { name.rsplit_once('_').map_or("", |(_, unit)| unit) } else { own };
+    let unit = if own.is_empty() {
+        name.rsplit_once('_').map_or("", |(_, unit)| unit)
+    } else {
+        own
+    };
     let scale = match unit {
         "ms" => 1e6,
         "us" | "µs" => 1e3,

@@ -90,23 +90,30 @@ impl Accounts {
     /// Takes a segment that was found there.
     pub(super) fn take(&mut self, host: &str, at_ns: u64, segment: &Segment, at: &Location) {
         let back = (at.stream & 1) as usize;
-        let (initiator, responder) = if back == 0 { segment.ends } else { (segment.ends.1, segment.ends.0) };
+        let (initiator, responder) = if back == 0 {
+            segment.ends
+        } else {
+            (segment.ends.1, segment.ends.0)
+        };
         if self.by_flow.len() >= MOST_ACCOUNTS && !self.by_flow.contains_key(&(at.stream >> 1)) {
             return self.left_out.add(Bound::Accounts, 1);
         }
-        let account = self.by_flow.entry(at.stream >> 1).or_insert_with(|| Account {
-            host: host.to_owned(),
-            initiator,
-            responder,
-            first_ns: at_ns,
-            last_ns: at_ns,
-            handshake: Handshake::default(),
-            ways: Default::default(),
-            data_ns: at_ns,
-            quiet_ns: 0,
-            quiet_until: "",
-            reset: false,
-        });
+        let account = self
+            .by_flow
+            .entry(at.stream >> 1)
+            .or_insert_with(|| Account {
+                host: host.to_owned(),
+                initiator,
+                responder,
+                first_ns: at_ns,
+                last_ns: at_ns,
+                handshake: Handshake::default(),
+                ways: Default::default(),
+                data_ns: at_ns,
+                quiet_ns: 0,
+                quiet_until: "",
+                reset: false,
+            });
         account.take(back, at_ns, segment, at.repeated);
     }
 
@@ -137,7 +144,11 @@ impl Account {
         self.ways[back].announce(segment, scaled);
         let window = self.ways[back].window;
         let [there, other] = &mut self.ways;
-        let (own, other) = if back == 0 { (there, other) } else { (other, there) };
+        let (own, other) = if back == 0 {
+            (there, other)
+        } else {
+            (other, there)
+        };
         if let Some(acknowledged) = segment.acknowledged {
             other.is_acknowledged(at_ns, acknowledged);
         }
@@ -172,7 +183,9 @@ impl Account {
 
     fn write(mut self, flow: i64, table: &mut Table) {
         let last_ns = self.last_ns;
-        let full_ns = self.ways.iter().fold(0_u64, |all, way| all.saturating_add(way.full_ns_until(last_ns)));
+        let full_ns = self.ways.iter().fold(0_u64, |all, way| {
+            all.saturating_add(way.full_ns_until(last_ns))
+        });
         let end = self.end();
         let [initiator, responder] = [self.initiator, self.responder].map(|end| end.to_string());
         let [there, back] = &mut self.ways;
@@ -201,10 +214,18 @@ impl Account {
 impl Handshake {
     fn take(&mut self, back: usize, at_ns: u64, segment: &Segment) {
         if segment.syn {
-            let seen = if back == 0 { &mut self.syn_ns } else { &mut self.answer_ns };
+            let seen = if back == 0 {
+                &mut self.syn_ns
+            } else {
+                &mut self.answer_ns
+            };
             self.repeated |= seen.is_some();
             *seen = Some(at_ns);
-        } else if back == 0 && self.round_trip_ns.is_none() && !self.repeated && self.answer_ns.is_some() {
+        } else if back == 0
+            && self.round_trip_ns.is_none()
+            && !self.repeated
+            && self.answer_ns.is_some()
+        {
             self.round_trip_ns = self.syn_ns.map(|syn_ns| at_ns.saturating_sub(syn_ns));
         }
     }
@@ -219,24 +240,41 @@ impl Way {
         let is_zero = segment.window == 0 && !segment.syn;
         self.zero_windows += u64::from(is_zero && !self.is_zero);
         self.is_zero = is_zero;
-        let bits = if segment.syn { Some(0) } else { self.scale.filter(|_| scaled) };
-        self.window = bits.map(|bits| u64::from(segment.window) << bits).or(is_zero.then_some(0));
+        let bits = if segment.syn {
+            Some(0)
+        } else {
+            self.scale.filter(|_| scaled)
+        };
+        self.window = bits
+            .map(|bits| u64::from(segment.window) << bits)
+            .or(is_zero.then_some(0));
     }
 
     fn is_acknowledged(&mut self, at_ns: u64, up_to: u32) {
         let mut latest = None;
-        while self.waiting.front().is_some_and(|(end, _)| !is_behind(*end, up_to)) {
+        while self
+            .waiting
+            .front()
+            .is_some_and(|(end, _)| !is_behind(*end, up_to))
+        {
             latest = self.waiting.pop_front();
         }
         if let Some((_, sent_ns)) = latest {
             self.round_trips.push(at_ns.saturating_sub(sent_ns));
         }
-        self.acknowledged = Some(self.acknowledged.filter(|end| is_behind(*end, up_to)).unwrap_or(up_to));
+        self.acknowledged = Some(
+            self.acknowledged
+                .filter(|end| is_behind(*end, up_to))
+                .unwrap_or(up_to),
+        );
     }
 
     fn send(&mut self, at_ns: u64, segment: &Segment, repeated: bool) {
         let flags = u32::from(segment.syn) + u32::from(segment.fin);
-        let end = segment.sequence.wrapping_add(segment.bytes as u32).wrapping_add(flags);
+        let end = segment
+            .sequence
+            .wrapping_add(segment.bytes as u32)
+            .wrapping_add(flags);
         if repeated {
             self.again += 1;
             self.waiting.clear();
@@ -246,7 +284,11 @@ impl Way {
                 self.waiting.push_back((end, at_ns));
             }
         }
-        self.sent = Some(self.sent.filter(|sent| !is_behind(end, *sent)).unwrap_or(end));
+        self.sent = Some(
+            self.sent
+                .filter(|sent| !is_behind(end, *sent))
+                .unwrap_or(end),
+        );
     }
 
     /// Whether another segment fits into the receiver's window, and since when none does.
@@ -259,7 +301,8 @@ impl Way {
         };
         // On loopback segments may be as long as the window: who has less to send than that needs no room for a whole one.
         let segment = largest.map_or(SEGMENT, u64::from).min(WHOLE_SEGMENT);
-        let is_full = window.is_some_and(|window| in_flight + segment > window && (in_flight > 0 || window == 0));
+        let is_full = window
+            .is_some_and(|window| in_flight + segment > window && (in_flight > 0 || window == 0));
         match (is_full, self.full_since) {
             (true, None) => self.full_since = Some(at_ns),
             (false, Some(_)) => {
@@ -271,7 +314,10 @@ impl Way {
     }
 
     fn full_ns_until(&self, at_ns: u64) -> u64 {
-        self.full_ns.saturating_add(self.full_since.map_or(0, |since| at_ns.saturating_sub(since)))
+        self.full_ns.saturating_add(
+            self.full_since
+                .map_or(0, |since| at_ns.saturating_sub(since)),
+        )
     }
 }
 

@@ -14,7 +14,10 @@ use std::net::SocketAddr;
 fn syn(client: usize) -> Segment {
     let [_, high, middle, low] = (client as u32).to_be_bytes();
     Segment {
-        ends: (SocketAddr::from(([11, high, middle, low], 5000)), "10.0.0.2:80".parse().unwrap()),
+        ends: (
+            SocketAddr::from(([11, high, middle, low], 5000)),
+            "10.0.0.2:80".parse().unwrap(),
+        ),
         sequence: 7,
         bytes: 0,
         syn: true,
@@ -37,7 +40,11 @@ fn what_the_index_and_logs_get() {
     Bound::Accounts.is_told(|count| {
         let (mut accounts, mut left_out) = (Accounts::default(), LeftOut::default());
         for flow in 0..count {
-            let at = Location { stream: (flow as i64) << 1, offset: 0, repeated: false };
+            let at = Location {
+                stream: (flow as i64) << 1,
+                offset: 0,
+                repeated: false,
+            };
             accounts.take("a", 0, &syn(flow), &at);
         }
         accounts.finish(&mut Table::default(), &mut left_out);
@@ -51,14 +58,29 @@ fn connections_beyond_those_that_have_numbers() {
     let read = |taken: u32| {
         let mut capture = 0xa1b2_c3d4_u32.to_le_bytes().to_vec();
         capture.extend([2, 0, 4, 0]);
-        [0, 0, 65535, 101].into_iter().for_each(|word| capture.extend(u32::to_le_bytes(word)));
-        [1, 0, 40, 40].into_iter().for_each(|word| capture.extend(u32::to_le_bytes(word)));
-        let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x13, 0x88, 0, 80];
+        [0, 0, 65535, 101]
+            .into_iter()
+            .for_each(|word| capture.extend(u32::to_le_bytes(word)));
+        [1, 0, 40, 40]
+            .into_iter()
+            .for_each(|word| capture.extend(u32::to_le_bytes(word)));
+        let mut packet = vec![
+            0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x13, 0x88, 0, 80,
+        ];
         packet.extend([0, 0, 0, 7, 0, 0, 0, 0, 0x50, 2, 1, 0, 0, 0, 0, 0]);
         capture.extend(packet);
-        let plan = Plan::of(&[Survey::of(&capture[..], "a", None).unwrap()], &BTreeMap::new());
+        let plan = Plan::of(
+            &[Survey::of(&capture[..], "a", None).unwrap()],
+            &BTreeMap::new(),
+        );
         let known = Known::new(BTreeMap::new(), taken);
-        let mut reader = Reader::open(vec![Box::new(&capture[..])], &plan, known, Options::default()).unwrap();
+        let mut reader = Reader::open(
+            vec![Box::new(&capture[..])],
+            &plan,
+            known,
+            Options::default(),
+        )
+        .unwrap();
         while reader.next_batch().is_some() {}
         reader.finish().unknown.left_out
     };
@@ -95,15 +117,24 @@ fn files_of_other_tools() {
     });
     Bound::Data.is_told(|bytes| {
         let text = "x".repeat(bytes - r#"{"a":""}"#.len());
-        let log = format!(r#"{{"traces":[{{"events":[{{"time":1,"name":"a","data":{{"a":"{text}"}}}}]}}]}}"#);
-        crate::qlog::read(log.as_bytes(), None, true).unwrap().left_out
+        let log = format!(
+            r#"{{"traces":[{{"events":[{{"time":1,"name":"a","data":{{"a":"{text}"}}}}]}}]}}"#
+        );
+        crate::qlog::read(log.as_bytes(), None, true)
+            .unwrap()
+            .left_out
     });
     Bound::Within.is_told(|deep| {
         let line = format!("{}1{}", r#"{"a":"#.repeat(deep), "}".repeat(deep));
         crate::access::read(line.as_bytes()).left_out
     });
     Bound::Near.is_told(|count| {
-        let asked = Asked { name: "GET /".into(), status: "200".into(), at_ns: (5, 5), ..Asked::default() };
+        let asked = Asked {
+            name: "GET /".into(),
+            status: "200".into(),
+            at_ns: (5, 5),
+            ..Asked::default()
+        };
         let entry = crate::access::Entry {
             at_ns: 5,
             is_end: true,

@@ -46,11 +46,20 @@ pub(super) fn compare(
             continue;
         };
         let before = &clocks[from];
-        let here_ns = found.at_ns.saturating_add_signed(found.offset_ns.saturating_neg());
+        let here_ns = found
+            .at_ns
+            .saturating_add_signed(found.offset_ns.saturating_neg());
         let offset_ns = found.offset_ns.saturating_add(before.ahead_ns(here_ns));
-        let error_ns = found.error_ns.map(|error| error.saturating_add(before.error_ns.unwrap_or(0)));
+        let error_ns = found
+            .error_ns
+            .map(|error| error.saturating_add(before.error_ns.unwrap_or(0)));
         let drift_ppm = found.drift_ppm + before.drift_ppm;
-        clocks[to] = Clock { offset_ns, error_ns, drift_ppm, ..found };
+        clocks[to] = Clock {
+            offset_ns,
+            error_ns,
+            drift_ppm,
+            ..found
+        };
         notes[to] = Some(sentence(&hosts[to].name, &hosts[from].name, &clocks[to]));
         known.insert(to);
     }
@@ -58,7 +67,11 @@ pub(super) fn compare(
 }
 
 fn sentence(name: &str, other: &str, clock: &Clock) -> String {
-    let side = if clock.offset_ns < 0 { "behind" } else { "ahead of" };
+    let side = if clock.offset_ns < 0 {
+        "behind"
+    } else {
+        "ahead of"
+    };
     let by = units::time(clock.offset_ns.unsigned_abs() as f64 / 1e9);
     let error = units::time(clock.error_ns.unwrap_or(0) as f64 / 1e9);
     let drift = match clock.drift_ppm {
@@ -84,7 +97,11 @@ fn pairs(hosts: &[Host], seen: &[Vec<(&str, &Place)>], one: usize, other: usize)
                     () => return None,
                 };
                 let later = i128::from(later.at_ns) - i128::from(mark.at_ns);
-                Some(Pair { at_ns: mark.at_ns, later, there })
+                Some(Pair {
+                    at_ns: mark.at_ns,
+                    later,
+                    there,
+                })
             };
             pairs.extend(place.marks.common(&beside.marks).filter_map(pair));
         }
@@ -96,11 +113,19 @@ fn pairs(hosts: &[Host], seen: &[Vec<(&str, &Place)>], one: usize, other: usize)
 /// At least and at most so far is the other's clock ahead, by those packets, when it gains so much.
 fn bounds(pairs: &[Pair], origin_ns: u64, drift: f64) -> Option<(f64, f64)> {
     let level = |pair: &Pair| pair.later as f64 - drift * (pair.at_ns as f64 - origin_ns as f64);
-    let of = |there: bool| pairs.iter().filter(move |pair| pair.there == there).map(level);
+    let of = |there: bool| {
+        pairs
+            .iter()
+            .filter(move |pair| pair.there == there)
+            .map(level)
+    };
     if of(true).count() < FEWEST || of(false).count() < FEWEST {
         return None;
     }
-    Some((of(false).fold(f64::MIN, f64::max), of(true).fold(f64::MAX, f64::min)))
+    Some((
+        of(false).fold(f64::MIN, f64::max),
+        of(true).fold(f64::MAX, f64::min),
+    ))
 }
 
 /// The other's clock; `None` where nothing goes both ways.
@@ -108,14 +133,26 @@ fn clock(pairs: &[Pair]) -> Option<Clock> {
     let (first, last) = (pairs.first()?, pairs.last()?);
     // The times of day of two clocks can be far apart, and numbers with a fraction are exact to 2^53.
     let base = first.later;
-    let pairs: Vec<Pair> = pairs.iter().map(|pair| Pair { later: pair.later - base, ..*pair }).collect();
+    let pairs: Vec<Pair> = pairs
+        .iter()
+        .map(|pair| Pair {
+            later: pair.later - base,
+            ..*pair
+        })
+        .collect();
     let (origin_ns, span_ns) = (first.at_ns, last.at_ns - first.at_ns);
-    let (early, late) = pairs.split_at(pairs.partition_point(|pair| pair.at_ns < origin_ns + span_ns / 2));
+    let (early, late) =
+        pairs.split_at(pairs.partition_point(|pair| pair.at_ns < origin_ns + span_ns / 2));
     let mut drift = 0.0;
     // What the least of each half is depends on the drift: it settles within a few rounds.
     for _ in 0..8 {
-        let halves = (bounds(early, origin_ns, drift), bounds(late, origin_ns, drift));
-        let (Some(one), Some(other)) = halves else { break };
+        let halves = (
+            bounds(early, origin_ns, drift),
+            bounds(late, origin_ns, drift),
+        );
+        let (Some(one), Some(other)) = halves else {
+            break;
+        };
         let middle = |(least, most): (f64, f64)| f64::midpoint(least, most);
         let error = |(least, most): (f64, f64)| f64::abs(most - least) / 2.0;
         let gained = middle(other) - middle(one);

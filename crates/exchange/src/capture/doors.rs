@@ -61,25 +61,33 @@ impl Plan {
     #[must_use]
     pub fn of(surveys: &[Survey], given: &BTreeMap<String, i64>) -> Self {
         let mut plan = Self::default();
-        surveys.iter().for_each(|survey| plan.left_out.merge(&survey.left_out));
+        surveys
+            .iter()
+            .for_each(|survey| plan.left_out.merge(&survey.left_out));
         plan.name(surveys);
         let seen = plan.seen(surveys);
         let votes = compared(&seen);
         for (host, places) in seen.iter().enumerate() {
             let (addresses, note) = addresses(places, &votes[host]);
             plan.hosts[host].addresses = addresses.into_iter().collect();
-            plan.notes[host].extend(note.map(|note| format!("{} is taken {note}", plan.hosts[host].name)));
+            plan.notes[host]
+                .extend(note.map(|note| format!("{} is taken {note}", plan.hosts[host].name)));
         }
         let (clocks, notes) = clocks::compare(&plan.hosts, &seen, given);
         plan.clocks = clocks;
-        plan.notes.iter_mut().zip(notes).for_each(|(all, note)| all.extend(note));
+        plan.notes
+            .iter_mut()
+            .zip(notes)
+            .for_each(|(all, note)| all.extend(note));
         plan
     }
 
     /// How a packet of those ends passes a host.
     #[must_use]
     pub fn door(&self, host: usize, from: IpAddr, to: IpAddr) -> Door {
-        let is_own = |address: &IpAddr| address.is_loopback() || self.hosts[host].addresses.contains(address);
+        let is_own = |address: &IpAddr| {
+            address.is_loopback() || self.hosts[host].addresses.contains(address)
+        };
         match (is_own(&from), is_own(&to)) {
             (true, _) => Door::Leaves,
             (false, true) => Door::Arrives,
@@ -90,13 +98,17 @@ impl Plan {
     /// A moment of a host's clock in the first one's.
     #[must_use]
     pub fn reference_ns(&self, host: usize, at_ns: u64) -> u64 {
-        self.clocks.get(host).map_or(at_ns, |clock| clock.reference_ns(at_ns))
+        self.clocks
+            .get(host)
+            .map_or(at_ns, |clock| clock.reference_ns(at_ns))
     }
 
     /// A moment of the first host's clock in another's.
     #[must_use]
     pub fn own_ns(&self, host: usize, at_ns: u64) -> u64 {
-        let Some(clock) = self.clocks.get(host) else { return at_ns };
+        let Some(clock) = self.clocks.get(host) else {
+            return at_ns;
+        };
         let about = at_ns.saturating_add_signed(clock.ahead_ns(at_ns));
         at_ns.saturating_add_signed(clock.ahead_ns(about))
     }
@@ -112,15 +124,27 @@ impl Plan {
             let mut places = BTreeMap::new();
             for (interface, place) in &survey.places {
                 let mut name = name_of(survey, interface);
-                let clashes = surveys.iter().enumerate().filter(|(other, _)| *other != at).any(|(_, other)| {
-                    let alike = other.places.iter().filter(|(interface, _)| name_of(other, interface) == name);
-                    survey.pattern.is_none()
-                        && alike.into_iter().any(|(_, other)| place.marks.common(&other.marks).next().is_some())
-                });
+                let clashes = surveys
+                    .iter()
+                    .enumerate()
+                    .filter(|(other, _)| *other != at)
+                    .any(|(_, other)| {
+                        let alike = other
+                            .places
+                            .iter()
+                            .filter(|(interface, _)| name_of(other, interface) == name);
+                        survey.pattern.is_none()
+                            && alike
+                                .into_iter()
+                                .any(|(_, other)| place.marks.common(&other.marks).next().is_some())
+                    });
                 let mut note = None;
                 if clashes {
                     let stem = std::path::Path::new(&survey.source).file_stem();
-                    let stem = stem.map_or_else(|| survey.source.clone(), |stem| stem.to_string_lossy().into_owned());
+                    let stem = stem.map_or_else(
+                        || survey.source.clone(),
+                        |stem| stem.to_string_lossy().into_owned(),
+                    );
                     note = Some(format!(
                         "{stem} is called as its file, as another capture of the same packets calls its host {name} too; --host NAME={} names it",
                         survey.source
@@ -129,7 +153,10 @@ impl Plan {
                 }
                 let known = self.hosts.iter().position(|host| host.name == name);
                 let host = known.unwrap_or_else(|| {
-                    self.hosts.push(Host { name, addresses: Vec::new() });
+                    self.hosts.push(Host {
+                        name,
+                        addresses: Vec::new(),
+                    });
                     self.notes.push(Vec::new());
                     self.hosts.len() - 1
                 });
@@ -160,20 +187,31 @@ fn compared(seen: &[Vec<(&str, &Place)>]) -> Vec<BTreeMap<IpAddr, Votes>> {
     let mut by_handshake: BTreeMap<_, Vec<(usize, &Handshake)>> = BTreeMap::new();
     for (host, places) in seen.iter().enumerate() {
         for (key, handshake) in places.iter().flat_map(|(_, place)| &place.handshakes) {
-            by_handshake.entry(*key).or_default().push((host, handshake));
+            by_handshake
+                .entry(*key)
+                .or_default()
+                .push((host, handshake));
         }
     }
     for (((client, server), _), all) in by_handshake {
-        let waits: Vec<(u64, u8, usize)> =
-            all.iter().filter_map(|(host, handshake)| Some((handshake.gaps()?.0, handshake.ttl, *host))).collect();
-        let (Some(longest), Some(shortest)) = (waits.iter().max(), waits.iter().min()) else { continue };
+        let waits: Vec<(u64, u8, usize)> = all
+            .iter()
+            .filter_map(|(host, handshake)| Some((handshake.gaps()?.0, handshake.ttl, *host)))
+            .collect();
+        let (Some(longest), Some(shortest)) = (waits.iter().max(), waits.iter().min()) else {
+            continue;
+        };
         if longest.2 == shortest.2 || (longest.0, longest.1) == (shortest.0, shortest.1) {
             continue;
         }
         for (_, _, host) in &waits {
             for (address, at) in [(client.ip(), longest.2), (server.ip(), shortest.2)] {
                 let votes = votes[*host].entry(address).or_default();
-                *(if at == *host { &mut votes.here } else { &mut votes.elsewhere }) += 1;
+                *(if at == *host {
+                    &mut votes.here
+                } else {
+                    &mut votes.elsewhere
+                }) += 1;
             }
         }
     }
@@ -181,7 +219,10 @@ fn compared(seen: &[Vec<(&str, &Place)>]) -> Vec<BTreeMap<IpAddr, Votes>> {
 }
 
 /// The addresses of a host, and how that was found out; nothing is said where nothing had to be found out.
-fn addresses(places: &[(&str, &Place)], compared: &BTreeMap<IpAddr, Votes>) -> (BTreeSet<IpAddr>, Option<String>) {
+fn addresses(
+    places: &[(&str, &Place)],
+    compared: &BTreeMap<IpAddr, Votes>,
+) -> (BTreeSet<IpAddr>, Option<String>) {
     let mut all: BTreeSet<IpAddr> = BTreeSet::new();
     let mut told = BTreeMap::<IpAddr, Votes>::new();
     let mut halves = BTreeMap::<IpAddr, Votes>::new();
@@ -196,9 +237,15 @@ fn addresses(places: &[(&str, &Place)], compared: &BTreeMap<IpAddr, Votes>) -> (
             votes.here += here;
             votes.elsewhere += elsewhere;
         }
-        for ((client, server), handshake) in place.handshakes.iter().map(|((ends, _), shake)| (*ends, shake)) {
+        for ((client, server), handshake) in place
+            .handshakes
+            .iter()
+            .map(|((ends, _), shake)| (*ends, shake))
+        {
             let (client, server) = (client.ip(), server.ip());
-            let Some((answer, rest)) = handshake.gaps() else { continue };
+            let Some((answer, rest)) = handshake.gaps() else {
+                continue;
+            };
             gaps.push((answer, rest));
             let at = match () {
                 () if answer >= rest.max(1).saturating_mul(CLEAR) => Some(client),
@@ -239,10 +286,17 @@ fn addresses(places: &[(&str, &Place)], compared: &BTreeMap<IpAddr, Votes>) -> (
     let note = found.iter().next_back().map(|(by, (here, of, addresses))| {
         let names = listed(addresses);
         match by {
-            By::Link => format!("at {names}: the link's headers say which packets that sent ({here} of {of})"),
-            By::Comparison => format!("at {names}: {here} of {of} handshakes that several captures saw say so"),
+            By::Link => format!(
+                "at {names}: the link's headers say which packets that sent ({here} of {of})"
+            ),
+            By::Comparison => {
+                format!("at {names}: {here} of {of} handshakes that several captures saw say so")
+            }
             By::Handshakes => {
-                format!("at {names}: {here} of {of} handshakes or hops say so{}", medians(&mut gaps.clone()))
+                format!(
+                    "at {names}: {here} of {of} handshakes or hops say so{}",
+                    medians(&mut gaps.clone())
+                )
             }
         }
     });
@@ -275,7 +329,10 @@ fn vote(votes: &mut BTreeMap<IpAddr, Votes>, client: IpAddr, server: IpAddr, at:
 fn by_hops(place: &Place, one: IpAddr, other: IpAddr) -> Option<IpAddr> {
     let hops = |from, to| {
         let left = *place.ttls.get(&(from, to))?;
-        [64, 128, 255].into_iter().find(|first| *first >= left).map(|first| first - left)
+        [64, 128, 255]
+            .into_iter()
+            .find(|first| *first >= left)
+            .map(|first| first - left)
     };
     match (hops(one, other)?, hops(other, one)?) {
         (0, 1..) => Some(one),

@@ -154,7 +154,9 @@ struct Together<'r> {
 
 impl std::fmt::Debug for Reader<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("captures", &self.sources.len()).finish_non_exhaustive()
+        f.debug_struct("Reader")
+            .field("captures", &self.sources.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -171,7 +173,8 @@ impl<'r> Reader<'r> {
     ) -> Result<Self, Error> {
         let open = |from| {
             let from = pcapng::Reader::open(from);
-            let from = from.map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
+            let from =
+                from.map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
             Ok(Source {
                 from,
                 imported: Imported::default(),
@@ -184,8 +187,15 @@ impl<'r> Reader<'r> {
                 ways: Ways::default(),
             })
         };
-        let sources = captures.into_iter().map(open).collect::<Result<Vec<_>, Error>>()?;
-        let source_of = |host: usize| plan.places.iter().position(|places| places.values().any(|of| *of == host));
+        let sources = captures
+            .into_iter()
+            .map(open)
+            .collect::<Result<Vec<_>, Error>>()?;
+        let source_of = |host: usize| {
+            plan.places
+                .iter()
+                .position(|places| places.values().any(|of| *of == host))
+        };
         let mut builder = Builder::new(plan.hosts.clone());
         if let Some(secrets) = &options.secrets {
             builder = builder.with_secrets(secrets.clone());
@@ -194,7 +204,9 @@ impl<'r> Reader<'r> {
         let together = Together {
             plan,
             names: plan.hosts.iter().map(|host| host.name.clone()).collect(),
-            source_of: (0..plan.hosts.len()).map(|host| source_of(host).unwrap_or(0)).collect(),
+            source_of: (0..plan.hosts.len())
+                .map(|host| source_of(host).unwrap_or(0))
+                .collect(),
             options,
             first_flow: known.next_flow(),
             known,
@@ -213,14 +225,38 @@ impl<'r> Reader<'r> {
     /// The next events, by capture; `None` when there are no more.
     pub fn next_batch(&mut self) -> Option<impl ExactSizeIterator<Item = &Table>> {
         let Self { sources, together } = self;
-        sources.iter_mut().for_each(|source| source.imported.table.clear());
-        while !together.over && sources.iter().map(|source| source.imported.table.len()).sum::<usize>() < BATCH {
+        sources
+            .iter_mut()
+            .for_each(|source| source.imported.table.clear());
+        while !together.over
+            && sources
+                .iter()
+                .map(|source| source.imported.table.len())
+                .sum::<usize>()
+                < BATCH
+        {
             match &mut sources[..] {
                 [] => together.over = true,
                 // One by itself needs no copies.
                 [source] => {
-                    let Source { from, imported, connections, accounts, others, sees_both, ways, .. } = source;
-                    let mut seen = See { imported, connections, accounts, others, sees_both, ways };
+                    let Source {
+                        from,
+                        imported,
+                        connections,
+                        accounts,
+                        others,
+                        sees_both,
+                        ways,
+                        ..
+                    } = source;
+                    let mut seen = See {
+                        imported,
+                        connections,
+                        accounts,
+                        others,
+                        sees_both,
+                        ways,
+                    };
                     let mut fresh = 0;
                     let step = from.step(|packet| match packet {
                         Ok(packet) => {
@@ -236,12 +272,19 @@ impl<'r> Reader<'r> {
                     together.look(sources, fresh);
                 }
                 sources => {
-                    sources.iter_mut().enumerate().for_each(|(at, source)| source.fill(together, at));
-                    let next =
-                        sources.iter().enumerate().filter_map(|(at, source)| Some((source.waiting.front()?.0, at)));
+                    sources
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(at, source)| source.fill(together, at));
+                    let next = sources
+                        .iter()
+                        .enumerate()
+                        .filter_map(|(at, source)| Some((source.waiting.front()?.0, at)));
                     match next.min() {
                         Some((_, at)) => {
-                            let Some((_, kept)) = sources[at].waiting.pop_front() else { break };
+                            let Some((_, kept)) = sources[at].waiting.pop_front() else {
+                                break;
+                            };
                             together.packet(&mut sources[at].see(), at, &kept.packet());
                             together.look(sources, 1);
                         }
@@ -253,16 +296,32 @@ impl<'r> Reader<'r> {
                 together.finish(sources);
             }
         }
-        let is_more = sources.iter().any(|source| !source.imported.table.is_empty());
+        let is_more = sources
+            .iter()
+            .any(|source| !source.imported.table.is_empty());
         is_more.then(|| sources.iter().map(|source| &source.imported.table))
     }
 
     /// What is known when all was read.
     #[must_use]
     pub fn finish(self) -> Finished {
-        let mistakes = self.sources.into_iter().map(|source| source.imported.mistakes).collect();
-        let Together { finished, flows, known, .. } = self.together;
-        Finished { mistakes, flows: flows.into_values().collect(), known, ..finished }
+        let mistakes = self
+            .sources
+            .into_iter()
+            .map(|source| source.imported.mistakes)
+            .collect();
+        let Together {
+            finished,
+            flows,
+            known,
+            ..
+        } = self.together;
+        Finished {
+            mistakes,
+            flows: flows.into_values().collect(),
+            known,
+            ..finished
+        }
     }
 }
 
@@ -278,8 +337,23 @@ struct See<'s> {
 
 impl Source<'_> {
     fn see(&mut self) -> See<'_> {
-        let Self { imported, connections, accounts, others, sees_both, ways, .. } = self;
-        See { imported, connections, accounts, others, sees_both, ways }
+        let Self {
+            imported,
+            connections,
+            accounts,
+            others,
+            sees_both,
+            ways,
+            ..
+        } = self;
+        See {
+            imported,
+            connections,
+            accounts,
+            others,
+            sees_both,
+            ways,
+        }
     }
 
     /// Reads on until some packets wait.
@@ -288,11 +362,19 @@ impl Source<'_> {
             return;
         }
         while !self.ended && self.waiting.len() < WAITING {
-            let Self { from, imported, waiting, .. } = self;
+            let Self {
+                from,
+                imported,
+                waiting,
+                ..
+            } = self;
             let step = from.step(|packet| match packet {
                 Ok(packet) => {
                     let host = together.host(at, packet.interface);
-                    waiting.push_back((together.plan.reference_ns(host, packet.at_ns), packet.keep()));
+                    waiting.push_back((
+                        together.plan.reference_ns(host, packet.at_ns),
+                        packet.keep(),
+                    ));
                 }
                 Err(mistake) => imported.mistake(mistake),
             });
@@ -305,7 +387,8 @@ impl Source<'_> {
     fn end(&mut self, cause: Option<&str>) {
         self.ended = true;
         if let Some(cause) = cause {
-            self.imported.mistake(format!("it cannot be read on: {cause}"));
+            self.imported
+                .mistake(format!("it cannot be read on: {cause}"));
         }
     }
 
@@ -316,11 +399,15 @@ impl Source<'_> {
         }
         let all = self.from.packets();
         for (why, count) in &self.others {
-            self.imported.mistake(format!("{count} of {all} packets were not read: they {why}"));
+            self.imported.mistake(format!(
+                "{count} of {all} packets were not read: they {why}"
+            ));
         }
         self.imported.left_out.merge(self.connections.left_out());
         self.imported.left_out.merge(self.from.left_out());
-        let Imported { table, left_out, .. } = &mut self.imported;
+        let Imported {
+            table, left_out, ..
+        } = &mut self.imported;
         std::mem::take(&mut self.accounts).finish(table, left_out);
     }
 }
@@ -344,7 +431,12 @@ fn why_unread(packet: &Packet<'_>) -> &'static str {
 
 impl Together<'_> {
     fn host(&self, at: usize, interface: &str) -> usize {
-        self.plan.places.get(at).and_then(|places| places.get(interface)).copied().unwrap_or(0)
+        self.plan
+            .places
+            .get(at)
+            .and_then(|places| places.get(interface))
+            .copied()
+            .unwrap_or(0)
     }
 
     fn packet(&mut self, see: &mut See<'_>, at: usize, packet: &Packet<'_>) {
@@ -352,10 +444,18 @@ impl Together<'_> {
         let at_ns = self.plan.reference_ns(host, packet.at_ns);
         self.now_ns = self.now_ns.max(at_ns);
         match packet.carried() {
-            Some(Carried::Tcp(segment, data)) => self.segment(see, (host, at_ns), packet, &segment, data),
+            Some(Carried::Tcp(segment, data)) => {
+                self.segment(see, (host, at_ns), packet, &segment, data)
+            }
             Some(Carried::Udp(datagram, data)) => {
-                let outgoing = self.plan.door(host, datagram.ends.0.ip(), datagram.ends.1.ip()) == Door::Leaves;
-                match self.builder.datagram(host, outgoing, at_ns, &datagram, data) {
+                let outgoing = self
+                    .plan
+                    .door(host, datagram.ends.0.ip(), datagram.ends.1.ip())
+                    == Door::Leaves;
+                match self
+                    .builder
+                    .datagram(host, outgoing, at_ns, &datagram, data)
+                {
                     OfDatagram::Read => {}
                     OfDatagram::NoDns => see.unread("carry UDP that is not DNS"),
                     OfDatagram::Unreadable => see.unread("are not whole messages of DNS"),
@@ -385,7 +485,9 @@ impl Together<'_> {
             }
         }
         let Some(known) = see.connections.locate(&mut self.known, segment) else {
-            return see.imported.mistake(format!("packet {number} is of one connection more than are told apart"));
+            return see.imported.mistake(format!(
+                "packet {number} is of one connection more than are told apart"
+            ));
         };
         let name = &self.names[host];
         see.accounts.take(name, packet.at_ns, segment, &known);
@@ -393,13 +495,19 @@ impl Together<'_> {
         if flow >= FIRST_LOOKUP {
             see.imported.left_out.add(Bound::Numbers, 1);
         } else if flow >= self.first_flow {
-            self.builder.located((host, door), at_ns, (flow, way), segment, data);
+            self.builder
+                .located((host, door), at_ns, (flow, way), segment, data);
         }
         if segment.bytes == 0 {
             return;
         }
         let [from, to, way] = see.ways.of(known.stream, segment);
-        let range = [Value::Absent, Value::from(known.stream), Value::from(known.offset), Value::from(segment.bytes)];
+        let range = [
+            Value::Absent,
+            Value::from(known.stream),
+            Value::from(known.offset),
+            Value::from(segment.bytes),
+        ];
         let [unit, stream, offset, bytes] = range;
         let values = [
             unit,
@@ -416,8 +524,18 @@ impl Together<'_> {
         let table = &mut see.imported.table;
         table.push("NET_SEEN", name, packet.at_ns, &values);
         if known.repeated {
-            let rest = [Value::Text("seen before"), Value::from(1), Value::from(from), Value::from(to)];
-            table.push("TCP_RETRANSMIT", name, packet.at_ns, &[&range[..], &rest[..]].concat());
+            let rest = [
+                Value::Text("seen before"),
+                Value::from(1),
+                Value::from(from),
+                Value::from(to),
+            ];
+            table.push(
+                "TCP_RETRANSMIT",
+                name,
+                packet.at_ns,
+                &[&range[..], &rest[..]].concat(),
+            );
         }
     }
 
@@ -444,31 +562,65 @@ impl Together<'_> {
             self.put(sources, &exchange);
         }
         self.finished.unknown.left_out.merge(&unknown.left_out);
-        self.finished.unknown = Unknown { left_out: std::mem::take(&mut self.finished.unknown.left_out), ..unknown };
+        self.finished.unknown = Unknown {
+            left_out: std::mem::take(&mut self.finished.unknown.left_out),
+            ..unknown
+        };
         let spans = std::mem::take(&mut self.spans);
-        let ends: BTreeMap<i64, (usize, u64)> =
-            spans.iter().map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1))).collect();
+        let ends: BTreeMap<i64, (usize, u64)> = spans
+            .iter()
+            .map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1)))
+            .collect();
         for (child, parent, ppm) in parents(&spans, &mut self.finished.unknown.left_out) {
             let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
             let at_ns = self.plan.own_ns(host, at_ns);
             let values = [child.into(), parent.into(), i64::from(ppm).into()];
-            sources[self.source_of[host]].imported.table.push("REQUEST_PARENT", &self.names[host], at_ns, &values);
+            sources[self.source_of[host]].imported.table.push(
+                "REQUEST_PARENT",
+                &self.names[host],
+                at_ns,
+                &values,
+            );
         }
         sources.iter_mut().for_each(Source::finish);
         let left_out = &mut self.finished.unknown.left_out;
-        sources.iter().for_each(|source| left_out.merge(&source.imported.left_out));
+        sources
+            .iter()
+            .for_each(|source| left_out.merge(&source.imported.left_out));
         left_out.merge(&self.plan.left_out);
         left_out.merge(self.known.left_out());
     }
 
     /// A request that is over.
     fn put(&mut self, sources: &mut [Source<'_>], exchange: &Exchange) {
-        let Self { plan, names, source_of, options, .. } = self;
-        let known = emit::Known { contents: options.contents, segments: true, ..emit::Known::default() };
-        emit(exchange, &known, names, &mut |name, keyword, at_ns, values| {
-            let Some(host) = names.iter().position(|known| known == name) else { return };
-            sources[source_of[host]].imported.table.push(keyword, name, plan.own_ns(host, at_ns), values);
-        });
+        let Self {
+            plan,
+            names,
+            source_of,
+            options,
+            ..
+        } = self;
+        let known = emit::Known {
+            contents: options.contents,
+            segments: true,
+            ..emit::Known::default()
+        };
+        emit(
+            exchange,
+            &known,
+            names,
+            &mut |name, keyword, at_ns, values| {
+                let Some(host) = names.iter().position(|known| known == name) else {
+                    return;
+                };
+                sources[source_of[host]].imported.table.push(
+                    keyword,
+                    name,
+                    plan.own_ns(host, at_ns),
+                    values,
+                );
+            },
+        );
         *self.finished.requests.entry(exchange.protocol).or_default() += 1;
         self.finished.void += u64::from(exchange.void.is_some());
         self.name(exchange);
@@ -481,18 +633,32 @@ impl Together<'_> {
         if self.flows.len() >= MOST_NAMED && !self.flows.contains_key(&id) {
             self.finished.unknown.left_out.add(Bound::Named, 1);
         } else {
-            let hosts = [&exchange.client, &exchange.server].map(|place| emit::place_name(place, &self.names));
+            let hosts = [&exchange.client, &exchange.server]
+                .map(|place| emit::place_name(place, &self.names));
             let [client, server] = hosts;
             // A flow's hosts are those of its first side and its second.
-            let hosts = if exchange.reversed { (server, client) } else { (client, server) };
+            let hosts = if exchange.reversed {
+                (server, client)
+            } else {
+                (client, server)
+            };
             let stack = exchange.protocol.to_owned();
-            self.flows.entry(id).or_insert(Flow { id, hosts, stack, ..Flow::default() });
+            self.flows.entry(id).or_insert(Flow {
+                id,
+                hosts,
+                stack,
+                ..Flow::default()
+            });
         }
     }
 
     fn remember(&mut self, exchange: &Exchange) {
-        let (Some(begin), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else { return };
-        let Some(response) = &exchange.response else { return };
+        let (Some(begin), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else {
+            return;
+        };
+        let Some(response) = &exchange.response else {
+            return;
+        };
         let from = exchange.request.arrived.map_or(begin, |(first, _)| first);
         let to = response.left.map_or(end, |(_, last)| last);
         if self.spans.len() >= MOST_SPANS {
@@ -511,9 +677,18 @@ impl Together<'_> {
         if self.options.asked && self.finished.asked.len() >= MOST_ASKED {
             self.finished.unknown.left_out.add(Bound::Asked, 1);
         } else if self.options.asked {
-            let way = if exchange.reversed { Direction::There } else { Direction::Back };
+            let way = if exchange.reversed {
+                Direction::There
+            } else {
+                Direction::Back
+            };
             let stream = unit::stream(exchange.flow & unit::LAST_FLOW, way);
-            let own = |at_ns| exchange.server.host.map_or(at_ns, |host| self.plan.own_ns(host, at_ns));
+            let own = |at_ns| {
+                exchange
+                    .server
+                    .host
+                    .map_or(at_ns, |host| self.plan.own_ns(host, at_ns))
+            };
             self.finished.asked.push(Asked {
                 unit: emit::unit_of(exchange),
                 answer: (stream, response.from, response.end - response.from),
@@ -534,8 +709,15 @@ pub(super) mod testing {
     use stackline_requests::exchange::{Message, Place};
 
     fn exchange(flow: u32) -> Exchange {
-        let place = Place { host: None, address: "10.0.0.1:80".parse().unwrap() };
-        let message = || Message { left: Some((1, 2)), arrived: Some((3, 4)), ..Message::default() };
+        let place = Place {
+            host: None,
+            address: "10.0.0.1:80".parse().unwrap(),
+        };
+        let message = || Message {
+            left: Some((1, 2)),
+            arrived: Some((3, 4)),
+            ..Message::default()
+        };
         Exchange {
             flow,
             number: 0,
@@ -564,7 +746,10 @@ pub(super) mod testing {
 
     fn finished(mut each: impl FnMut(&mut Together<'_>)) -> Unknown {
         let plan = Plan::default();
-        let options = Options { asked: true, ..Options::default() };
+        let options = Options {
+            asked: true,
+            ..Options::default()
+        };
         let mut reader = Reader::open(Vec::new(), &plan, Known::default(), options).unwrap();
         each(&mut reader.together);
         reader.finish().unknown

@@ -59,7 +59,12 @@ impl Handshake {
     /// From the SYN to its answer, and from there to the acknowledgement.
     pub(super) fn gaps(&self) -> Option<(u64, u64)> {
         let (answer, end) = (self.answer_ns?, self.acknowledged_ns?);
-        (!self.again).then(|| (answer.saturating_sub(self.syn_ns), end.saturating_sub(answer)))
+        (!self.again).then(|| {
+            (
+                answer.saturating_sub(self.syn_ns),
+                end.saturating_sub(answer),
+            )
+        })
     }
 }
 
@@ -86,7 +91,10 @@ impl Marks {
             return;
         }
         // By its end: offload joins segments on one side and not on the other.
-        let end = segment.sequence.wrapping_add(segment.bytes as u32).wrapping_add(more);
+        let end = segment
+            .sequence
+            .wrapping_add(segment.bytes as u32)
+            .wrapping_add(more);
         let mut hasher = DefaultHasher::new();
         (segment.ends, end).hash(&mut hasher);
         let hash = hasher.finish();
@@ -95,7 +103,14 @@ impl Marks {
             return;
         }
         let ends = (segment.ends.0.ip(), segment.ends.1.ip());
-        self.by_hash.entry(hash).and_modify(|mark| mark.twice = true).or_insert(Mark { at_ns, ends, twice: false });
+        self.by_hash
+            .entry(hash)
+            .and_modify(|mark| mark.twice = true)
+            .or_insert(Mark {
+                at_ns,
+                ends,
+                twice: false,
+            });
         if self.by_hash.len() > MOST_MARKS {
             self.mask = self.mask << 1 | 1;
             let mask = self.mask;
@@ -105,7 +120,10 @@ impl Marks {
 
     /// Packets that two places saw once each.
     pub(super) fn common<'m>(&'m self, other: &'m Self) -> impl Iterator<Item = (Mark, Mark)> + 'm {
-        let both = self.by_hash.iter().filter_map(|(hash, mark)| Some((*mark, *other.by_hash.get(hash)?)));
+        let both = self
+            .by_hash
+            .iter()
+            .filter_map(|(hash, mark)| Some((*mark, *other.by_hash.get(hash)?)));
         both.filter(|(one, other)| !one.twice && !other.twice)
     }
 }
@@ -116,11 +134,18 @@ impl Survey {
     /// # Errors
     /// When it does not begin as a capture.
     pub fn of(from: impl Read + Send, source: &str, pattern: Option<&str>) -> Result<Self, Error> {
-        let mut reader =
-            pcapng::Reader::open(from).map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
+        let mut reader = pcapng::Reader::open(from)
+            .map_err(|cause| Error::new("this is neither pcapng nor pcap", cause))?;
         let (source, pattern) = (source.to_owned(), pattern.map(str::to_owned));
-        let mut survey = Self { source, pattern, ..Self::default() };
-        while reader.step(|packet| packet.into_iter().for_each(|packet| survey.packet(&packet))).is_ok() {}
+        let mut survey = Self {
+            source,
+            pattern,
+            ..Self::default()
+        };
+        while reader
+            .step(|packet| packet.into_iter().for_each(|packet| survey.packet(&packet)))
+            .is_ok()
+        {}
         Ok(survey)
     }
 
@@ -129,11 +154,22 @@ impl Survey {
             Some(Carried::Tcp(segment, _)) => Some(segment),
             _ => None,
         };
-        self.seen(packet.interface, packet.at_ns, packet.outgoing(), segment.as_ref());
+        self.seen(
+            packet.interface,
+            packet.at_ns,
+            packet.outgoing(),
+            segment.as_ref(),
+        );
     }
 
     /// A packet at an interface, and its segment if it has one.
-    pub(super) fn seen(&mut self, interface: &str, at_ns: u64, outgoing: Option<bool>, segment: Option<&Segment>) {
+    pub(super) fn seen(
+        &mut self,
+        interface: &str,
+        at_ns: u64,
+        outgoing: Option<bool>,
+        segment: Option<&Segment>,
+    ) {
         if !self.places.contains_key(interface) {
             if self.places.len() >= MOST_PLACES {
                 return self.left_out.add(Bound::SurveyedInterfaces, 1);
@@ -147,7 +183,13 @@ impl Survey {
 }
 
 impl Place {
-    fn segment(&mut self, at_ns: u64, outgoing: Option<bool>, segment: &Segment, left_out: &mut LeftOut) {
+    fn segment(
+        &mut self,
+        at_ns: u64,
+        outgoing: Option<bool>,
+        segment: &Segment,
+        left_out: &mut LeftOut,
+    ) {
         let (from, to) = (segment.ends.0.ip(), segment.ends.1.ip());
         if let Some(outgoing) = outgoing {
             for (address, is_here) in [(from, outgoing), (to, !outgoing)] {
@@ -173,21 +215,33 @@ impl Place {
             (true, None) if self.handshakes.len() >= MOST => left_out.add(Bound::Handshakes, 1),
             (true, None) => {
                 self.open.insert(there, segment.sequence);
-                let first = Handshake { syn_ns: at_ns, ttl: segment.ttl, ..Handshake::default() };
+                let first = Handshake {
+                    syn_ns: at_ns,
+                    ttl: segment.ttl,
+                    ..Handshake::default()
+                };
                 self.handshakes
                     .entry((there, segment.sequence))
                     .and_modify(|known| known.again = true)
                     .or_insert(first);
             }
             (true, Some(_)) => {
-                let Some(number) = self.open.get(&back) else { return };
-                let Some(known) = self.handshakes.get_mut(&(back, *number)) else { return };
+                let Some(number) = self.open.get(&back) else {
+                    return;
+                };
+                let Some(known) = self.handshakes.get_mut(&(back, *number)) else {
+                    return;
+                };
                 known.again |= known.answer_ns.is_some();
                 known.answer_ns.get_or_insert(at_ns);
             }
             (false, Some(_)) => {
-                let Some(number) = self.open.get(&there) else { return };
-                let Some(known) = self.handshakes.get_mut(&(there, *number)) else { return };
+                let Some(number) = self.open.get(&there) else {
+                    return;
+                };
+                let Some(known) = self.handshakes.get_mut(&(there, *number)) else {
+                    return;
+                };
                 if known.answer_ns.is_some() {
                     known.acknowledged_ns.get_or_insert(at_ns);
                     self.open.remove(&there);

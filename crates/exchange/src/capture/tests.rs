@@ -8,9 +8,15 @@ use std::io::Read;
 
 /// A segment as Ethernet carries it.
 fn ethernet(there: bool, sequence: u32, data: &[u8], syn: bool) -> Vec<u8> {
-    let (from, to) = if there { ([10, 0, 0, 1], [10, 0, 0, 2]) } else { ([10, 0, 0, 2], [10, 0, 0, 1]) };
+    let (from, to) = if there {
+        ([10, 0, 0, 1], [10, 0, 0, 2])
+    } else {
+        ([10, 0, 0, 2], [10, 0, 0, 1])
+    };
     let (port, peer) = if there { (5000, 80) } else { (80, 5000) };
-    let mut builder = PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4(from, to, 64).tcp(port, peer, sequence, 1000);
+    let mut builder = PacketBuilder::ethernet2([1; 6], [2; 6])
+        .ipv4(from, to, 64)
+        .tcp(port, peer, sequence, 1000);
     if syn {
         builder = builder.syn();
     }
@@ -37,11 +43,25 @@ fn pcap(link: u32, packets: &[(u32, Vec<u8>)]) -> Vec<u8> {
 
 /// Events of captures that are read together, as lines, and what could not be read of the first.
 fn read(captures: &[(&str, &[u8], Option<&str>)], known: Known) -> (Vec<String>, Finished, Plan) {
-    let surveys: Vec<Survey> =
-        captures.iter().map(|(source, bytes, host)| Survey::of(*bytes, source, *host).unwrap()).collect();
+    let surveys: Vec<Survey> = captures
+        .iter()
+        .map(|(source, bytes, host)| Survey::of(*bytes, source, *host).unwrap())
+        .collect();
     let plan = Plan::of(&surveys, &BTreeMap::new());
-    let open: Vec<Box<dyn Read + Send + '_>> = captures.iter().map(|(_, bytes, _)| Box::new(*bytes) as _).collect();
-    let mut reader = Reader::open(open, &plan, known, Options { asked: true, ..Options::default() }).unwrap();
+    let open: Vec<Box<dyn Read + Send + '_>> = captures
+        .iter()
+        .map(|(_, bytes, _)| Box::new(*bytes) as _)
+        .collect();
+    let mut reader = Reader::open(
+        open,
+        &plan,
+        known,
+        Options {
+            asked: true,
+            ..Options::default()
+        },
+    )
+    .unwrap();
     let mut lines = Vec::new();
     while let Some(tables) = reader.next_batch() {
         for table in tables {
@@ -56,7 +76,8 @@ fn lines(bytes: &[u8], host: Option<&str>, known: Known) -> (Vec<String>, Vec<St
     let (mut lines, finished, _) = read(&[("a.pcap", bytes, host)], known);
     // The accounts of connections have tests of their own.
     lines.retain(|line| {
-        line.starts_with("NET_SEEN") && line.contains("; capture; 10.") || line.starts_with("TCP_RETRANSMIT")
+        line.starts_with("NET_SEEN") && line.contains("; capture; 10.")
+            || line.starts_with("TCP_RETRANSMIT")
     });
     (lines, finished.mistakes[0].1.clone())
 }
@@ -65,7 +86,13 @@ fn lines(bytes: &[u8], host: Option<&str>, known: Known) -> (Vec<String>, Vec<St
 fn harmless(bytes: &[u8]) {
     if let Ok(survey) = Survey::of(bytes, "a", None) {
         let plan = Plan::of(&[survey], &BTreeMap::new());
-        let mut reader = Reader::open(vec![Box::new(bytes)], &plan, Known::default(), Options::default()).unwrap();
+        let mut reader = Reader::open(
+            vec![Box::new(bytes)],
+            &plan,
+            Known::default(),
+            Options::default(),
+        )
+        .unwrap();
         while reader.next_batch().is_some() {}
         let _ = reader.finish();
     }
@@ -80,7 +107,11 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
         (4, ethernet(false, 7, &[0; 20], false)),
         (5, vec![0; 60]),
     ];
-    let (lines, mistakes) = lines(&pcap(1, &packets), Some("khons"), Known::new(BTreeMap::new(), 3));
+    let (lines, mistakes) = lines(
+        &pcap(1, &packets),
+        Some("khons"),
+        Known::new(BTreeMap::new(), 3),
+    );
     let way = "10.0.0.1:5000>10.0.0.2:80";
     assert_eq!(
         lines,
@@ -104,16 +135,27 @@ fn a_segment_that_was_seen_before_is_a_retransmission() {
 /// A datagram as Ethernet carries it.
 fn datagram(port: u16, data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let builder = PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(5000, port);
+    let builder = PacketBuilder::ethernet2([1; 6], [2; 6])
+        .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+        .udp(5000, port);
     builder.write(&mut bytes, data).unwrap();
     bytes
 }
 
 #[test]
 fn packets_that_were_not_read_are_counted_by_kind() {
-    let question = [&[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1][..], b"a\0", &[0, 1, 0, 1]].concat();
+    let question = [
+        &[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1][..],
+        b"a\0",
+        &[0, 1, 0, 1],
+    ]
+    .concat();
     let dns = datagram(53, &question);
-    let (_, mistakes) = lines(&pcap(1, &[(1, dns.clone()), (2, dns.clone())]), Some("khons"), Known::default());
+    let (_, mistakes) = lines(
+        &pcap(1, &[(1, dns.clone()), (2, dns.clone())]),
+        Some("khons"),
+        Known::default(),
+    );
     assert!(mistakes.is_empty(), "{mistakes:?}");
     let (mut arp, mut icmp, mut fragment) = (vec![0; 60], dns.clone(), dns.clone());
     arp[12..14].copy_from_slice(&[8, 6]);
@@ -144,7 +186,10 @@ fn packets_that_were_not_read_are_counted_by_kind() {
         ]
     );
     let (_, mistakes) = lines(&pcap(147, &[(1, dns)]), Some("khons"), Known::default());
-    assert_eq!(mistakes, ["1 of 1 packets were not read: they are of a kind of link that is not known"]);
+    assert_eq!(
+        mistakes,
+        ["1 of 1 packets were not read: they are of a kind of link that is not known"]
+    );
 }
 
 #[test]
@@ -161,20 +206,41 @@ fn every_kind_of_link_is_looked_through() {
 
 #[test]
 fn what_is_cut_off_ends_it_and_is_told() {
-    let whole = pcap(1, &[(1, ethernet(true, 100, &[0; 500], false)), (2, ethernet(true, 600, &[0; 500], false))]);
+    let whole = pcap(
+        1,
+        &[
+            (1, ethernet(true, 100, &[0; 500], false)),
+            (2, ethernet(true, 600, &[0; 500], false)),
+        ],
+    );
     let (lines, mistakes) = lines(&whole[..whole.len() - 7], None, Known::default());
     assert_eq!(lines.len(), 1);
-    assert!(mistakes.iter().any(|mistake| mistake.contains("cannot be read on")), "{mistakes:?}");
+    assert!(
+        mistakes
+            .iter()
+            .any(|mistake| mistake.contains("cannot be read on")),
+        "{mistakes:?}"
+    );
     assert!(Survey::of(&b"no capture at all, just text"[..], "a", None).is_err());
 }
 
 #[test]
 fn ports_of_known_streams_give_their_ids() {
-    let ends = ("10.0.0.1:5000".parse().unwrap(), "10.0.0.2:80".parse().unwrap());
+    let ends = (
+        "10.0.0.1:5000".parse().unwrap(),
+        "10.0.0.2:80".parse().unwrap(),
+    );
     let known = Known::new(BTreeMap::from([(ends, 42)]), 100);
-    let packets = [(1, ethernet(true, 99, &[], true)), (2, ethernet(true, 100, &[0; 5], false))];
+    let packets = [
+        (1, ethernet(true, 99, &[], true)),
+        (2, ethernet(true, 100, &[0; 5], false)),
+    ];
     let (lines, _) = lines(&pcap(1, &packets), None, known);
-    assert!(lines[0].starts_with("NET_SEEN; capture; 1700000000; 2000; ; 42; 0; 5; "), "{}", lines[0]);
+    assert!(
+        lines[0].starts_with("NET_SEEN; capture; 1700000000; 2000; ; 42; 0; 5; "),
+        "{}",
+        lines[0]
+    );
 }
 
 proptest! {
@@ -215,17 +281,34 @@ fn conversation(there: u32, back: u32) -> Vec<Sent> {
         (open + 500 + there + 30_000, false, "", 1, ANSWER),
         (first, true, "", 1 + get, GET),
         (first + there + 7000, false, "", 1 + answer, ANSWER),
-        (first + there + 7000 + back + 10, true, "F", 1 + 2 * get, b""),
-        (first + there + 7000 + back + 10 + there, false, "F", 1 + 2 * answer, b""),
+        (
+            first + there + 7000 + back + 10,
+            true,
+            "F",
+            1 + 2 * get,
+            b"",
+        ),
+        (
+            first + there + 7000 + back + 10 + there,
+            false,
+            "F",
+            1 + 2 * answer,
+            b"",
+        ),
     ]
 }
 
 fn packet_of(sent: &Sent, hops: u8) -> Vec<u8> {
     let (_, there, flags, sequence, data) = sent;
-    let (from, to) = if *there { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+    let (from, to) = if *there {
+        (CLIENT, SERVER)
+    } else {
+        (SERVER, CLIENT)
+    };
     let (port, peer) = if *there { (5000, 80) } else { (80, 5000) };
-    let mut builder =
-        PacketBuilder::ethernet2([1; 6], [2; 6]).ipv4(from, to, 64 - hops).tcp(port, peer, 100 + sequence, 60_000);
+    let mut builder = PacketBuilder::ethernet2([1; 6], [2; 6])
+        .ipv4(from, to, 64 - hops)
+        .tcp(port, peer, 100 + sequence, 60_000);
     if flags.contains('S') {
         builder = builder.syn();
     }
@@ -241,11 +324,21 @@ fn packet_of(sent: &Sent, hops: u8) -> Vec<u8> {
 }
 
 /// What a capture sees that is so far from the client and the server, us, by a clock that is so far ahead.
-fn seen_at(sent: &[Sent], from_client: u32, from_server: u32, hops: [u8; 2], ahead: u32) -> Vec<u8> {
+fn seen_at(
+    sent: &[Sent],
+    from_client: u32,
+    from_server: u32,
+    hops: [u8; 2],
+    ahead: u32,
+) -> Vec<u8> {
     let mut packets: Vec<(u32, Vec<u8>)> = sent
         .iter()
         .map(|sent| {
-            let (way, hops) = if sent.1 { (from_client, hops[0]) } else { (from_server, hops[1]) };
+            let (way, hops) = if sent.1 {
+                (from_client, hops[0])
+            } else {
+                (from_server, hops[1])
+            };
             (sent.0 + way + ahead, packet_of(sent, hops))
         })
         .collect();
@@ -269,18 +362,38 @@ fn both_ends_with_a_clock_that_is_ahead_make_one_request_with_all_its_points() {
     let client = seen_at(&sent, 0, 12_000, [0, 1], 0);
     let server = seen_at(&sent, 8000, 0, [1, 0], 250_000);
     for captures in [
-        [("client.pcap", &client[..], Some("client")), ("server.pcap", &server[..], Some("server"))],
-        [("server.pcap", &server[..], Some("server")), ("client.pcap", &client[..], Some("client"))],
+        [
+            ("client.pcap", &client[..], Some("client")),
+            ("server.pcap", &server[..], Some("server")),
+        ],
+        [
+            ("server.pcap", &server[..], Some("server")),
+            ("client.pcap", &client[..], Some("client")),
+        ],
     ] {
         let (lines, finished, plan) = read(&captures, Known::default());
-        let host = |name: &str| plan.hosts.iter().position(|host| host.name == name).unwrap();
-        assert_eq!(plan.hosts[host("client")].addresses, [std::net::IpAddr::from(CLIENT)]);
-        assert_eq!(plan.hosts[host("server")].addresses, [std::net::IpAddr::from(SERVER)]);
+        let host = |name: &str| {
+            plan.hosts
+                .iter()
+                .position(|host| host.name == name)
+                .unwrap()
+        };
+        assert_eq!(
+            plan.hosts[host("client")].addresses,
+            [std::net::IpAddr::from(CLIENT)]
+        );
+        assert_eq!(
+            plan.hosts[host("server")].addresses,
+            [std::net::IpAddr::from(SERVER)]
+        );
         // Least there 258 ms, least back -238 ms: in the middle, and half their sum.
         let (first, clock) = (&plan.clocks[0], &plan.clocks[1]);
         let sign = if host("server") == 1 { 1 } else { -1 };
         assert_eq!(*first, stackline_core::trace::Clock::default());
-        assert_eq!((clock.offset_ns, clock.error_ns, clock.drift_ppm), (sign * 248_000_000, Some(10_000_000), 0.0));
+        assert_eq!(
+            (clock.offset_ns, clock.error_ns, clock.drift_ppm),
+            (sign * 248_000_000, Some(10_000_000), 0.0)
+        );
         assert_eq!(finished.requests, BTreeMap::from([("HTTP/1.1", 2)]));
         let get = GET.len();
         assert_eq!(
@@ -299,16 +412,30 @@ fn both_ends_with_a_clock_that_is_ahead_make_one_request_with_all_its_points() {
             ]
         );
         // Each host's events are in its own clock: the answer leaves the server 58.5 ms after the first packet left the client.
-        let replies: Vec<&String> = lines.iter().filter(|line| line.starts_with("APP_REPLY; server")).collect();
-        assert!(replies[0].starts_with("APP_REPLY; server; 1700000000; 308500000; 0; 1; 0;"), "{replies:?}");
+        let replies: Vec<&String> = lines
+            .iter()
+            .filter(|line| line.starts_with("APP_REPLY; server"))
+            .collect();
+        assert!(
+            replies[0].starts_with("APP_REPLY; server; 1700000000; 308500000; 0; 1; 0;"),
+            "{replies:?}"
+        );
         // The same connection has the same streams in both.
         let seen = data_of(&lines, "NET_SEEN");
-        let streams: std::collections::BTreeSet<&str> =
-            seen.iter().map(|line| line.split("; ").nth(2).unwrap()).collect();
+        let streams: std::collections::BTreeSet<&str> = seen
+            .iter()
+            .map(|line| line.split("; ").nth(2).unwrap())
+            .collect();
         assert_eq!(streams, ["0", "1"].into());
         assert_eq!(finished.flows.len(), 1);
-        assert_eq!(finished.flows[0].hosts, ("client".to_owned(), "server".to_owned()));
-        assert_eq!(finished.asked[0].at_ns, (1_700_000_000_278_500_000, 1_700_000_000_308_500_000));
+        assert_eq!(
+            finished.flows[0].hosts,
+            ("client".to_owned(), "server".to_owned())
+        );
+        assert_eq!(
+            finished.asked[0].at_ns,
+            (1_700_000_000_278_500_000, 1_700_000_000_308_500_000)
+        );
     }
 }
 
@@ -317,20 +444,52 @@ fn one_capture_tells_at_which_end_it_is_or_that_it_is_at_none() {
     let sent = conversation(8000, 12_000);
     for (from_client, from_server, hops, at, times) in [
         // At the client: server and way are one.
-        (0, 12_000, [0, 0], Some(CLIENT), "; 70500000; ; 20000000; ; 500000; 0; ; ; 50000000; ; 0; ; 20000000"),
+        (
+            0,
+            12_000,
+            [0, 0],
+            Some(CLIENT),
+            "; 70500000; ; 20000000; ; 500000; 0; ; ; 50000000; ; 0; ; 20000000",
+        ),
         // At the server: nothing of the way, and no set-up.
-        (8000, 0, [0, 0], Some(SERVER), "; 30000000; ; ; ; 0; ; 0; ; 30000000; 0"),
+        (
+            8000,
+            0,
+            [0, 0],
+            Some(SERVER),
+            "; 30000000; ; ; ; 0; ; 0; ; 30000000; 0",
+        ),
         // In the middle, and where hops tell more.
-        (4000, 6000, [0, 0], None, "; 60500000; ; 10000000; ; 10500000; 0; ; ; 40000000; ; 0; ; 10000000"),
-        (4000, 6000, [0, 3], Some(CLIENT), "; 60500000; ; 10000000; ; 10500000; 0; ; ; 40000000; ; 0; ; 10000000"),
+        (
+            4000,
+            6000,
+            [0, 0],
+            None,
+            "; 60500000; ; 10000000; ; 10500000; 0; ; ; 40000000; ; 0; ; 10000000",
+        ),
+        (
+            4000,
+            6000,
+            [0, 3],
+            Some(CLIENT),
+            "; 60500000; ; 10000000; ; 10500000; 0; ; ; 40000000; ; 0; ; 10000000",
+        ),
     ] {
         let capture = seen_at(&sent, from_client, from_server, hops, 0);
         let (lines, finished, plan) = read(&[("a.pcap", &capture, None)], Known::default());
         let expected: Vec<std::net::IpAddr> = at.into_iter().map(Into::into).collect();
         assert_eq!(plan.hosts[0].addresses, expected);
-        assert_eq!(finished.requests, BTreeMap::from([("HTTP/1.1", 2)]), "{at:?}");
+        assert_eq!(
+            finished.requests,
+            BTreeMap::from([("HTTP/1.1", 2)]),
+            "{at:?}"
+        );
         let said = &data_of(&lines, "REQUEST_TIME")[0];
-        assert_eq!(said.trim_start_matches("capture; 0").trim_end(), times.trim_end(), "{at:?}");
+        assert_eq!(
+            said.trim_start_matches("capture; 0").trim_end(),
+            times.trim_end(),
+            "{at:?}"
+        );
         let places = match at {
             Some(CLIENT) => "; capture; 10.0.0.2; ",
             Some(_) => "; 10.0.0.1; capture; ",
@@ -357,22 +516,44 @@ fn the_link_says_which_packets_a_host_sent() {
     let capture = pcap(113, &packets);
     let (_, _, plan) = read(&[("a.pcap", &capture, None)], Known::default());
     assert_eq!(plan.hosts[0].addresses, [std::net::IpAddr::from(SERVER)]);
-    assert!(plan.notes[0][0].contains("the link's headers say"), "{:?}", plan.notes);
+    assert!(
+        plan.notes[0][0].contains("the link's headers say"),
+        "{:?}",
+        plan.notes
+    );
 }
 
 #[test]
 fn captures_that_call_their_hosts_alike_are_called_as_their_files_when_they_saw_the_same_packets() {
     let sent = conversation(8000, 12_000);
-    let (client, server) = (seen_at(&sent, 0, 12_000, [0, 1], 0), seen_at(&sent, 8000, 0, [1, 0], 0));
+    let (client, server) = (
+        seen_at(&sent, 0, 12_000, [0, 1], 0),
+        seen_at(&sent, 8000, 0, [1, 0], 0),
+    );
     let names = |captures: &[(&str, &[u8], Option<&str>)]| {
         let plan = read(captures, Known::default()).2;
-        plan.hosts.iter().map(|host| host.name.clone()).collect::<Vec<_>>()
+        plan.hosts
+            .iter()
+            .map(|host| host.name.clone())
+            .collect::<Vec<_>>()
     };
-    assert_eq!(names(&[("x/a.pcap", &client, None), ("x/b.pcap", &server, None)]), ["a", "b"]);
-    assert_eq!(names(&[("x/a.pcap", &client, None), ("x/b.pcap", &server, Some("web"))]), ["capture", "web"]);
+    assert_eq!(
+        names(&[("x/a.pcap", &client, None), ("x/b.pcap", &server, None)]),
+        ["a", "b"]
+    );
+    assert_eq!(
+        names(&[
+            ("x/a.pcap", &client, None),
+            ("x/b.pcap", &server, Some("web"))
+        ]),
+        ["capture", "web"]
+    );
     let early = seen_at(&sent[..6], 0, 12_000, [0, 1], 0);
     let late = pcap(1, &[(900_000, packet_of(&(0, true, "", 900, b"x"), 0))]);
-    assert_eq!(names(&[("x/a.pcap", &early, None), ("x/b.pcap", &late, None)]), ["capture"]);
+    assert_eq!(
+        names(&[("x/a.pcap", &early, None), ("x/b.pcap", &late, None)]),
+        ["capture"]
+    );
 }
 
 #[test]
@@ -381,27 +562,51 @@ fn a_drift_shows_in_long_captures() {
     let mut sent: Vec<Sent> = conversation(1000, 1000)[..3].to_vec();
     for second in 1..60 {
         sent.push((second * 1_000_000, true, "", 1 + 10 * second, b"0123456789"));
-        sent.push((second * 1_000_000 + 500_000, false, "", 1 + 10 * second, b"0123456789"));
+        sent.push((
+            second * 1_000_000 + 500_000,
+            false,
+            "",
+            1 + 10 * second,
+            b"0123456789",
+        ));
     }
     let seen = |at_server: bool| {
         let packets: Vec<(u64, Vec<u8>)> = sent
             .iter()
             .map(|sent| {
                 let at = u64::from(sent.0 + if sent.1 == at_server { 1000 } else { 0 });
-                (if at_server { at + 7000 + at * 50 / 1_000_000 } else { at }, packet_of(sent, 0))
+                (
+                    if at_server {
+                        at + 7000 + at * 50 / 1_000_000
+                    } else {
+                        at
+                    },
+                    packet_of(sent, 0),
+                )
             })
             .collect();
-        let mut packets: Vec<(u32, Vec<u8>)> =
-            packets.into_iter().map(|(at, packet)| (u32::try_from(at).unwrap(), packet)).collect();
+        let mut packets: Vec<(u32, Vec<u8>)> = packets
+            .into_iter()
+            .map(|(at, packet)| (u32::try_from(at).unwrap(), packet))
+            .collect();
         packets.sort_by_key(|(at, _)| *at);
         pcap(1, &packets)
     };
     let (client, server) = (seen(false), seen(true));
-    let plan = read(&[("a.pcap", &client, None), ("b.pcap", &server, None)], Known::default()).2;
+    let plan = read(
+        &[("a.pcap", &client, None), ("b.pcap", &server, None)],
+        Known::default(),
+    )
+    .2;
     let clock = &plan.clocks[1];
     assert!((clock.drift_ppm - 50.0).abs() < 1.0, "{clock:?}");
     assert!((clock.offset_ns - 7_000_000).abs() < 60_000, "{clock:?}");
-    assert!(clock.error_ns.is_some_and(|error| (980_000..1_060_000).contains(&error)), "{clock:?}");
+    assert!(
+        clock
+            .error_ns
+            .is_some_and(|error| (980_000..1_060_000).contains(&error)),
+        "{clock:?}"
+    );
     let reference = plan.reference_ns(1, plan.own_ns(1, 1_700_000_030_000_000_000));
     assert!(reference.abs_diff(1_700_000_030_000_000_000) <= 1);
 }
@@ -411,7 +616,10 @@ fn heads_that_are_cut_off_leave_times_by_turns_or_nothing() {
     // Of each packet 96 bytes were kept: the head of the answer is whole, its body and the request's last lines are not.
     let sent = conversation(8000, 12_000);
     for snaplen in [54, 60, 96] {
-        let packets: Vec<(u32, Vec<u8>)> = sent.iter().map(|sent| (sent.0, packet_of(sent, 0))).collect();
+        let packets: Vec<(u32, Vec<u8>)> = sent
+            .iter()
+            .map(|sent| (sent.0, packet_of(sent, 0)))
+            .collect();
         let mut bytes = pcap(1, &[]);
         for (us, packet) in &packets {
             let kept = packet.len().min(snaplen);
@@ -421,8 +629,14 @@ fn heads_that_are_cut_off_leave_times_by_turns_or_nothing() {
             bytes.extend(&packet[..kept]);
         }
         let (lines, finished, _) = read(&[("a.pcap", &bytes, None)], Known::default());
-        assert!(finished.requests.values().sum::<u64>() > 0, "{snaplen}: {lines:?}");
-        assert!(finished.unknown.lost_bytes > 0 || snaplen == 96, "{snaplen}");
+        assert!(
+            finished.requests.values().sum::<u64>() > 0,
+            "{snaplen}: {lines:?}"
+        );
+        assert!(
+            finished.unknown.lost_bytes > 0 || snaplen == 96,
+            "{snaplen}"
+        );
     }
 }
 

@@ -18,14 +18,23 @@ const TRACE: &str = r#"{"data":[{"traceID":"e1f2","spans":[
 #[test]
 fn a_trace_of_two_services_is_one_lifeline() {
     let read = read(TRACE.as_bytes(), false).unwrap();
-    let lines: Vec<String> = (0..read.table.len()).map(|row| read.table.event(row).to_string()).collect();
+    let lines: Vec<String> = (0..read.table.len())
+        .map(|row| read.table.event(row).to_string())
+        .collect();
     let trace = format!("{:0>32}", "e1f2");
-    let (web, db) = (format!("{trace}; {:0>16}; ", "a1"), format!("{trace}; {:0>16}; {:0>16}", "a2", "a1"));
+    let (web, db) = (
+        format!("{trace}; {:0>16}; ", "a1"),
+        format!("{trace}; {:0>16}; {:0>16}", "a2", "a1"),
+    );
     assert_eq!(
         lines,
         [
-            format!("WEB_GET_CART_START; web-1; 1700000000; 0; {web}; GET /cart; http.status_code=200; error=false"),
-            format!("WEB_CACHE_MISS; web-1; 1700000000; 400000; {web}; GET /cart; event=cache miss"),
+            format!(
+                "WEB_GET_CART_START; web-1; 1700000000; 0; {web}; GET /cart; http.status_code=200; error=false"
+            ),
+            format!(
+                "WEB_CACHE_MISS; web-1; 1700000000; 400000; {web}; GET /cart; event=cache miss"
+            ),
             format!("WEB_GET_CART_END; web-1; 1700000000; 900000; {web}; GET /cart"),
             format!("DB_SELECT_START; db; 1700000000; 500000; {db}; SELECT"),
             format!("DB_SELECT_END; db; 1700000000; 600000; {db}; SELECT"),
@@ -40,12 +49,19 @@ fn a_trace_of_two_services_is_one_lifeline() {
 fn what_is_no_answer_of_jaeger_is_refused() {
     for text in ["{", "[]", r#"{"data":7}"#, r#"{"spans":[]}"#] {
         assert!(
-            read(text.as_bytes(), false).unwrap_err().to_string().starts_with("this is no JSON of Jaeger"),
+            read(text.as_bytes(), false)
+                .unwrap_err()
+                .to_string()
+                .starts_with("this is no JSON of Jaeger"),
             "{text}"
         );
     }
     let cut = format!("{TRACE}\n{{\"data\":[");
-    assert_eq!(read(cut.as_bytes(), false).unwrap().mistakes.0, 2, "what was read before is kept");
+    assert_eq!(
+        read(cut.as_bytes(), false).unwrap().mistakes.0,
+        2,
+        "what was read before is kept"
+    );
 }
 
 proptest! {

@@ -6,7 +6,12 @@ use proptest::prelude::*;
 fn events(text: &str) -> (Vec<String>, Vec<String>) {
     let form = recognise(text.as_bytes()).unwrap();
     let read = read(text.as_bytes(), form, false);
-    ((0..read.table.len()).map(|row| read.table.event(row).to_string()).collect(), read.mistakes.1)
+    (
+        (0..read.table.len())
+            .map(|row| read.table.event(row).to_string())
+            .collect(),
+        read.mistakes.1,
+    )
 }
 
 #[test]
@@ -59,7 +64,13 @@ ts=1271701603.5 event=stampede.job.end guid=4 status=0 empty=""
 
 #[test]
 fn other_texts_are_not_recognised() {
-    for text in ["", "A; h; 1; 0", "ts=1 level=x", "DATE=20000330112320 HOST=h", "event=x ts=1"] {
+    for text in [
+        "",
+        "A; h; 1; 0",
+        "ts=1 level=x",
+        "DATE=20000330112320 HOST=h",
+        "event=x ts=1",
+    ] {
         assert_eq!(recognise(text.as_bytes()), None, "{text}");
     }
 }

@@ -171,7 +171,10 @@ mod hex {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
         let text = String::deserialize(from)?;
-        let digit = |at: usize| text.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        let digit = |at: usize| {
+            text.get(at..at + 2)
+                .and_then(|pair| u8::from_str_radix(pair, 16).ok())
+        };
         let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(digit).collect();
         bytes.ok_or_else(|| D::Error::custom("an id is not hexadecimal"))
     }
@@ -195,7 +198,9 @@ mod nanos {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
         match Either::deserialize(from)? {
             Either::Number(ns) => Ok(ns),
-            Either::Text(text) => text.parse().map_err(|_| D::Error::custom("a time is not a whole number")),
+            Either::Text(text) => text
+                .parse()
+                .map_err(|_| D::Error::custom("a time is not a whole number")),
         }
     }
 }
@@ -216,9 +221,10 @@ mod whole {
         match Option::<Either<i64>>::deserialize(from)? {
             None => Ok(None),
             Some(Either::Number(number)) => Ok(Some(number)),
-            Some(Either::Text(text)) => {
-                text.parse().map(Some).map_err(|_| D::Error::custom("a number is not a whole one"))
-            }
+            Some(Either::Text(text)) => text
+                .parse()
+                .map(Some)
+                .map_err(|_| D::Error::custom("a number is not a whole one")),
         }
     }
 }

@@ -14,7 +14,12 @@ fn events() -> Table {
             "APP_CALL",
             "khons",
             base + at,
-            &[Value::Number(unit), Value::Number(4), Value::Number(16), Value::Number(32)],
+            &[
+                Value::Number(unit),
+                Value::Number(4),
+                Value::Number(16),
+                Value::Number(32),
+            ],
         );
         table.push(
             "APP_INDICATION",
@@ -22,7 +27,12 @@ fn events() -> Table {
             base + at + 40,
             &[Value::Number(unit), Value::Absent, Value::Text("a; b")],
         );
-        table.push("APP_RESPONSE", "khons", base + at + 90, &[Value::Number(unit)]);
+        table.push(
+            "APP_RESPONSE",
+            "khons",
+            base + at + 90,
+            &[Value::Number(unit)],
+        );
     }
     table.push("VMSTAT", "khons", base, &[]);
     table
@@ -44,7 +54,10 @@ fn what_goes_out_comes_back_in_both_forms() {
     expected.retain(|event| event.keyword != "VMSTAT");
     for bytes in [protobuf(&data), json.into_bytes()] {
         let read = read(&bytes, false).unwrap();
-        assert_eq!((sorted(&read.table), read.mistakes.0), (expected.clone(), 0));
+        assert_eq!(
+            (sorted(&read.table), read.mistakes.0),
+            (expected.clone(), 0)
+        );
     }
 }
 
@@ -52,18 +65,38 @@ fn what_goes_out_comes_back_in_both_forms() {
 fn ids_are_those_of_the_specification() {
     let table = events();
     let data = spans(&lifelines(&table, None, &Options::default()), &table);
-    let all: Vec<&Span> = data.resource_spans.iter().flat_map(|r| &r.scope_spans).flat_map(|s| &s.spans).collect();
-    assert_eq!(all.len(), 6, "two units, each with its root and two segments");
-    assert!(all.iter().all(|span| span.trace_id.len() == 16 && span.span_id.len() == 8 && span.events.len() < 128));
+    let all: Vec<&Span> = data
+        .resource_spans
+        .iter()
+        .flat_map(|r| &r.scope_spans)
+        .flat_map(|s| &s.spans)
+        .collect();
+    assert_eq!(
+        all.len(),
+        6,
+        "two units, each with its root and two segments"
+    );
+    assert!(all.iter().all(|span| span.trace_id.len() == 16
+        && span.span_id.len() == 8
+        && span.events.len() < 128));
     let ids: std::collections::BTreeSet<_> = all.iter().map(|span| &span.span_id).collect();
     assert_eq!(ids.len(), all.len());
     for span in all.iter().filter(|span| !span.parent_span_id.is_empty()) {
-        let parent = all.iter().find(|other| other.span_id == span.parent_span_id).unwrap();
+        let parent = all
+            .iter()
+            .find(|other| other.span_id == span.parent_span_id)
+            .unwrap();
         assert_eq!(parent.trace_id, span.trace_id);
     }
     let text = json(&data).unwrap();
-    assert!(text.contains(r#""startTimeUnixNano":"1700000000000000000""#), "64-bit numbers are texts in JSON: {text}");
-    assert!(text.contains(r#""traceId":"00000000000000010000000000000007""#), "ids are hexadecimal: {text}");
+    assert!(
+        text.contains(r#""startTimeUnixNano":"1700000000000000000""#),
+        "64-bit numbers are texts in JSON: {text}"
+    );
+    assert!(
+        text.contains(r#""traceId":"00000000000000010000000000000007""#),
+        "ids are hexadecimal: {text}"
+    );
 }
 
 #[test]
@@ -77,7 +110,9 @@ fn spans_of_others_become_lifelines() {
          "events":[{"timeUnixNano":"2000","name":"cache miss"}]},
         {"traceId":"00","spanId":"01","name":"broken","startTimeUnixNano":"1","endTimeUnixNano":"2"}]}]}]}"#;
     let read = read(text.as_bytes(), false).unwrap();
-    let lines: Vec<String> = (0..read.table.len()).map(|row| read.table.event(row).to_string()).collect();
+    let lines: Vec<String> = (0..read.table.len())
+        .map(|row| read.table.event(row).to_string())
+        .collect();
     let ids = "0af7651916cd43dd8448eb211c80319c; b7ad6b7169203331; ";
     assert_eq!(
         lines,
@@ -94,12 +129,30 @@ fn spans_of_others_become_lifelines() {
 
 #[test]
 fn what_is_neither_form_is_refused() {
-    assert!(read(b"{\"resourceSpans\": 7}", false).unwrap_err().to_string().starts_with("this is no OTLP/JSON"));
-    assert!(read(b"hello", false).unwrap_err().to_string().starts_with("this is no OTLP protobuf"));
-    let mut cut = json(&spans(&lifelines(&events(), None, &Options::default()), &events())).unwrap();
+    assert!(
+        read(b"{\"resourceSpans\": 7}", false)
+            .unwrap_err()
+            .to_string()
+            .starts_with("this is no OTLP/JSON")
+    );
+    assert!(
+        read(b"hello", false)
+            .unwrap_err()
+            .to_string()
+            .starts_with("this is no OTLP protobuf")
+    );
+    let mut cut = json(&spans(
+        &lifelines(&events(), None, &Options::default()),
+        &events(),
+    ))
+    .unwrap();
     cut.push_str("\n{\"resourceSpans\":[{");
     let read = read(cut.as_bytes(), false).unwrap();
-    assert_eq!((read.table.len(), read.mistakes.0), (6, 1), "the whole lines before are read");
+    assert_eq!(
+        (read.table.len(), read.mistakes.0),
+        (6, 1),
+        "the whole lines before are read"
+    );
 }
 
 proptest! {

@@ -23,10 +23,17 @@ pub(super) fn of(lifelines: &Lifelines) -> BTreeMap<&str, Vec<Slice>> {
     let mut hosts: BTreeMap<&str, Vec<Slice>> = BTreeMap::new();
     for (line, unit) in lifelines.lines.iter().enumerate() {
         let passages = lifelines.passages_of(unit);
-        let ([first, ..], Some(last)) = (passages, passages.last()) else { continue };
+        let ([first, ..], Some(last)) = (passages, passages.last()) else {
+            continue;
+        };
         let host = lifelines.points[first.point as usize].host.as_str();
         if last.at_ns > first.at_ns {
-            let slice = Slice { from_ns: first.at_ns, to_ns: last.at_ns, lane: 0, line };
+            let slice = Slice {
+                from_ns: first.at_ns,
+                to_ns: last.at_ns,
+                lane: 0,
+                line,
+            };
             hosts.entry(host).or_default().push(slice);
         }
     }
@@ -38,7 +45,10 @@ fn spread(slices: &mut Vec<Slice>) {
     slices.sort_unstable_by_key(|slice| (slice.from_ns, slice.to_ns));
     let mut free_at: Vec<u64> = Vec::new();
     slices.retain_mut(|slice| {
-        let lane = free_at.iter().position(|at| *at <= slice.from_ns).unwrap_or(free_at.len());
+        let lane = free_at
+            .iter()
+            .position(|at| *at <= slice.from_ns)
+            .unwrap_or(free_at.len());
         if lane >= MOST_LANES {
             return false;
         }
@@ -55,8 +65,12 @@ mod tests {
     use super::*;
 
     fn lanes(times: &[(u64, u64)]) -> Vec<usize> {
-        let slice =
-            |(line, (from_ns, to_ns)): (usize, &(u64, u64))| Slice { from_ns: *from_ns, to_ns: *to_ns, lane: 0, line };
+        let slice = |(line, (from_ns, to_ns)): (usize, &(u64, u64))| Slice {
+            from_ns: *from_ns,
+            to_ns: *to_ns,
+            lane: 0,
+            line,
+        };
         let mut slices: Vec<Slice> = times.iter().enumerate().map(slice).collect();
         spread(&mut slices);
         slices.iter().map(|slice| slice.lane).collect()

@@ -5,7 +5,12 @@ use proptest::prelude::*;
 
 fn lines(bytes: &[u8], host: Option<&str>) -> (Vec<String>, u64) {
     let read = read(bytes, host, false).unwrap();
-    ((0..read.table.len()).map(|row| read.table.event(row).to_string()).collect(), read.mistakes.0)
+    (
+        (0..read.table.len())
+            .map(|row| read.table.event(row).to_string())
+            .collect(),
+        read.mistakes.0,
+    )
 }
 
 #[test]
@@ -18,7 +23,10 @@ fn a_sequence_as_quinn_writes_it() {
         r#"{"time":10.0,"name":"recovery:metrics_updated","data":{"congestion_window":12000}}"#,
         r#"{"time":11.0,"name":"transport:pac"#,
     ];
-    let text: String = records.iter().map(|record| format!("\u{1e}{record}\n")).collect();
+    let text: String = records
+        .iter()
+        .map(|record| format!("\u{1e}{record}\n"))
+        .collect();
     let (lines, mistakes) = lines(text.as_bytes(), None);
     assert_eq!(
         lines,
@@ -52,7 +60,13 @@ fn one_object_with_a_wall_clock_and_deltas() {
 #[test]
 fn what_is_no_qlog_is_refused() {
     for text in ["", "[]", "{}", "\u{1e}{}\n", "\u{1e}x"] {
-        assert!(read(text.as_bytes(), None, false).unwrap_err().to_string().starts_with("this is no qlog"), "{text}");
+        assert!(
+            read(text.as_bytes(), None, false)
+                .unwrap_err()
+                .to_string()
+                .starts_with("this is no qlog"),
+            "{text}"
+        );
     }
 }
 

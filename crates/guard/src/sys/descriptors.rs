@@ -6,12 +6,25 @@ use nix::libc;
 /// reaches.
 pub fn keep_from_programs() {
     // SAFETY: it changes a flag of descriptors and touches no memory. Kernels before 5.11 refuse it.
-    if unsafe { libc::close_range(3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int) } == 0 {
+    if unsafe {
+        libc::close_range(
+            3,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC as libc::c_int,
+        )
+    } == 0
+    {
         return;
     }
-    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let open = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten();
     let open = open.filter_map(|entry| entry.file_name().to_str()?.parse::<libc::c_int>().ok());
-    for descriptor in open.filter(|descriptor| *descriptor > 2).collect::<Vec<_>>() {
+    for descriptor in open
+        .filter(|descriptor| *descriptor > 2)
+        .collect::<Vec<_>>()
+    {
         // SAFETY: as above; one that is not open any more is refused.
         unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) };
     }

@@ -10,7 +10,9 @@ use std::io;
 pub fn fork() -> io::Result<Option<Pid>> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads != 1 {
-        return Err(io::Error::other(format!("the process has {threads} threads")));
+        return Err(io::Error::other(format!(
+            "the process has {threads} threads"
+        )));
     }
     // SAFETY: this is the only thread, so that no lock is held by another and everything may be called in the child.
     let forked = unsafe { nix::unistd::fork() }?;

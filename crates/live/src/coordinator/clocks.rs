@@ -32,7 +32,10 @@ pub(super) struct Asking {
 impl HostClock {
     /// The coordinator's own; how far readings of it may be apart, ns.
     pub(super) fn same(error_ns: u64) -> Self {
-        Self { same: Some(error_ns), ..Self::default() }
+        Self {
+            same: Some(error_ns),
+            ..Self::default()
+        }
     }
 
     /// An exchange that no clock can have made says nothing.
@@ -45,10 +48,20 @@ impl HostClock {
     /// The clock as it is reported: `read` is what the agent reported of its kernel, and how far its stamps may be off.
     pub(super) fn report(&mut self, read: &Clock) -> Clock {
         let clock = match self.same {
-            Some(error_ns) => Clock { error_ns: Some(error_ns), ..Clock::default() },
+            Some(error_ns) => Clock {
+                error_ns: Some(error_ns),
+                ..Clock::default()
+            },
             None => self.offset.clock().unwrap_or_default(),
         };
-        let error_ns = clock.error_ns.map(|error| error.saturating_add(read.error_ns.unwrap_or(0)));
-        Clock { error_ns, kernel: read.kernel.clone(), exchanges: std::mem::take(&mut self.fresh), ..clock }
+        let error_ns = clock
+            .error_ns
+            .map(|error| error.saturating_add(read.error_ns.unwrap_or(0)));
+        Clock {
+            error_ns,
+            kernel: read.kernel.clone(),
+            exchanges: std::mem::take(&mut self.fresh),
+            ..clock
+        }
     }
 }

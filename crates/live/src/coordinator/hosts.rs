@@ -12,9 +12,16 @@ pub const LOCAL_RESPONDER: &str = "(local responder)";
 /// Every host that the chosen measurements of a plan use.
 pub fn hosts(plan: &Plan, chosen: impl Fn(&Measurement) -> bool) -> BTreeMap<String, HostPlan> {
     let mut hosts = BTreeMap::new();
-    let parts = plan.measurements.iter().filter(|measurement| chosen(measurement)).flat_map(|m| &m.parts);
+    let parts = plan
+        .measurements
+        .iter()
+        .filter(|measurement| chosen(measurement))
+        .flat_map(|m| &m.parts);
     for part in parts {
-        for name in [part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER)] {
+        for name in [
+            part.from.as_deref().unwrap_or(LOCAL_INITIATOR),
+            part.to.as_deref().unwrap_or(LOCAL_RESPONDER),
+        ] {
             let host = plan.hosts.get(name).cloned().unwrap_or_default();
             hosts.insert(name.to_string(), host);
         }
@@ -25,7 +32,10 @@ pub fn hosts(plan: &Plan, chosen: impl Fn(&Measurement) -> bool) -> BTreeMap<Str
 /// The agents that a run needs.
 pub(super) fn names(scheduled: &ScheduledRun<'_>) -> BTreeSet<String> {
     let buffers = scheduled.measurement.parts.iter().flat_map(|part| {
-        [part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER)]
+        [
+            part.from.as_deref().unwrap_or(LOCAL_INITIATOR),
+            part.to.as_deref().unwrap_or(LOCAL_RESPONDER),
+        ]
     });
     buffers.map(str::to_owned).collect()
 }

@@ -45,6 +45,14 @@ pub(super) fn note(jobs: &mut Jobs, message: FromAgent) -> Result<()> {
 }
 
 fn side_name(running: &RunningJob) -> String {
-    let side = if running.side == Side::Initiator { "initiator" } else { "responder" };
-    if running.host.starts_with('(') { side.to_string() } else { format!("{side} on {}", running.host) }
+    let side = if running.side == Side::Initiator {
+        "initiator"
+    } else {
+        "responder"
+    };
+    if running.host.starts_with('(') {
+        side.to_string()
+    } else {
+        format!("{side} on {}", running.host)
+    }
 }

@@ -53,14 +53,25 @@ pub(super) struct Waiting {
 
 impl Waiting {
     pub(super) fn new(say: fn(&str), until: Instant) -> Self {
-        Self { say, since: Instant::now(), until, said: false }
+        Self {
+            say,
+            since: Instant::now(),
+            until,
+            said: false,
+        }
     }
 
     /// Says once what is waited for.
     pub(super) fn note(&mut self, what: &str) {
         if self.since.elapsed() > UNSAID && !std::mem::replace(&mut self.said, true) {
-            let most = self.until.saturating_duration_since(self.since).as_secs_f64().round();
-            (self.say)(&format!("waiting for {what}, {most} s at most; Ctrl-C ends it"));
+            let most = self
+                .until
+                .saturating_duration_since(self.since)
+                .as_secs_f64()
+                .round();
+            (self.say)(&format!(
+                "waiting for {what}, {most} s at most; Ctrl-C ends it"
+            ));
         }
     }
 }
@@ -89,10 +100,14 @@ impl Coordinator<'_> {
         answer: impl Fn(FromAgent) -> Option<T>,
     ) -> Result<T> {
         self.send(host, question)?;
-        let until = self.questions.into_iter().fold(Instant::now() + patience::answer(), Instant::min);
+        let until = self
+            .questions
+            .into_iter()
+            .fold(Instant::now() + patience::answer(), Instant::min);
         let mut waiting = Waiting::new(self.say, until);
         loop {
-            let (from, message) = self.awaited(&mut waiting, &format!("an answer of the agent of {host}"))?;
+            let (from, message) =
+                self.awaited(&mut waiting, &format!("an answer of the agent of {host}"))?;
             if from == host
                 && let Some(value) = answer(message)
             {
@@ -104,7 +119,9 @@ impl Coordinator<'_> {
     pub(super) fn send(&mut self, host: &str, message: &ToAgent) -> Result<()> {
         match self.agents.get_mut(host) {
             Some(agent) => agent.send(message),
-            None => Err(Error::measurement(format!("there is no agent of host {host}"))),
+            None => Err(Error::measurement(format!(
+                "there is no agent of host {host}"
+            ))),
         }
     }
 
@@ -113,12 +130,17 @@ impl Coordinator<'_> {
         loop {
             self.unless_interrupted()?;
             self.ask_clocks()?;
-            match self.mailbox.recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now()))) {
+            match self
+                .mailbox
+                .recv_timeout(LOOK.min(until.saturating_duration_since(Instant::now())))
+            {
                 Ok((host, Mail::Message(message))) if self.is_clock_told(&host, &message) => {}
                 Ok((host, Mail::Message(message))) => return Ok(Some((host, *message))),
                 Ok((_, Mail::Greeting(_))) => {}
                 Ok((host, Mail::Closed)) => return Err(self.died(&host)),
-                Ok((host, Mail::Unreadable(error))) => return Err(error.within(&format!("agent of host {host}"))),
+                Ok((host, Mail::Unreadable(error))) => {
+                    return Err(error.within(&format!("agent of host {host}")));
+                }
                 Err(RecvTimeoutError::Timeout) if Instant::now() < until => {}
                 Err(RecvTimeoutError::Timeout) => return Ok(None),
                 Err(RecvTimeoutError::Disconnected) => return Err(silent()),
@@ -127,7 +149,11 @@ impl Coordinator<'_> {
     }
 
     /// The next message of any agent, while no clock runs.
-    pub(super) fn awaited(&mut self, waiting: &mut Waiting, what: &str) -> Result<(String, FromAgent)> {
+    pub(super) fn awaited(
+        &mut self,
+        waiting: &mut Waiting,
+        what: &str,
+    ) -> Result<(String, FromAgent)> {
         while Instant::now() < waiting.until {
             waiting.note(what);
             if let Some(message) = self.receive(waiting.until.min(Instant::now() + LOOK))? {
@@ -154,7 +180,9 @@ impl Coordinator<'_> {
     /// Sends the clock queries that are due.
     fn ask_clocks(&mut self) -> Result<()> {
         let now = Instant::now();
-        let Some((begun, next)) = &mut self.asking.times else { return Ok(()) };
+        let Some((begun, next)) = &mut self.asking.times else {
+            return Ok(());
+        };
         if now < *next {
             return Ok(());
         }
@@ -170,10 +198,27 @@ impl Coordinator<'_> {
 
     /// Whether a message answers such a query, which is taken then. A host answers in the order of the queries.
     fn is_clock_told(&mut self, host: &str, message: &FromAgent) -> bool {
-        let FromAgent::Clock { heard_ns, answered_ns, returned_ns } = *message else { return false };
-        let Some(asked_ns) = self.asking.open.remove(host) else { return false };
-        let exchange = Exchange { asked_ns, heard_ns, answered_ns, returned_ns };
-        self.clocks.entry(host.to_owned()).or_default().take(exchange);
+        let FromAgent::Clock {
+            heard_ns,
+            answered_ns,
+            returned_ns,
+        } = *message
+        else {
+            return false;
+        };
+        let Some(asked_ns) = self.asking.open.remove(host) else {
+            return false;
+        };
+        let exchange = Exchange {
+            asked_ns,
+            heard_ns,
+            answered_ns,
+            returned_ns,
+        };
+        self.clocks
+            .entry(host.to_owned())
+            .or_default()
+            .take(exchange);
         true
     }
 }
@@ -211,5 +256,6 @@ pub(super) fn read_mail(
 }
 
 pub(super) fn silent() -> Error {
-    Error::measurement("an agent does not answer any more").hint("its host is overloaded, suspended or gone")
+    Error::measurement("an agent does not answer any more")
+        .hint("its host is overloaded, suspended or gone")
 }

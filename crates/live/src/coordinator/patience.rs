@@ -8,7 +8,9 @@ const USUAL: Duration = Duration::from_secs(60);
 
 /// How long agents may be silent before they are asked, and then take to answer.
 pub(super) fn silence() -> Duration {
-    let given = std::env::var(VARIABLE).ok().and_then(|text| text.parse().ok());
+    let given = std::env::var(VARIABLE)
+        .ok()
+        .and_then(|text| text.parse().ok());
     given.map_or(USUAL, |seconds: u64| Duration::from_secs(seconds.max(1)))
 }
 

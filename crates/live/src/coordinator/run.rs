@@ -49,7 +49,12 @@ impl Coordinator<'_> {
                 error => error.within(&format!("line {}: {}", measurement.line, measurement.text)),
             });
         }
-        let run = Run { measurement, index: scheduled.index, run: scheduled.run, warmup: !scheduled.counted };
+        let run = Run {
+            measurement,
+            index: scheduled.index,
+            run: scheduled.run,
+            warmup: !scheduled.counted,
+        };
         let observed = |running: RunningJob| Some((running.part, running.side, running.observed?));
         Ok(records(&run, jobs.into_values().filter_map(observed)))
     }
@@ -57,19 +62,40 @@ impl Coordinator<'_> {
     fn carry_out(&mut self, measurement: &Measurement, seed: Seed, jobs: &mut Jobs) -> Result<()> {
         for (number, part) in measurement.parts.iter().enumerate() {
             let part = self.with_length(part, jobs)?;
-            self.prepare(measurement, &part, number, seed.child("part").index(number as u64), jobs)?;
+            self.prepare(
+                measurement,
+                &part,
+                number,
+                seed.child("part").index(number as u64),
+                jobs,
+            )?;
         }
-        let loads: Vec<u64> = jobs.iter().filter(|(_, job)| job.background).map(|(id, _)| *id).collect();
-        let measured: Vec<u64> = jobs.iter().filter(|(_, job)| !job.background).map(|(id, _)| *id).collect();
+        let loads: Vec<u64> = jobs
+            .iter()
+            .filter(|(_, job)| job.background)
+            .map(|(id, _)| *id)
+            .collect();
+        let measured: Vec<u64> = jobs
+            .iter()
+            .filter(|(_, job)| !job.background)
+            .map(|(id, _)| *id)
+            .collect();
         self.go(&loads, jobs)?;
         if !loads.is_empty() {
             self.pause(SETTLE)?;
         }
         self.go(&measured, jobs)?;
-        let patience = measurement.time_limit.map_or(FOREVER, |limit| Duration::from_nanos(limit.0) + GRACE);
-        if !self.until_done(jobs, patience, |job| job.side == Side::Responder || job.background)? {
-            return Err(Error::measurement("the run did not end with its time limit")
-                .hint("data units so large, or a path so slow, that the last one is still on its way"));
+        let patience = measurement
+            .time_limit
+            .map_or(FOREVER, |limit| Duration::from_nanos(limit.0) + GRACE);
+        if !self.until_done(jobs, patience, |job| {
+            job.side == Side::Responder || job.background
+        })? {
+            return Err(
+                Error::measurement("the run did not end with its time limit").hint(
+                    "data units so large, or a path so slow, that the last one is still on its way",
+                ),
+            );
         }
         self.finish(measurement, jobs)
     }
@@ -83,12 +109,24 @@ impl Coordinator<'_> {
             return Ok(());
         }
         self.end(jobs, true, |_| true)?;
-        if self.until_done(jobs, FINISH, |_| false)? { Ok(()) } else { Err(self.mute(silent())) }
+        if self.until_done(jobs, FINISH, |_| false)? {
+            Ok(())
+        } else {
+            Err(self.mute(silent()))
+        }
     }
 
     /// Stops jobs; what goes wrong in a load from then on is no failure.
-    fn end(&mut self, jobs: &mut Jobs, now: bool, which: impl Fn(&RunningJob) -> bool) -> Result<()> {
-        for (id, job) in jobs.iter_mut().filter(|(_, job)| job.observed.is_none() && which(job)) {
+    fn end(
+        &mut self,
+        jobs: &mut Jobs,
+        now: bool,
+        which: impl Fn(&RunningJob) -> bool,
+    ) -> Result<()> {
+        for (id, job) in jobs
+            .iter_mut()
+            .filter(|(_, job)| job.observed.is_none() && which(job))
+        {
             job.ending = true;
             self.send(&job.host, &ToAgent::End { job: *id, now })?;
         }
@@ -124,8 +162,10 @@ impl Coordinator<'_> {
         seed: Seed,
         jobs: &mut Jobs,
     ) -> Result<()> {
-        let (from, to) =
-            (part.from.as_deref().unwrap_or(LOCAL_INITIATOR), part.to.as_deref().unwrap_or(LOCAL_RESPONDER));
+        let (from, to) = (
+            part.from.as_deref().unwrap_or(LOCAL_INITIATOR),
+            part.to.as_deref().unwrap_or(LOCAL_RESPONDER),
+        );
         let bind = self.bind(from, to);
         let token = token()?;
         let flow = self.flows.get(number).copied();
@@ -136,18 +176,21 @@ impl Coordinator<'_> {
             ..task(measurement, part, side, cpu, seed, token, bind)
         };
         let responder = self.job(to, number, Side::Responder, part.background, jobs);
-        let listen =
-            ToAgent::Listen { job: responder, task: Box::new(task(Side::Responder, part.cpu.1.or(self.host_cpu(to)))) };
+        let listen = ToAgent::Listen {
+            job: responder,
+            task: Box::new(task(Side::Responder, part.cpu.1.or(self.host_cpu(to)))),
+        };
         self.send(to, &listen)?;
         let addresses = self.await_one(jobs, |message| match message {
             FromAgent::Listening { job, addresses } if *job == responder => Some(addresses.clone()),
             _ => None,
         })?;
-        let addresses = if stacks::find(&part.stack.name).is_some_and(|stack| stack.table().one_host) {
-            addresses
-        } else {
-            self.reachable(from, to, &addresses)
-        };
+        let addresses =
+            if stacks::find(&part.stack.name).is_some_and(|stack| stack.table().one_host) {
+                addresses
+            } else {
+                self.reachable(from, to, &addresses)
+            };
         let initiator = self.job(from, number, Side::Initiator, part.background, jobs);
         let connect = ToAgent::Connect {
             job: initiator,
@@ -161,11 +204,25 @@ impl Coordinator<'_> {
         })
     }
 
-    fn job(&mut self, host: &str, part: usize, side: Side, background: bool, jobs: &mut Jobs) -> u64 {
+    fn job(
+        &mut self,
+        host: &str,
+        part: usize,
+        side: Side,
+        background: bool,
+        jobs: &mut Jobs,
+    ) -> u64 {
         self.next_job += 1;
         jobs.insert(
             self.next_job,
-            RunningJob { host: host.to_string(), part, side, background, observed: None, ending: false },
+            RunningJob {
+                host: host.to_string(),
+                part,
+                side,
+                background,
+                observed: None,
+                ending: false,
+            },
         );
         self.next_job
     }
@@ -198,9 +255,20 @@ impl Coordinator<'_> {
         let written = self.written_address(to);
         let of_ssh = self.agents.get(to).and_then(Agent::destination);
         // A responder here with an initiator elsewhere: the address ssh came from.
-        let of_us = self.hellos.get(from).and_then(|hello| hello.coordinator.clone()).filter(|_| !self.is_local(from));
-        let host = written.or(of_ssh).or(of_us).unwrap_or_else(|| Ipv4Addr::LOCALHOST.to_string());
-        let host = if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host };
+        let of_us = self
+            .hellos
+            .get(from)
+            .and_then(|hello| hello.coordinator.clone())
+            .filter(|_| !self.is_local(from));
+        let host = written
+            .or(of_ssh)
+            .or(of_us)
+            .unwrap_or_else(|| Ipv4Addr::LOCALHOST.to_string());
+        let host = if host.parse::<Ipv6Addr>().is_ok() {
+            format!("[{host}]")
+        } else {
+            host
+        };
         ports.iter().map(|port| format!("{host}:{port}")).collect()
     }
 
@@ -208,7 +276,10 @@ impl Coordinator<'_> {
         // Responders first: what they note at this moment is before any clock starts.
         for side in [Side::Responder, Side::Initiator] {
             for id in ids {
-                if let Some(job) = jobs.get(id).filter(|job| job.side == side && job.observed.is_none()) {
+                if let Some(job) = jobs
+                    .get(id)
+                    .filter(|job| job.side == side && job.observed.is_none())
+                {
                     self.send(&job.host, &ToAgent::Go { job: *id })?;
                 }
             }
@@ -226,7 +297,11 @@ impl Coordinator<'_> {
     }
 
     /// Waits for the answer that `wanted` picks; other jobs' news is kept, a failure ends the wait.
-    fn await_one<T>(&mut self, jobs: &mut Jobs, wanted: impl Fn(&FromAgent) -> Option<T>) -> Result<T> {
+    fn await_one<T>(
+        &mut self,
+        jobs: &mut Jobs,
+        wanted: impl Fn(&FromAgent) -> Option<T>,
+    ) -> Result<T> {
         let mut waiting = Waiting::new(self.say, Instant::now() + answer());
         loop {
             let (_, message) = self.awaited(&mut waiting, "an agent that gets a run ready")?;
@@ -245,7 +320,10 @@ impl Coordinator<'_> {
         excused: impl Fn(&RunningJob) -> bool,
     ) -> Result<bool> {
         let until = Instant::now() + patience;
-        while jobs.values().any(|job| job.observed.is_none() && !excused(job)) {
+        while jobs
+            .values()
+            .any(|job| job.observed.is_none() && !excused(job))
+        {
             match self.receive(until.min(Instant::now() + silence()))? {
                 Some((_, message)) => note(jobs, message)?,
                 None if Instant::now() >= until => return Ok(false),
@@ -285,7 +363,13 @@ impl Coordinator<'_> {
     fn abandon(&mut self, jobs: &Jobs) {
         for (id, job) in jobs {
             // An agent that is gone has no jobs left to end.
-            let _ = self.send(&job.host, &ToAgent::End { job: *id, now: true });
+            let _ = self.send(
+                &job.host,
+                &ToAgent::End {
+                    job: *id,
+                    now: true,
+                },
+            );
         }
     }
 }
@@ -293,9 +377,13 @@ impl Coordinator<'_> {
 /// The stack with the port chosen, where it has ports and none is written.
 fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
     let mut stack = stack.clone();
-    let has = stacks::find(&stack.name).is_some_and(|known| known.table().options.iter().any(|o| o.name == "port"));
+    let has = stacks::find(&stack.name)
+        .is_some_and(|known| known.table().options.iter().any(|o| o.name == "port"));
     if let Some(port) = port.filter(|_| has) {
-        stack.options.entry("port".into()).or_insert(OptionValue::Number(u64::from(port)));
+        stack
+            .options
+            .entry("port".into())
+            .or_insert(OptionValue::Number(u64::from(port)));
     }
     stack
 }
@@ -303,14 +391,18 @@ fn listens_at(stack: &Stack, port: Option<u16>) -> Stack {
 /// 16 random bytes, the top bit of the eighth set so that no datagram's number looks like it.
 fn token() -> Result<Token> {
     let mut token = Token::default();
-    getrandom::fill(&mut token).map_err(|e| Error::environment(format!("the system gives no random bytes: {e}")))?;
+    getrandom::fill(&mut token)
+        .map_err(|e| Error::environment(format!("the system gives no random bytes: {e}")))?;
     token[7] |= 0x80;
     Ok(token)
 }
 
 /// Whether that side has data units from a source.
 fn sends(part: &Part, side: Side) -> bool {
-    part.procedure.calls(side).iter().any(|call| matches!(call, Call::DataRequest(_) | Call::ReadFile(_)))
+    part.procedure
+        .calls(side)
+        .iter()
+        .any(|call| matches!(call, Call::DataRequest(_) | Call::ReadFile(_)))
 }
 
 fn task(
@@ -323,7 +415,10 @@ fn task(
     bind: IpAddr,
 ) -> Task {
     let takes = |side: Side| {
-        part.procedure.calls(side).iter().any(|call| matches!(call, Call::AwaitDataIndication(_) | Call::WriteFile(_)))
+        part.procedure
+            .calls(side)
+            .iter()
+            .any(|call| matches!(call, Call::AwaitDataIndication(_) | Call::WriteFile(_)))
     };
     let end = |access: &Access, mine: bool| match access {
         // A side that has no use for it needs neither file nor region.

@@ -12,8 +12,11 @@ use std::time::Instant;
 impl Coordinator<'_> {
     /// Asks every agent that has a job under way for a sign of life.
     pub(super) fn are_alive(&mut self, jobs: &mut Jobs) -> Result<()> {
-        let mut missing: BTreeSet<String> =
-            jobs.values().filter(|job| job.observed.is_none()).map(|job| job.host.clone()).collect();
+        let mut missing: BTreeSet<String> = jobs
+            .values()
+            .filter(|job| job.observed.is_none())
+            .map(|job| job.host.clone())
+            .collect();
         for host in &missing {
             self.send(host, &ToAgent::Clock)?;
         }
@@ -21,13 +24,20 @@ impl Coordinator<'_> {
         while !missing.is_empty() {
             let Some((host, message)) = self.receive(begun + silence)? else {
                 let hosts: Vec<&str> = missing.iter().map(String::as_str).collect();
-                let what = format!("{} does not answer any more, for {} s", hosts.join(", "), silence.as_secs());
+                let what = format!(
+                    "{} does not answer any more, for {} s",
+                    hosts.join(", "),
+                    silence.as_secs()
+                );
                 let hint = format!(
                     "its host is suspended, overloaded or gone; {VARIABLE}=SECONDS before the command waits longer"
                 );
                 return Err(self.mute(Error::measurement(what).hint(hint)));
             };
-            if matches!(message, FromAgent::Clock { .. } | FromAgent::Done { .. } | FromAgent::Failed { .. }) {
+            if matches!(
+                message,
+                FromAgent::Clock { .. } | FromAgent::Done { .. } | FromAgent::Failed { .. }
+            ) {
                 missing.remove(&host);
             }
             note(jobs, message)?;

@@ -87,14 +87,27 @@ impl Coordinator<'_> {
     /// The first host of those whose clock is the coordinator's.
     #[must_use]
     pub fn same_clock(&self) -> Option<&str> {
-        self.clocks.iter().find(|(_, clock)| clock.same.is_some()).map(|(name, _)| shown(name))
+        self.clocks
+            .iter()
+            .find(|(_, clock)| clock.same.is_some())
+            .map(|(name, _)| shown(name))
     }
 
-    fn record(&mut self, scheduled: &ScheduledRun<'_>, traces: &mut BTreeMap<String, HostTrace>) -> Result<()> {
+    fn record(
+        &mut self,
+        scheduled: &ScheduledRun<'_>,
+        traces: &mut BTreeMap<String, HostTrace>,
+    ) -> Result<()> {
         let mut watched: BTreeMap<String, String> = BTreeMap::new();
         for host in names(scheduled) {
-            let network = self.hellos.get(&host).and_then(|hello| hello.network.clone());
-            let other = network.as_ref().and_then(|network| watched.get(network)).cloned();
+            let network = self
+                .hellos
+                .get(&host)
+                .and_then(|hello| hello.network.clone());
+            let other = network
+                .as_ref()
+                .and_then(|network| watched.get(network))
+                .cloned();
             let trace = traces.entry(shown(&host).to_owned()).or_default();
             if let Some(other) = &other {
                 let reason = format!("it shares a machine with {other}, whose monitors cover both");
@@ -102,8 +115,17 @@ impl Coordinator<'_> {
             } else if let Some(network) = network {
                 watched.insert(network, shown(&host).to_owned());
             }
-            let question = ToAgent::Record { host: shown(&host).to_owned(), monitors: other.is_none() };
-            let answer = |message| if let FromAgent::Recording { refused } = message { Some(refused) } else { None };
+            let question = ToAgent::Record {
+                host: shown(&host).to_owned(),
+                monitors: other.is_none(),
+            };
+            let answer = |message| {
+                if let FromAgent::Recording { refused } = message {
+                    Some(refused)
+                } else {
+                    None
+                }
+            };
             if let Some(refused) = self.ask_one(&host, &question, answer)? {
                 trace.absent.insert("events".into(), refused);
             }
@@ -119,24 +141,46 @@ impl Coordinator<'_> {
         keep: &mut Keep<'_>,
         unkept: &mut Option<String>,
     ) -> Result<()> {
-        let answer = |message| if let FromAgent::Recorded(recorded) = message { Some(*recorded) } else { None };
+        let answer = |message| {
+            if let FromAgent::Recorded(recorded) = message {
+                Some(*recorded)
+            } else {
+                None
+            }
+        };
         let recorded = self.ask_one(host, &ToAgent::StopRecording, answer)?;
         let mut taken = 0;
         loop {
-            let answer = |message| if let FromAgent::Tape { bytes, .. } = message { Some(bytes) } else { None };
+            let answer = |message| {
+                if let FromAgent::Tape { bytes, .. } = message {
+                    Some(bytes)
+                } else {
+                    None
+                }
+            };
             let bytes = self.ask_one(host, &ToAgent::Tape, answer)?;
             if bytes.is_empty() {
                 break;
             }
             taken += bytes.len() as u64;
             if taken > MOST_BYTES {
-                return Err(Error::measurement(format!("the agent of host {host} sends events without end")));
+                return Err(Error::measurement(format!(
+                    "the agent of host {host} sends events without end"
+                )));
             }
             if unkept.is_none() {
                 *unkept = keep(shown(host), &EventLog::from_bytes(bytes)).err();
             }
         }
-        let Recorded { recorded, lost, stamp_error_ns, cost_s, absent, notes, kernel } = recorded;
+        let Recorded {
+            recorded,
+            lost,
+            stamp_error_ns,
+            cost_s,
+            absent,
+            notes,
+            kernel,
+        } = recorded;
         trace.recorded += recorded;
         trace.lost += lost;
         trace.cost_s.extend(cost_s);
@@ -154,7 +198,11 @@ impl Coordinator<'_> {
                 let met = self.meet(&host)?;
                 self.clocks.insert(host.clone(), met);
             }
-            if self.clocks.get(&host).is_some_and(|clock| clock.same.is_some()) {
+            if self
+                .clocks
+                .get(&host)
+                .is_some_and(|clock| clock.same.is_some())
+            {
                 continue;
             }
             let mut best: Option<Exchange> = None;
@@ -173,7 +221,11 @@ impl Coordinator<'_> {
 
     fn begin_asking(&mut self, scheduled: &ScheduledRun<'_>) {
         let now = Instant::now();
-        let other = |host: &String| self.clocks.get(host).is_some_and(|clock| clock.same.is_none());
+        let other = |host: &String| {
+            self.clocks
+                .get(host)
+                .is_some_and(|clock| clock.same.is_none())
+        };
         self.asking.hosts = names(scheduled).into_iter().filter(other).collect();
         self.asking.times = Some((now, now + EVERY));
     }
@@ -192,10 +244,19 @@ impl Coordinator<'_> {
     fn exchange(&mut self, host: &str) -> Result<Exchange> {
         let asked_ns = events::now_ns();
         let answer = |message| match message {
-            FromAgent::Clock { heard_ns, answered_ns, returned_ns } => Some((heard_ns, answered_ns, returned_ns)),
+            FromAgent::Clock {
+                heard_ns,
+                answered_ns,
+                returned_ns,
+            } => Some((heard_ns, answered_ns, returned_ns)),
             _ => None,
         };
         let (heard_ns, answered_ns, returned_ns) = self.ask_one(host, &ToAgent::Clock, answer)?;
-        Ok(Exchange { asked_ns, heard_ns, answered_ns, returned_ns })
+        Ok(Exchange {
+            asked_ns,
+            heard_ns,
+            answered_ns,
+            returned_ns,
+        })
     }
 }

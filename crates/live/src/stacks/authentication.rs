@@ -43,7 +43,11 @@ enum Shown {
 impl Newcomer {
     /// Takes what it has sent, and nothing after its token.
     fn inspect(&mut self, token: &Token) -> Shown {
-        match socket::receive(self.socket.as_fd(), &mut self.token[self.have..], RecvFlags::DONTWAIT) {
+        match socket::receive(
+            self.socket.as_fd(),
+            &mut self.token[self.have..],
+            RecvFlags::DONTWAIT,
+        ) {
             Ok(0) => Shown::Stranger,
             Ok(n) => {
                 self.have += n;
@@ -53,7 +57,14 @@ impl Newcomer {
                     (true, false) => Shown::Stranger,
                 }
             }
-            Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Shown::Part,
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) =>
+            {
+                Shown::Part
+            }
             Err(_) => Shown::Stranger,
         }
     }
@@ -65,11 +76,21 @@ pub(super) struct Newcomers(Vec<Newcomer>);
 
 impl Newcomers {
     /// Waits for the next connection that shows the token.
-    pub(super) fn accept(&mut self, listener: &Socket, token: &Token, buffers: &Buffers) -> Result<(Socket, SockAddr)> {
+    pub(super) fn accept(
+        &mut self,
+        listener: &Socket,
+        token: &Token,
+        buffers: &Buffers,
+    ) -> Result<(Socket, SockAddr)> {
         loop {
             // With nobody else to listen to, accepting is waiting, unless that is done for all endpoints of the thread.
-            let comes = readiness::is_here() || self.0.is_empty() || wait(listener, &self.0, buffers)?;
-            let came = if comes { accept(listener, buffers)? } else { None };
+            let comes =
+                readiness::is_here() || self.0.is_empty() || wait(listener, &self.0, buffers)?;
+            let came = if comes {
+                accept(listener, buffers)?
+            } else {
+                None
+            };
             let nobody = came.is_none();
             if let Some((socket, from)) = came {
                 readiness::watch(socket.as_fd())?;
@@ -77,7 +98,13 @@ impl Newcomers {
                     self.0.remove(0);
                 }
                 let until = Instant::now() + PATIENCE;
-                self.0.push(Newcomer { socket, from, token: Token::default(), have: 0, until });
+                self.0.push(Newcomer {
+                    socket,
+                    from,
+                    token: Token::default(),
+                    have: 0,
+                    until,
+                });
             }
             if let Some(proven) = self.proven(token) {
                 scope::count();
@@ -92,13 +119,19 @@ impl Newcomers {
 
     /// When the first of them has had its time.
     fn patience(&self) -> Option<core::Instant> {
-        let left = self.0.iter().map(|newcomer| newcomer.until.saturating_duration_since(Instant::now())).min()?;
+        let left = self
+            .0
+            .iter()
+            .map(|newcomer| newcomer.until.saturating_duration_since(Instant::now()))
+            .min()?;
         Some(clock::now() + core::Duration::from_seconds(left.as_secs_f64()))
     }
 
     /// One that came after the connection that showed the token: in a loop of connections it may be the next of them.
     pub(super) fn next(&mut self) -> Option<(Socket, SockAddr)> {
-        (!self.0.is_empty()).then(|| self.0.remove(0)).map(|newcomer| (newcomer.socket, newcomer.from))
+        (!self.0.is_empty())
+            .then(|| self.0.remove(0))
+            .map(|newcomer| (newcomer.socket, newcomer.from))
     }
 
     /// The one that has shown the token. Those before it are strangers, as are those that took too long.
@@ -121,11 +154,18 @@ impl Newcomers {
 /// Until somebody comes, says something or has had its time; whether somebody comes.
 fn wait(listener: &Socket, newcomers: &[Newcomer], buffers: &Buffers) -> Result<bool> {
     let sockets = std::iter::once(listener).chain(newcomers.iter().map(|n| &n.socket));
-    let mut watched: Vec<PollFd> = sockets.map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN)).collect();
-    let first = newcomers.iter().map(|n| n.until.saturating_duration_since(Instant::now())).min();
+    let mut watched: Vec<PollFd> = sockets
+        .map(|s| PollFd::new(s.as_fd(), PollFlags::POLLIN))
+        .collect();
+    let first = newcomers
+        .iter()
+        .map(|n| n.until.saturating_duration_since(Instant::now()))
+        .min();
     // Rounded up: a wait that ends too early would only be begun again.
     let patience = first.map(|time| time + Duration::from_millis(1));
-    let timeout = patience.map_or(PollTimeout::NONE, |p| PollTimeout::try_from(p).unwrap_or(PollTimeout::MAX));
+    let timeout = patience.map_or(PollTimeout::NONE, |p| {
+        PollTimeout::try_from(p).unwrap_or(PollTimeout::MAX)
+    });
     match poll(&mut watched, timeout) {
         Ok(_) => Ok(watched[0].any().unwrap_or(false)),
         Err(Errno::EINTR) => buffers.flags.interrupted().map(|()| false),
@@ -143,8 +183,17 @@ pub(super) fn wait_for_a_connection(until: Option<core::Instant>, buffers: &Buff
 fn accept(listener: &Socket, buffers: &Buffers) -> Result<Option<(Socket, SockAddr)>> {
     match listener.accept() {
         Ok(accepted) => Ok(Some(accepted)),
-        Err(e) if e.kind() == io::ErrorKind::Interrupted => buffers.flags.interrupted().map(|()| None),
-        Err(e) if matches!(e.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::WouldBlock) => Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted => {
+            buffers.flags.interrupted().map(|()| None)
+        }
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::ConnectionAborted | io::ErrorKind::WouldBlock
+            ) =>
+        {
+            Ok(None)
+        }
         Err(error) => Err(error::io("accept", &error)),
     }
 }

@@ -9,7 +9,9 @@ use super::ip;
 use super::stream::Receive;
 use crate::buffers::{Buffers, READ_BYTES};
 use crate::error::{self, Error, Result};
-use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener, Protocol, vanished};
+use crate::stacks::contract::{
+    ConnectParameters, Connection, Connector, Listener, Protocol, vanished,
+};
 use stackline_core::catalogue::StackTable;
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
@@ -44,16 +46,29 @@ impl Protocol for Blast {
             return Ok(Box::new(FrameListener::new(parameters, self.0.name)?));
         }
         let address = SocketAddr::new(parameters.bind, ip::port(parameters)?);
-        let listener = transfer::Listener::bind(address, &options(parameters)?).map_err(from_transfer)?;
-        Ok(Box::new(BlastListener { listener, name: self.0.name }))
+        let listener =
+            transfer::Listener::bind(address, &options(parameters)?).map_err(from_transfer)?;
+        Ok(Box::new(BlastListener {
+            listener,
+            name: self.0.name,
+        }))
     }
 
-    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
+    fn connector(
+        &self,
+        parameters: &ConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>> {
         if over_ethernet(&parameters.stack) {
-            return Ok(Box::new(FrameConnector::new(parameters, address, self.0.name)?));
+            return Ok(Box::new(FrameConnector::new(
+                parameters,
+                address,
+                self.0.name,
+            )?));
         }
         let found = ip::resolve(address)?.as_socket();
-        let peer = found.ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
+        let peer = found
+            .ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
         Ok(Box::new(BlastConnector {
             peer,
             options: options(parameters)?,
@@ -68,15 +83,22 @@ impl Protocol for Blast {
 fn options(parameters: &ConnectParameters) -> Result<Options> {
     let stack = &parameters.stack;
     let machine = stack::options(stack, 0, 0).map_err(|what| {
-        Error::input(what).hint("leave the option out, or see `stackline stacks` for what the stack can do")
+        Error::input(what)
+            .hint("leave the option out, or see `stackline stacks` for what the stack can do")
     })?;
     let spins = Receive::of(stack) == Receive::Spin;
-    let buffer = machine.buffer.saturating_mul(2).clamp(udp::Options::new().receive_buffer as u64, 1 << 30);
+    let buffer = machine
+        .buffer
+        .saturating_mul(2)
+        .clamp(udp::Options::new().receive_buffer as u64, 1 << 30);
     Ok(Options {
         token: parameters.token,
         key: stack.flag("sealed").then(|| Key::new(&parameters.token)),
         waiting: if spins { Waiting::Spin } else { Waiting::Block },
-        udp: udp::Options { receive_buffer: buffer as usize, ..udp::Options::new() },
+        udp: udp::Options {
+            receive_buffer: buffer as usize,
+            ..udp::Options::new()
+        },
         ..Options::of(machine)
     })
 }
@@ -94,7 +116,9 @@ struct BlastListener {
 
 impl Listener for BlastListener {
     fn address(&self) -> String {
-        self.listener.local().map_or_else(|_| String::new(), |address| address.port().to_string())
+        self.listener
+            .local()
+            .map_or_else(|_| String::new(), |address| address.port().to_string())
     }
 
     fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
@@ -115,8 +139,12 @@ impl Connector for BlastConnector {
     fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         self.options.interrupt = Some(interrupt(buffers));
         let channel = Channel::connect(self.peer, &self.options).map_err(|error| match error {
-            transfer::Error::Gone => ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into()),
-            transfer::Error::Silent(_) => ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into()),
+            transfer::Error::Gone => {
+                ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into())
+            }
+            transfer::Error::Silent(_) => {
+                ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into())
+            }
             error => from_transfer(error),
         })?;
         Ok(Box::new(TracedConnection::new(channel, self.name)))
@@ -133,7 +161,10 @@ fn interface(stack: &Stack) -> &str {
 
 /// Why there are no frames here.
 fn unusable(error: &io::Error) -> Error {
-    match error.get_ref().and_then(|inner| inner.downcast_ref::<Unusable>()) {
+    match error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<Unusable>())
+    {
         Some(why) => Error::environment(why.message.clone()).hint(why.hint),
         None => error::io("opening a packet socket", error),
     }
@@ -154,11 +185,18 @@ impl FrameListener {
     fn new(parameters: &ConnectParameters, name: &'static str) -> Result<Self> {
         let options = options(parameters)?;
         // Replicas and runs keep out of each other's way: who opens a connection is heard by all of them.
-        let first =
-            getrandom::u32().map_err(|e| Error::environment(format!("this host gives no random bytes: {e}")))?;
+        let first = getrandom::u32()
+            .map_err(|e| Error::environment(format!("this host gives no random bytes: {e}")))?;
         let interface = interface(&parameters.stack).to_string();
         let next = hears(&interface, first, &options)?;
-        Ok(Self { interface, options, first, number: first, next, name })
+        Ok(Self {
+            interface,
+            options,
+            first,
+            number: first,
+            next,
+            name,
+        })
     }
 }
 
@@ -173,7 +211,10 @@ fn frames_of(options: &Options) -> frames::Options {
         // What opens a connection has to fit too.
         data => data.max(PARAMETERS_BYTES) + LONGEST_HEAD,
     };
-    frames::Options { packet, ..frames::Options::default() }
+    frames::Options {
+        packet,
+        ..frames::Options::default()
+    }
 }
 
 impl Listener for FrameListener {
@@ -184,7 +225,10 @@ impl Listener for FrameListener {
     fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         self.options.interrupt = Some(interrupt(buffers));
         self.number = self.number.wrapping_add(1);
-        let carrier = std::mem::replace(&mut self.next, hears(&self.interface, self.number, &self.options)?);
+        let carrier = std::mem::replace(
+            &mut self.next,
+            hears(&self.interface, self.number, &self.options)?,
+        );
         let channel = Channel::answer(carrier, &self.options).map_err(from_transfer)?;
         Ok(Box::new(TracedConnection::new(channel, self.name)))
     }
@@ -200,9 +244,19 @@ struct FrameConnector {
 
 impl FrameConnector {
     fn new(parameters: &ConnectParameters, address: &str, name: &'static str) -> Result<Self> {
-        let number = address.rsplit(':').next().and_then(|number| number.parse().ok());
-        let number = number.ok_or_else(|| Error::environment(format!("{address} names no connection on a network")))?;
-        Ok(Self { interface: interface(&parameters.stack).to_string(), options: options(parameters)?, number, name })
+        let number = address
+            .rsplit(':')
+            .next()
+            .and_then(|number| number.parse().ok());
+        let number = number.ok_or_else(|| {
+            Error::environment(format!("{address} names no connection on a network"))
+        })?;
+        Ok(Self {
+            interface: interface(&parameters.stack).to_string(),
+            options: options(parameters)?,
+            number,
+            name,
+        })
     }
 }
 
@@ -211,7 +265,8 @@ impl Connector for FrameConnector {
         self.options.interrupt = Some(interrupt(buffers));
         self.options.number = Some(self.number);
         self.number = self.number.wrapping_add(1);
-        let carrier = Frames::connect(&self.interface, frames_of(&self.options)).map_err(|error| unusable(&error))?;
+        let carrier = Frames::connect(&self.interface, frames_of(&self.options))
+            .map_err(|error| unusable(&error))?;
         let channel = Channel::connect_over(carrier, &self.options).map_err(|error| match error {
             transfer::Error::Silent(_) => {
                 Error::environment(format!("nobody answers on the interface {}", self.interface)).hint(
@@ -233,7 +288,11 @@ struct TracedConnection<C: Carrier> {
 
 impl<C: Carrier> TracedConnection<C> {
     const fn new(channel: Channel<C>, name: &'static str) -> Self {
-        Self { channel, name, finished: false }
+        Self {
+            channel,
+            name,
+            finished: false,
+        }
     }
 
     /// Sends data units out of a file, in pieces of whole units.
@@ -242,8 +301,10 @@ impl<C: Carrier> TracedConnection<C> {
         let mut done = 0;
         while done < times && !(times > 1 && buffers.flags.limit()) {
             let units = at_once.min(times - done);
-            let piece =
-                buffers.source.outgoing(bytes * units as usize).map_err(|e| error::io("reading the source", &e))?;
+            let piece = buffers
+                .source
+                .outgoing(bytes * units as usize)
+                .map_err(|e| error::io("reading the source", &e))?;
             self.channel.send(piece).map_err(from_transfer)?;
             done += units;
         }
@@ -253,14 +314,19 @@ impl<C: Carrier> TracedConnection<C> {
     /// Takes bytes of the stream to where they are kept; how many came.
     fn take(&mut self, wanted: u64, buffers: &mut Buffers) -> Result<u64> {
         if let Some(round) = buffers.destination.round(READ_BYTES, TAIL) {
-            return self.channel.receive_round(round, wanted).map_err(from_transfer);
+            return self
+                .channel
+                .receive_round(round, wanted)
+                .map_err(from_transfer);
         }
         let mut have = 0;
         while have < wanted {
             let room = buffers.room(usize::try_from(wanted - have).unwrap_or(usize::MAX));
             let most = room.len();
             let got = self.channel.receive_into(room).map_err(from_transfer)?;
-            buffers.arrived(got).map_err(|e| error::io("writing the destination", &e))?;
+            buffers
+                .arrived(got)
+                .map_err(|e| error::io("writing the destination", &e))?;
             have += got as u64;
             if got < most {
                 break;
@@ -273,20 +339,29 @@ impl<C: Carrier> TracedConnection<C> {
 impl<C: Carrier> Connection for TracedConnection<C> {
     fn send(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         let flags = Arc::clone(&buffers.flags);
-        let Some(round) = buffers.source.round(READ_BYTES, TAIL) else { return self.send_file(bytes, times, buffers) };
+        let Some(round) = buffers.source.round(READ_BYTES, TAIL) else {
+            return self.send_file(bytes, times, buffers);
+        };
         let unit = bytes as u64;
         let stop = || times > 1 && flags.limit();
         if stop() {
             return Ok(0);
         }
-        let sent = self.channel.send_round(round, unit.saturating_mul(times), unit, stop).map_err(from_transfer)?;
+        let sent = self
+            .channel
+            .send_round(round, unit.saturating_mul(times), unit, stop)
+            .map_err(from_transfer)?;
         Ok(sent / unit)
     }
 
     fn receive(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
         let unit = bytes as u64;
         let got = self.take(unit.saturating_mul(times), buffers)?;
-        if got.is_multiple_of(unit) { Ok(got / unit) } else { Err(vanished("inside a data unit")) }
+        if got.is_multiple_of(unit) {
+            Ok(got / unit)
+        } else {
+            Err(vanished("inside a data unit"))
+        }
     }
 
     fn confirms(&self) -> bool {
@@ -316,7 +391,11 @@ impl<C: Carrier> Connection for TracedConnection<C> {
     }
 
     fn end_stream(&mut self, _: &mut Buffers) -> Result<()> {
-        if std::mem::replace(&mut self.finished, true) { Ok(()) } else { self.channel.finish().map_err(from_transfer) }
+        if std::mem::replace(&mut self.finished, true) {
+            Ok(())
+        } else {
+            self.channel.finish().map_err(from_transfer)
+        }
     }
 
     fn disconnect(self: Box<Self>, _: &mut Buffers) -> Result<()> {
@@ -327,7 +406,9 @@ impl<C: Carrier> Connection for TracedConnection<C> {
         match self.channel.await_close() {
             // A peer that is gone has certainly disconnected.
             Ok(true) | Err(transfer::Error::Gone) => Ok(()),
-            Ok(false) => Err(Error::measurement("the peer sent data after the last data unit")),
+            Ok(false) => Err(Error::measurement(
+                "the peer sent data after the last data unit",
+            )),
             Err(error) => Err(from_transfer(error)),
         }
     }
@@ -345,18 +426,25 @@ impl<C: Carrier> Connection for TracedConnection<C> {
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        let mut settings: BTreeMap<String, String> = stack::settings(self.name, self.channel.options())
-            .into_iter()
-            .map(|(name, value)| (name.to_string(), value))
-            .collect();
+        let mut settings: BTreeMap<String, String> =
+            stack::settings(self.name, self.channel.options())
+                .into_iter()
+                .map(|(name, value)| (name.to_string(), value))
+                .collect();
         let carrier = self.channel.facts().carrier;
         let on = |on: bool| if on { "on" } else { "off" }.to_string();
         settings.insert("carrier".into(), carrier.name.into());
         // Frames go many in a call, but each by itself.
-        settings.insert("gso".into(), on(carrier.name == "udp" && carrier.joined_out > 1));
+        settings.insert(
+            "gso".into(),
+            on(carrier.name == "udp" && carrier.joined_out > 1),
+        );
         settings.insert("gro".into(), on(carrier.joined_in));
         settings.insert("sealed".into(), on(self.channel.is_sealed()));
-        settings.insert("receive_buffer".into(), format!("{} B", carrier.receive_buffer));
+        settings.insert(
+            "receive_buffer".into(),
+            format!("{} B", carrier.receive_buffer),
+        );
         settings
     }
 
@@ -376,11 +464,16 @@ impl<C: Carrier> Connection for TracedConnection<C> {
         let facts = self.channel.facts();
         let mut notes = Vec::new();
         if facts.counters.fallbacks > 0 {
-            notes.push("segmentation offload was refused: packets were sent one by one from then on".to_string());
+            notes.push(
+                "segmentation offload was refused: packets were sent one by one from then on"
+                    .to_string(),
+            );
         }
         if facts.connection.received.violations > 0 {
             let n = facts.connection.received.violations;
-            notes.push(format!("{n} packets violated the negotiated parameters and were dropped"));
+            notes.push(format!(
+                "{n} packets violated the negotiated parameters and were dropped"
+            ));
         }
         notes
     }

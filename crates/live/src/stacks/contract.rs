@@ -42,7 +42,11 @@ pub trait Protocol: Sync {
     ///
     /// # Errors
     /// An [`Error`] when the address makes no sense.
-    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>>;
+    fn connector(
+        &self,
+        parameters: &ConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>>;
 }
 
 /// The responder before a connection.
@@ -81,11 +85,21 @@ pub trait Connection: Send {
     ///
     /// # Errors
     /// As for `send`.
-    fn call(&mut self, request: usize, response: usize, since: Instant, buffers: &mut Buffers) -> Result<bool> {
+    fn call(
+        &mut self,
+        request: usize,
+        response: usize,
+        since: Instant,
+        buffers: &mut Buffers,
+    ) -> Result<bool> {
         // A reliable stack answers or fails; only one that can lose a call has to know how long it waits.
         let _ = since;
         self.send(request, 1, buffers)?;
-        if self.receive(response, 1, buffers)? == 1 { Ok(true) } else { Err(vanished("before the response came")) }
+        if self.receive(response, 1, buffers)? == 1 {
+            Ok(true)
+        } else {
+            Err(vanished("before the response came"))
+        }
     }
     /// Waits until nothing that connecting sent is in transit, so that the clock starts on a quiet connection.
     ///
@@ -196,6 +210,7 @@ pub trait Connection: Send {
 
 /// The peer closed or reset the connection at a wrong moment.
 pub(crate) fn vanished(when: &str) -> Error {
-    Error::measurement(format!("the peer closed the connection {when}"))
-        .hint("the process at the other end ended early; its own error, if it reported one, is the cause")
+    Error::measurement(format!("the peer closed the connection {when}")).hint(
+        "the process at the other end ended early; its own error, if it reported one, is the cause",
+    )
 }

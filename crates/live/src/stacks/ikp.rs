@@ -39,7 +39,10 @@ impl Protocol for Ikp {
     fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
         let address = SocketAddr::new(parameters.bind, ip::port(parameters)?);
         let flags = Arc::new(Mutex::new(None));
-        let options = Options { interrupt: Some(interrupt(&flags)), ..options(parameters)? };
+        let options = Options {
+            interrupt: Some(interrupt(&flags)),
+            ..options(parameters)?
+        };
         let server = Server::bind(address, &options).map_err(from_transfer)?;
         let port = server.local().map_err(from_transfer)?.port();
         let server = Arc::new(Mutex::new(server));
@@ -53,9 +56,14 @@ impl Protocol for Ikp {
         }))
     }
 
-    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
+    fn connector(
+        &self,
+        parameters: &ConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>> {
         let found = ip::resolve(address)?.as_socket();
-        let peer = found.ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
+        let peer = found
+            .ok_or_else(|| Error::environment(format!("{address} is not the address of a host")))?;
         Ok(Box::new(IkpConnector {
             peer,
             options: options(parameters)?,
@@ -106,7 +114,11 @@ impl Listener for IkpListener {
             let peer = peer_of(&request);
             self.last = Some(peer);
             request.reply(Answer::Done.reply()).map_err(from_transfer)?;
-            return Ok(Box::new(responder::Responder::new(Arc::clone(&self.server), peer, self.machine)));
+            return Ok(Box::new(responder::Responder::new(
+                Arc::clone(&self.server),
+                peer,
+                self.machine,
+            )));
         }
     }
 }
@@ -121,16 +133,27 @@ struct IkpConnector {
 impl Connector for IkpConnector {
     fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         let flags = Arc::clone(&buffers.flags);
-        let options = Options { interrupt: Some(Interrupt::new(move || flags.ended())), ..self.options.clone() };
+        let options = Options {
+            interrupt: Some(Interrupt::new(move || flags.ended())),
+            ..self.options.clone()
+        };
         let mut client = Client::connect(self.peer, &options).map_err(from_transfer)?;
         let mut reply = [0; 1];
         match client.send(&Verb::connect(&self.token), Segments::none(), &mut reply) {
             Ok(bytes) if Answer::read(&reply[..bytes]) == Some(Answer::Done) => {}
             Ok(_) => return Err(Error::measurement("the peer's first reply is malformed")),
             Err(ikp::Error::Nobody) => {
-                return Err(ip::unreachable(&self.shown, &io::ErrorKind::ConnectionRefused.into()));
+                return Err(ip::unreachable(
+                    &self.shown,
+                    &io::ErrorKind::ConnectionRefused.into(),
+                ));
             }
-            Err(ikp::Error::Silent(_)) => return Err(ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into())),
+            Err(ikp::Error::Silent(_)) => {
+                return Err(ip::unreachable(
+                    &self.shown,
+                    &io::ErrorKind::TimedOut.into(),
+                ));
+            }
             Err(error) => return Err(from_transfer(error)),
         }
         Ok(Box::new(initiator::Initiator::new(client)))

@@ -32,31 +32,47 @@ pub(crate) fn port(parameters: &ConnectParameters) -> Result<u16> {
 }
 
 /// A bound socket.
-pub(crate) fn bound(parameters: &ConnectParameters, kind: Type, protocol: Option<Protocol>) -> Result<Socket> {
+pub(crate) fn bound(
+    parameters: &ConnectParameters,
+    kind: Type,
+    protocol: Option<Protocol>,
+) -> Result<Socket> {
     let mut address = SocketAddr::new(parameters.bind, port(parameters)?);
     let mut socket = Socket::new(Domain::for_address(address), kind, protocol);
-    if parameters.bind.is_ipv6() && matches!(&socket, Err(e) if e.raw_os_error() == Some(libc::EAFNOSUPPORT)) {
+    if parameters.bind.is_ipv6()
+        && matches!(&socket, Err(e) if e.raw_os_error() == Some(libc::EAFNOSUPPORT))
+    {
         // A host without IPv6: what was to hold for both families holds for the one there is.
         address = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), address.port());
         socket = Socket::new(Domain::IPV4, kind, protocol);
     }
     let socket = socket.map_err(|e| refused(&parameters.stack.name, &e))?;
     if kind == Type::STREAM {
-        socket.set_reuse_address(true).map_err(|e| error::io("SO_REUSEADDR", &e))?;
+        socket
+            .set_reuse_address(true)
+            .map_err(|e| error::io("SO_REUSEADDR", &e))?;
     }
     let mut done = socket.bind(&address.into());
     if matches!(&done, Err(e) if e.kind() == io::ErrorKind::AddrNotAvailable) {
         // Behind a translator the address others use is none of this host's.
-        let any = if address.is_ipv4() { IpAddr::V4(Ipv4Addr::UNSPECIFIED) } else { IpAddr::V6(Ipv6Addr::UNSPECIFIED) };
+        let any = if address.is_ipv4() {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED)
+        } else {
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+        };
         done = socket.bind(&SocketAddr::new(any, address.port()).into());
     }
     done.map_err(|e| match e.kind() {
-        io::ErrorKind::AddrInUse => {
-            Error::environment(format!("port {} is in use on {}", address.port(), address.ip()))
-                .hint("leave the option `port` out to get a free one")
+        io::ErrorKind::AddrInUse => Error::environment(format!(
+            "port {} is in use on {}",
+            address.port(),
+            address.ip()
+        ))
+        .hint("leave the option `port` out to get a free one"),
+        io::ErrorKind::PermissionDenied => {
+            Error::environment(format!("port {} is not permitted: {e}", address.port()))
+                .hint("ports below 1024 need privileges")
         }
-        io::ErrorKind::PermissionDenied => Error::environment(format!("port {} is not permitted: {e}", address.port()))
-            .hint("ports below 1024 need privileges"),
         _ => Error::environment(format!("cannot listen on {address}: {e}")),
     })?;
     Ok(socket)
@@ -64,9 +80,13 @@ pub(crate) fn bound(parameters: &ConnectParameters, kind: Type, protocol: Option
 
 /// Makes a bound stream socket listen.
 pub(crate) fn listen(socket: &Socket) -> Result<()> {
-    socket.listen(BACKLOG).map_err(|e| Error::environment(format!("cannot listen: {e}")))?;
+    socket
+        .listen(BACKLOG)
+        .map_err(|e| Error::environment(format!("cannot listen: {e}")))?;
     if readiness::is_here() {
-        socket.set_nonblocking(true).map_err(|e| error::io("O_NONBLOCK", &e))?;
+        socket
+            .set_nonblocking(true)
+            .map_err(|e| error::io("O_NONBLOCK", &e))?;
         readiness::watch(socket.as_fd())?;
     }
     Ok(())
@@ -74,13 +94,19 @@ pub(crate) fn listen(socket: &Socket) -> Result<()> {
 
 /// Makes a socket connect without blocking; until when that may take.
 pub(super) fn without_blocking(socket: &Socket) -> Result<Instant> {
-    socket.set_nonblocking(true).map_err(|e| error::io("O_NONBLOCK", &e))?;
+    socket
+        .set_nonblocking(true)
+        .map_err(|e| error::io("O_NONBLOCK", &e))?;
     Ok(clock::now() + core::Duration::from_seconds(PATIENCE.as_secs_f64()))
 }
 
 /// The port a bound socket got.
 pub(crate) fn bound_port(socket: &Socket) -> String {
-    socket.local_addr().ok().and_then(|a| a.as_socket()).map_or_else(String::new, |a| a.port().to_string())
+    socket
+        .local_addr()
+        .ok()
+        .and_then(|a| a.as_socket())
+        .map_or_else(String::new, |a| a.port().to_string())
 }
 
 /// Resolves `host:port`.
@@ -89,19 +115,33 @@ pub(crate) fn resolve(address: &str) -> Result<SockAddr> {
         Error::environment(format!("the address {address} cannot be found: {e}"))
             .hint("give the address others reach the host by: `host NAME at \"10.0.0.5\" via ...;`")
     })?;
-    found.next().map(SockAddr::from).ok_or_else(|| Error::environment(format!("the address {address} cannot be found")))
+    found
+        .next()
+        .map(SockAddr::from)
+        .ok_or_else(|| Error::environment(format!("the address {address} cannot be found")))
 }
 
 /// On loopback a connection without data comes from an address that follows from the token: by it the responder distinguishes it from
 /// strangers on this machine. The port is chosen when it connects, as without.
-pub(crate) fn bind_to_an_address_of_our_own(socket: &Socket, to: &SockAddr, token: &Token) -> Result<()> {
+pub(crate) fn bind_to_an_address_of_our_own(
+    socket: &Socket,
+    to: &SockAddr,
+    token: &Token,
+) -> Result<()> {
     if to.as_socket_ipv4().is_none_or(|to| !to.ip().is_loopback()) {
         return Ok(());
     }
     let own = Ipv4Addr::new(127, 128 | token[0], token[1], 1 + token[2] % 254);
-    socket::set_option(socket.as_fd(), libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)
-        .map_err(|e| error::io("IP_BIND_ADDRESS_NO_PORT", &e))?;
-    socket.bind(&SocketAddr::from((own, 0)).into()).map_err(|e| error::io("bind", &e))
+    socket::set_option(
+        socket.as_fd(),
+        libc::SOL_IP,
+        libc::IP_BIND_ADDRESS_NO_PORT,
+        1,
+    )
+    .map_err(|e| error::io("IP_BIND_ADDRESS_NO_PORT", &e))?;
+    socket
+        .bind(&SocketAddr::from((own, 0)).into())
+        .map_err(|e| error::io("bind", &e))
 }
 
 /// Says why a socket of that kind is not to be had.
@@ -150,8 +190,14 @@ pub(crate) fn accept(
     buffers: &Buffers,
 ) -> Result<Socket> {
     while !parameters.carries_data && guests.known.is_some() {
-        match guests.newcomers.next().map_or_else(|| listener.accept(), Ok) {
-            Ok((guest, from)) if from.as_socket().map(|a| a.ip()) == guests.known => return Ok(guest),
+        match guests
+            .newcomers
+            .next()
+            .map_or_else(|| listener.accept(), Ok)
+        {
+            Ok((guest, from)) if from.as_socket().map(|a| a.ip()) == guests.known => {
+                return Ok(guest);
+            }
             Ok(_) => {}
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock => wait_for_a_connection(None, buffers)?,
@@ -161,7 +207,9 @@ pub(crate) fn accept(
             },
         }
     }
-    let (socket, from) = guests.newcomers.accept(listener, &parameters.token, buffers)?;
+    let (socket, from) = guests
+        .newcomers
+        .accept(listener, &parameters.token, buffers)?;
     guests.known = from.as_socket().map(|a| a.ip());
     Ok(socket)
 }

@@ -19,8 +19,16 @@ mod unix;
 pub(crate) use trace::FlowTrace;
 pub(crate) use unix::over as stream_over;
 
-const ALL: &[&dyn Protocol] =
-    &[&tcp::Tcp, &mptcp::Mptcp, &unix::Unix, &udp::Udp, &blast::SAW, &blast::WINDOW, &blast::BLAST, &ikp::Ikp];
+const ALL: &[&dyn Protocol] = &[
+    &tcp::Tcp,
+    &mptcp::Mptcp,
+    &unix::Unix,
+    &udp::Udp,
+    &blast::SAW,
+    &blast::WINDOW,
+    &blast::BLAST,
+    &ikp::Ikp,
+];
 
 /// The stack of that name.
 #[must_use]
@@ -33,8 +41,10 @@ pub fn find(name: &str) -> Option<&'static dyn Protocol> {
 /// # Errors
 /// An [`Error`] when there is none.
 pub fn named(name: &str) -> Result<&'static dyn Protocol> {
-    let failure =
-        || Error::input(format!("this agent has no stack named {name}")).hint("`stackline stacks` lists them");
+    let failure = || {
+        Error::input(format!("this agent has no stack named {name}"))
+            .hint("`stackline stacks` lists them")
+    };
     find(name).ok_or_else(failure)
 }
 

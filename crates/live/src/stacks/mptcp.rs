@@ -13,7 +13,10 @@ const TABLE: StackTable = StackTable {
     // MPTCP sockets take no MSG_ZEROCOPY.
     options: OPTIONS,
     mapping: tcp::MAPPING,
-    facts: StackFacts { flow_control: FlowControl::KernelBuffers, ..StackTable::RELIABLE.facts },
+    facts: StackFacts {
+        flow_control: FlowControl::KernelBuffers,
+        ..StackTable::RELIABLE.facts
+    },
     exclusive: tcp::EXCLUSIVE.split_at(1).0,
     ..StackTable::RELIABLE
 };
@@ -32,7 +35,11 @@ impl Protocol for Mptcp {
         tcp::listen(parameters, Some(IPPROTO_MPTCP.into()))
     }
 
-    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
+    fn connector(
+        &self,
+        parameters: &ConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>> {
         tcp::connector(parameters, address, Some(IPPROTO_MPTCP.into()))
     }
 }

@@ -107,10 +107,17 @@ const ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as u3
 const PENDING_MOST: u32 = 128;
 
 impl<F: Flavour> Stream<F> {
-    pub(crate) fn new(socket: socket2::Socket, flavour: F, receive: Receive, zerocopy: bool) -> Result<Self> {
+    pub(crate) fn new(
+        socket: socket2::Socket,
+        flavour: F,
+        receive: Receive,
+        zerocopy: bool,
+    ) -> Result<Self> {
         scope::count();
         if receive.shares() {
-            socket.set_nonblocking(true).map_err(|e| error::io("O_NONBLOCK", &e))?;
+            socket
+                .set_nonblocking(true)
+                .map_err(|e| error::io("O_NONBLOCK", &e))?;
             readiness::watch(socket.as_fd())?;
         }
         Ok(Self {
@@ -134,15 +141,22 @@ impl<F: Flavour> Stream<F> {
 
     /// Sends the token by itself, where something else than a data unit of memory comes first.
     pub(crate) fn introduce(&mut self, buffers: &Buffers) -> Result<()> {
-        let Some(token) = self.introduction.take() else { return Ok(()) };
+        let Some(token) = self.introduction.take() else {
+            return Ok(());
+        };
         send_all(&self.socket, &token, SendFlags::empty(), &buffers.flags)
     }
 
     /// The first data unit with the token before it.
     #[cold]
     fn send_first(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
-        let Some(token) = self.introduction.take() else { return Ok(()) };
-        let unit = buffers.source.outgoing(bytes).map_err(|e| error::io("reading the source", &e))?;
+        let Some(token) = self.introduction.take() else {
+            return Ok(());
+        };
+        let unit = buffers
+            .source
+            .outgoing(bytes)
+            .map_err(|e| error::io("reading the source", &e))?;
         let both = token.len() + unit.len();
         let sent = loop {
             match scope::sending(both, || socket::send_two(self.socket.as_fd(), &token, unit)) {
@@ -151,8 +165,18 @@ impl<F: Flavour> Stream<F> {
             }
         };
         let (of_token, of_unit) = (sent.min(token.len()), sent.saturating_sub(token.len()));
-        send_all(&self.socket, &token[of_token..], SendFlags::empty(), &buffers.flags)?;
-        send_all(&self.socket, &unit[of_unit..], SendFlags::empty(), &buffers.flags)
+        send_all(
+            &self.socket,
+            &token[of_token..],
+            SendFlags::empty(),
+            &buffers.flags,
+        )?;
+        send_all(
+            &self.socket,
+            &unit[of_unit..],
+            SendFlags::empty(),
+            &buffers.flags,
+        )
     }
 
     #[inline]
@@ -166,8 +190,15 @@ impl<F: Flavour> Stream<F> {
         if buffers.source.file().is_some() {
             return self.send_file(bytes, buffers);
         }
-        let flags = if self.zerocopy.is_some() { ZEROCOPY } else { SendFlags::empty() };
-        let unit = buffers.source.outgoing(bytes).map_err(|e| error::io("reading the source", &e))?;
+        let flags = if self.zerocopy.is_some() {
+            ZEROCOPY
+        } else {
+            SendFlags::empty()
+        };
+        let unit = buffers
+            .source
+            .outgoing(bytes)
+            .map_err(|e| error::io("reading the source", &e))?;
         // The common case: the kernel takes the whole unit at once.
         match send(&self.socket, unit, flags) {
             Ok(sent) if sent == bytes => {}
@@ -184,14 +215,26 @@ impl<F: Flavour> Stream<F> {
         let flags = buffers.flags.clone();
         let mut left = bytes;
         while left > 0 {
-            let Some((file, length, at)) = buffers.source.file() else { return Ok(()) };
+            let Some((file, length, at)) = buffers.source.file() else {
+                return Ok(());
+            };
             let mut offset = i64::try_from(*at).unwrap_or(0);
             let most = left.min(usize::try_from(length - *at).unwrap_or(left));
-            match scope::sending(most, || sendfile(&self.socket, file, Some(&mut offset), most)) {
-                Ok(0) => return Err(Error::measurement("the source file became shorter while it was sent")),
+            match scope::sending(most, || {
+                sendfile(&self.socket, file, Some(&mut offset), most)
+            }) {
+                Ok(0) => {
+                    return Err(Error::measurement(
+                        "the source file became shorter while it was sent",
+                    ));
+                }
                 Ok(n) => {
                     left -= n;
-                    *at = if *at + n as u64 >= length { 0 } else { *at + n as u64 };
+                    *at = if *at + n as u64 >= length {
+                        0
+                    } else {
+                        *at + n as u64
+                    };
                 }
                 Err(error) => not_sent("sendfile", &self.socket, &error.into(), &flags)?,
             }
@@ -200,14 +243,22 @@ impl<F: Flavour> Stream<F> {
     }
 
     fn note_zerocopy(&mut self, buffers: &Buffers) -> Result<()> {
-        let Some(state) = &mut self.zerocopy else { return Ok(()) };
+        let Some(state) = &mut self.zerocopy else {
+            return Ok(());
+        };
         state.pending += 1;
-        if state.pending > PENDING_MOST { self.reap(PENDING_MOST / 2, buffers) } else { Ok(()) }
+        if state.pending > PENDING_MOST {
+            self.reap(PENDING_MOST / 2, buffers)
+        } else {
+            Ok(())
+        }
     }
 
     /// Collects completions until at most `most` sends are pending.
     fn reap(&mut self, most: u32, buffers: &Buffers) -> Result<()> {
-        let Some(state) = &mut self.zerocopy else { return Ok(()) };
+        let Some(state) = &mut self.zerocopy else {
+            return Ok(());
+        };
         while state.pending > most {
             match socket::zerocopy_completions(self.socket.as_fd()) {
                 Ok(Some((n, copied))) => {
@@ -235,14 +286,18 @@ impl<F: Flavour> Stream<F> {
             }
             let fd = self.socket.as_fd();
             let got = scope::receiving(most, || match self.receive {
-                Receive::Block | Receive::Share(_) => socket::receive(fd, buffers.room(most), RecvFlags::empty()),
+                Receive::Block | Receive::Share(_) => {
+                    socket::receive(fd, buffers.room(most), RecvFlags::empty())
+                }
                 Receive::Spin => socket::receive(fd, buffers.room(most), RecvFlags::DONTWAIT),
                 Receive::Truncate => socket::discard(fd, most, 0),
             });
             match got {
                 Ok(n) => {
                     self.input.got(n, most);
-                    buffers.arrived(n).map_err(|e| error::io("writing the destination", &e))?;
+                    buffers
+                        .arrived(n)
+                        .map_err(|e| error::io("writing the destination", &e))?;
                     return Ok(n);
                 }
                 Err(error) => match error.kind() {
@@ -275,7 +330,11 @@ impl<F: Flavour> Stream<F> {
             return Ok(true);
         }
         let mut byte = [0_u8; 1];
-        let flags = if self.receive == Receive::Spin { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+        let flags = if self.receive == Receive::Spin {
+            RecvFlags::DONTWAIT
+        } else {
+            RecvFlags::empty()
+        };
         loop {
             if self.receive.shares() {
                 self.input.wait();
@@ -286,7 +345,11 @@ impl<F: Flavour> Stream<F> {
                     return Ok(false);
                 }
                 Ok(_) if byte[0] == expected => return Ok(true),
-                Ok(_) => return Err(Error::measurement("the peer sent data where a control byte belongs")),
+                Ok(_) => {
+                    return Err(Error::measurement(
+                        "the peer sent data where a control byte belongs",
+                    ));
+                }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => self.nothing(buffers)?,
                     io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
@@ -337,13 +400,21 @@ impl<F: Flavour> Connection for Stream<F> {
         let mut have = self.ahead;
         while have < wanted {
             // Bytes for a file are kept apart from what follows them; a truncating receive must not touch what follows.
-            let most = if exact { at_once.max(1 << 20).min(wanted - have) } else { at_once };
+            let most = if exact {
+                at_once.max(1 << 20).min(wanted - have)
+            } else {
+                at_once
+            };
             let got = self.take(most as usize, buffers)?;
             if got == 0 {
                 self.ended = true;
                 self.ahead = 0;
                 let whole = have / bytes as u64;
-                return if have.is_multiple_of(bytes as u64) { Ok(whole) } else { Err(vanished("inside a data unit")) };
+                return if have.is_multiple_of(bytes as u64) {
+                    Ok(whole)
+                } else {
+                    Err(vanished("inside a data unit"))
+                };
             }
             have += got as u64;
         }
@@ -386,7 +457,9 @@ impl<F: Flavour> Connection for Stream<F> {
         self.introduce(buffers)?;
         match self.socket.shutdown(Shutdown::Write) {
             // The peer has closed already: it needs no notice.
-            Err(error) if error.kind() != io::ErrorKind::NotConnected => Err(broken("shutdown", &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotConnected => {
+                Err(broken("shutdown", &error))
+            }
             _ => Ok(()),
         }
     }
@@ -401,7 +474,9 @@ impl<F: Flavour> Connection for Stream<F> {
             return Ok(());
         }
         if self.ahead > 0 {
-            return Err(Error::measurement("the peer sent data after the last data unit"));
+            return Err(Error::measurement(
+                "the peer sent data after the last data unit",
+            ));
         }
         if self.receive == Receive::Truncate {
             self.receive = Receive::Block;
@@ -411,9 +486,15 @@ impl<F: Flavour> Connection for Stream<F> {
             if self.receive.shares() {
                 self.input.wait();
             }
-            match scope::receiving(1, || socket::receive(self.socket.as_fd(), &mut byte, RecvFlags::empty())) {
+            match scope::receiving(1, || {
+                socket::receive(self.socket.as_fd(), &mut byte, RecvFlags::empty())
+            }) {
                 Ok(0) => return Ok(()),
-                Ok(_) => return Err(Error::measurement("the peer sent data after the last data unit")),
+                Ok(_) => {
+                    return Err(Error::measurement(
+                        "the peer sent data after the last data unit",
+                    ));
+                }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => self.nothing(buffers)?,
                     io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
@@ -435,32 +516,46 @@ impl<F: Flavour> Connection for Stream<F> {
         if let Receive::Share(threads) = self.receive {
             put("threads", threads.to_string());
         }
-        for (name, size) in
-            [("send_buffer", self.socket.send_buffer_size()), ("receive_buffer", self.socket.recv_buffer_size())]
-        {
+        for (name, size) in [
+            ("send_buffer", self.socket.send_buffer_size()),
+            ("receive_buffer", self.socket.recv_buffer_size()),
+        ] {
             if let Ok(bytes) = size {
                 put(name, format!("{bytes} B"));
             }
         }
         if self.flavour.has_zerocopy() {
-            settings.insert("zerocopy".into(), if self.zerocopy.is_some() { "on" } else { "off" }.into());
+            settings.insert(
+                "zerocopy".into(),
+                if self.zerocopy.is_some() { "on" } else { "off" }.into(),
+            );
         }
         settings
     }
 
     fn places(&self) -> Option<(u64, u64)> {
-        let introduction = self.introduction.as_ref().map_or(0, |token| token.len() as u64);
-        scope::position().map(|(sent, received)| (sent + introduction, received.saturating_sub(self.ahead)))
+        let introduction = self
+            .introduction
+            .as_ref()
+            .map_or(0, |token| token.len() as u64);
+        scope::position()
+            .map(|(sent, received)| (sent + introduction, received.saturating_sub(self.ahead)))
     }
 
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
-        Some((self.socket.local_addr().ok()?.as_socket()?, self.socket.peer_addr().ok()?.as_socket()?))
+        Some((
+            self.socket.local_addr().ok()?.as_socket()?,
+            self.socket.peer_addr().ok()?.as_socket()?,
+        ))
     }
 
     fn notes(&self) -> Vec<String> {
         match &self.zerocopy {
             Some(state) if state.copied > 0 => {
-                vec![format!("zerocopy: the kernel copied {} of {} sends", state.copied, state.done)]
+                vec![format!(
+                    "zerocopy: the kernel copied {} of {} sends",
+                    state.copied, state.done
+                )]
             }
             _ => Vec::new(),
         }
@@ -499,7 +594,9 @@ fn not_sent(what: &str, socket: &socket2::Socket, error: &io::Error, stop: &Flag
 /// A system call that failed because of the peer, or otherwise.
 fn broken(what: &str, error: &io::Error) -> Error {
     match error.kind() {
-        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => vanished("while data was on its way"),
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+            vanished("while data was on its way")
+        }
         _ => error::io(what, error),
     }
 }

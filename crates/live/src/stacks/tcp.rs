@@ -11,7 +11,8 @@ use crate::stacks::contract::{ConnectParameters, Connection, Connector, Listener
 use crate::sys::socket;
 use socket2::{SockAddr, Socket, TcpKeepalive, Type};
 use stackline_core::catalogue::{
-    ClosedForm, FlowControl, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+    ClosedForm, FlowControl, Mapping, OptionKind, OptionTable, PacketContent, StackFacts,
+    StackTable,
 };
 use stackline_core::plan::Stack;
 use stackline_core::record::Transport;
@@ -109,17 +110,38 @@ pub(super) const MAPPING: &[Mapping] = &[
         operation: "AwaitConnectIndication",
         services: "accept4, recv 16 bytes of token (likewise); strangers are closed",
     },
-    Mapping { operation: "DataRequest", services: "send of the whole unit (FILE: sendfile)" },
+    Mapping {
+        operation: "DataRequest",
+        services: "send of the whole unit (FILE: sendfile)",
+    },
     Mapping {
         operation: "AwaitDataIndication",
         services: "recv of up to max(unit, 128 KiB) until the unit is there; what is ahead serves the next unit; truncate: recv with MSG_TRUNC; FILE: recv, pwrite",
     },
-    Mapping { operation: "RPCCall", services: "send of the request, recv until the response is there" },
-    Mapping { operation: "RPCAwaitCallInd", services: "recv until the request is there" },
-    Mapping { operation: "RPCReturn", services: "send of the response" },
-    Mapping { operation: "StartBulkGet, StartBulkPut", services: "send of 1 byte" },
-    Mapping { operation: "AwaitStartBulkGet, AwaitStartBulkPut", services: "recv of 1 byte" },
-    Mapping { operation: "StopBulkGet", services: "none: the last unit has arrived" },
+    Mapping {
+        operation: "RPCCall",
+        services: "send of the request, recv until the response is there",
+    },
+    Mapping {
+        operation: "RPCAwaitCallInd",
+        services: "recv until the request is there",
+    },
+    Mapping {
+        operation: "RPCReturn",
+        services: "send of the response",
+    },
+    Mapping {
+        operation: "StartBulkGet, StartBulkPut",
+        services: "send of 1 byte",
+    },
+    Mapping {
+        operation: "AwaitStartBulkGet, AwaitStartBulkPut",
+        services: "recv of 1 byte",
+    },
+    Mapping {
+        operation: "StopBulkGet",
+        services: "none: the last unit has arrived",
+    },
     Mapping {
         operation: "AwaitStopBulkGet",
         services: "setsockopt TCP_NODELAY once, so that Nagle's algorithm holds no last segment back",
@@ -128,10 +150,22 @@ pub(super) const MAPPING: &[Mapping] = &[
         operation: "StopBulkPut",
         services: "setsockopt TCP_NODELAY once, recv of 1 byte that confirms the arrival",
     },
-    Mapping { operation: "AwaitStopBulkPut", services: "send of that byte" },
-    Mapping { operation: "end of stream (time limit)", services: "shutdown(SHUT_WR); the peer's recv returns 0" },
-    Mapping { operation: "DisconnectRequest", services: "close" },
-    Mapping { operation: "AwaitDisconnectIndication", services: "recv until it returns 0, close" },
+    Mapping {
+        operation: "AwaitStopBulkPut",
+        services: "send of that byte",
+    },
+    Mapping {
+        operation: "end of stream (time limit)",
+        services: "shutdown(SHUT_WR); the peer's recv returns 0",
+    },
+    Mapping {
+        operation: "DisconnectRequest",
+        services: "close",
+    },
+    Mapping {
+        operation: "AwaitDisconnectIndication",
+        services: "recv until it returns 0, close",
+    },
 ];
 
 /// The stack.
@@ -146,13 +180,20 @@ impl Protocol for Tcp {
         listen(parameters, None)
     }
 
-    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
+    fn connector(
+        &self,
+        parameters: &ConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>> {
         connector(parameters, address, None)
     }
 }
 
 /// Listens with TCP, or with another protocol that behaves like it.
-pub(super) fn listen(parameters: &ConnectParameters, protocol: Option<socket2::Protocol>) -> Result<Box<dyn Listener>> {
+pub(super) fn listen(
+    parameters: &ConnectParameters,
+    protocol: Option<socket2::Protocol>,
+) -> Result<Box<dyn Listener>> {
     let socket = ip::bound(parameters, Type::STREAM, protocol)?;
     // Set before listening: accepted connections inherit it, also what is negotiated in the handshake.
     configure(&socket, &parameters.stack)?;
@@ -160,7 +201,11 @@ pub(super) fn listen(parameters: &ConnectParameters, protocol: Option<socket2::P
         keep_alive(&socket);
     }
     ip::listen(&socket)?;
-    Ok(Box::new(TcpListener { socket, parameters: parameters.clone(), guests: Guests::default() }))
+    Ok(Box::new(TcpListener {
+        socket,
+        parameters: parameters.clone(),
+        guests: Guests::default(),
+    }))
 }
 
 /// Dials likewise.
@@ -211,28 +256,41 @@ impl Connector for TcpConnector {
         if !self.parameters.carries_data {
             ip::bind_to_an_address_of_our_own(&socket, &self.address, &self.parameters.token)?;
         }
-        let until = if readiness::is_here() { Some(ip::without_blocking(&socket)?) } else { None };
+        let until = if readiness::is_here() {
+            Some(ip::without_blocking(&socket)?)
+        } else {
+            None
+        };
         // Bounds the handshake; later connections of a loop go where one already went.
         let first = !std::mem::replace(&mut self.introduced, true);
         if first {
-            socket.set_write_timeout(Some(ip::PATIENCE)).map_err(|e| error::io("SO_SNDTIMEO", &e))?;
+            socket
+                .set_write_timeout(Some(ip::PATIENCE))
+                .map_err(|e| error::io("SO_SNDTIMEO", &e))?;
         }
         while let Err(error) = socket.connect(&self.address) {
             match error.raw_os_error() {
                 Some(libc::EINTR) => buffers.flags.interrupted()?,
                 Some(libc::EISCONN) => break,
-                Some(libc::EINPROGRESS | libc::EALREADY) if until.is_some_and(|until| clock::now() < until) => {
+                Some(libc::EINPROGRESS | libc::EALREADY)
+                    if until.is_some_and(|until| clock::now() < until) =>
+                {
                     readiness::wait_for_room(socket.as_fd(), until)?;
                     buffers.flags.interrupted()?;
                 }
                 Some(libc::EINPROGRESS | libc::EALREADY) => {
-                    return Err(ip::unreachable(&self.shown, &std::io::ErrorKind::TimedOut.into()));
+                    return Err(ip::unreachable(
+                        &self.shown,
+                        &std::io::ErrorKind::TimedOut.into(),
+                    ));
                 }
                 _ => return Err(ip::unreachable(&self.shown, &error)),
             }
         }
         if first {
-            socket.set_write_timeout(None).map_err(|e| error::io("SO_SNDTIMEO", &e))?;
+            socket
+                .set_write_timeout(None)
+                .map_err(|e| error::io("SO_SNDTIMEO", &e))?;
             keep_alive(&socket);
         }
         let mut stream = stream(socket, &self.parameters)?;
@@ -248,28 +306,40 @@ impl Connector for TcpConnector {
 
 /// A host that vanishes without a word is noticed within about half a minute.
 fn keep_alive(socket: &Socket) {
-    let keepalive = TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
+    let keepalive = TcpKeepalive::new()
+        .with_time(Duration::from_secs(10))
+        .with_interval(Duration::from_secs(5));
     let _ = socket.set_tcp_keepalive(&keepalive);
 }
 
 fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<TcpFlavour>> {
     let zerocopy = parameters.stack.flag("zerocopy");
     if zerocopy {
-        socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(|e| {
-            Error::environment(format!("this host refuses MSG_ZEROCOPY: {e}")).hint("leave the option `zerocopy` out")
-        })?;
+        socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ZEROCOPY, 1).map_err(
+            |e| {
+                Error::environment(format!("this host refuses MSG_ZEROCOPY: {e}"))
+                    .hint("leave the option `zerocopy` out")
+            },
+        )?;
     }
-    let flavour = TcpFlavour { zerocopy: parameters.stack.name == TABLE.name };
+    let flavour = TcpFlavour {
+        zerocopy: parameters.stack.name == TABLE.name,
+    };
     Stream::new(socket, flavour, Receive::of(&parameters.stack), zerocopy)
 }
 
 /// Sets what the specification says; what it leaves out is the kernel's, and is read back into the result.
 fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
     let failed = |name: &str, e: std::io::Error| {
-        Error::environment(format!("the option {name} of {} is refused: {e}", stack.name))
+        Error::environment(format!(
+            "the option {name} of {} is refused: {e}",
+            stack.name
+        ))
     };
     if stack.flag("nodelay") {
-        socket.set_tcp_nodelay(true).map_err(|e| failed("nodelay", e))?;
+        socket
+            .set_tcp_nodelay(true)
+            .map_err(|e| failed("nodelay", e))?;
     }
     if let Some(name) = stack.word("congestion") {
         socket.set_tcp_congestion(name.as_bytes()).map_err(|e| {
@@ -281,16 +351,24 @@ fn configure(socket: &Socket, stack: &Stack) -> Result<()> {
         })?;
     }
     if let Some(bytes) = stack.number("send_buffer") {
-        socket.set_send_buffer_size(bytes as usize).map_err(|e| failed("send_buffer", e))?;
+        socket
+            .set_send_buffer_size(bytes as usize)
+            .map_err(|e| failed("send_buffer", e))?;
     }
     if let Some(bytes) = stack.number("notsent_lowat") {
-        socket.set_tcp_notsent_lowat(bytes as u32).map_err(|e| failed("notsent_lowat", e))?;
+        socket
+            .set_tcp_notsent_lowat(bytes as u32)
+            .map_err(|e| failed("notsent_lowat", e))?;
     }
     if let Some(bytes) = stack.number("receive_buffer") {
-        socket.set_recv_buffer_size(bytes as usize).map_err(|e| failed("receive_buffer", e))?;
+        socket
+            .set_recv_buffer_size(bytes as usize)
+            .map_err(|e| failed("receive_buffer", e))?;
     }
     if let Some(bytes) = stack.number("mss") {
-        socket.set_tcp_mss(bytes as u32).map_err(|e| failed("mss", e))?;
+        socket
+            .set_tcp_mss(bytes as u32)
+            .map_err(|e| failed("mss", e))?;
     }
     Ok(())
 }

@@ -49,26 +49,46 @@ impl FlowTrace {
             Side::Initiator => (Direction::There, Direction::Back),
             Side::Responder => (Direction::Back, Direction::There),
         };
-        Self { numbering: Arc::new(Mutex::new(Numbering::new(flow, both_ways))), sends, takes }
+        Self {
+            numbering: Arc::new(Mutex::new(Numbering::new(flow, both_ways))),
+            sends,
+            takes,
+        }
     }
 
     /// Emits events of everything that goes over the connector's connections.
     pub(crate) fn connector(self, inner: Box<dyn Connector>) -> Box<dyn Connector> {
-        Box::new(Traced { inner, flow_trace: self })
+        Box::new(Traced {
+            inner,
+            flow_trace: self,
+        })
     }
 
     /// Emits events of everything that goes over the listener's connections.
     pub(crate) fn listener(self, inner: Box<dyn Listener>) -> Box<dyn Listener> {
-        Box::new(Traced { inner, flow_trace: self })
+        Box::new(Traced {
+            inner,
+            flow_trace: self,
+        })
     }
 
     /// A new connection: its id, and what it numbers units with.
     fn connect(&self) -> (i64, Numbers) {
-        let mut numbering = self.numbering.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbering = self
+            .numbering
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let id = numbering.connect();
         scope::connect((numbering.stream(self.sends), numbering.stream(self.takes)));
         let taken_before = numbering.count(self.takes);
-        (id, Numbers { numbering: numbering.clone(), taken_before, flow_trace: self.clone() })
+        (
+            id,
+            Numbers {
+                numbering: numbering.clone(),
+                taken_before,
+                flow_trace: self.clone(),
+            },
+        )
     }
 }
 
@@ -88,14 +108,19 @@ impl Numbers {
     /// The peer has sent so many on this connection, whether they came or not.
     fn peer_sent(&mut self, units: Option<u64>) {
         if let Some(units) = units {
-            self.numbering.go_on(self.flow_trace.takes, self.taken_before + units);
+            self.numbering
+                .go_on(self.flow_trace.takes, self.taken_before + units);
         }
     }
 }
 
 impl Drop for Numbers {
     fn drop(&mut self) {
-        let mut shared = self.flow_trace.numbering.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = self
+            .flow_trace
+            .numbering
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         for way in [self.flow_trace.sends, self.flow_trace.takes] {
             shared.go_on(way, self.numbering.count(way));
         }
@@ -113,7 +138,9 @@ impl Connector for Traced<Box<dyn Connector>> {
         let (id, numbers) = self.flow_trace.connect();
         event!("APP_CONNECT", id, numbers.sends());
         let inner = self.inner.connect(buffers)?;
-        Ok(Box::new(TracedConnection::open(inner, id, numbers, &CONNECTED)))
+        Ok(Box::new(TracedConnection::open(
+            inner, id, numbers, &CONNECTED,
+        )))
     }
 }
 
@@ -125,7 +152,9 @@ impl Listener for Traced<Box<dyn Listener>> {
     fn accept(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         let (id, numbers) = self.flow_trace.connect();
         let inner = self.inner.accept(buffers)?;
-        Ok(Box::new(TracedConnection::open(inner, id, numbers, &ACCEPTED)))
+        Ok(Box::new(TracedConnection::open(
+            inner, id, numbers, &ACCEPTED,
+        )))
     }
 }
 
@@ -141,7 +170,12 @@ struct Unit {
 impl Unit {
     fn emit(self, keyword: &Keyword) {
         if recorder::on() {
-            let values = [self.id.into(), self.stream.into(), self.offset.into(), self.bytes.into()];
+            let values = [
+                self.id.into(),
+                self.stream.into(),
+                self.offset.into(),
+                self.bytes.into(),
+            ];
             recorder::emit(keyword, &values);
         }
     }
@@ -160,34 +194,68 @@ impl TracedConnection {
     fn open(inner: Box<dyn Connection>, id: i64, numbers: Numbers, keyword: &Keyword) -> Self {
         let at_ns = clock::now_ns();
         let places = inner.places();
-        let addresses = inner.addresses().map(|(local, remote)| (shown(local), shown(remote)));
-        let (local, remote) = addresses.as_ref().map(|(local, remote)| (local.as_str(), remote.as_str())).unzip();
+        let addresses = inner
+            .addresses()
+            .map(|(local, remote)| (shown(local), shown(remote)));
+        let (local, remote) = addresses
+            .as_ref()
+            .map(|(local, remote)| (local.as_str(), remote.as_str()))
+            .unzip();
         let offset = Value::from(places.map(|(sent, _)| sent));
-        let values = [id.into(), numbers.sends().into(), offset, Value::Absent, local.into(), remote.into()];
+        let values = [
+            id.into(),
+            numbers.sends().into(),
+            offset,
+            Value::Absent,
+            local.into(),
+            remote.into(),
+        ];
         recorder::emit_at(keyword.id(), at_ns, &values);
-        Self { inner, id, numbers, called: None }
+        Self {
+            inner,
+            id,
+            numbers,
+            called: None,
+        }
     }
 
     /// The unit that is `ahead` units of that size after the next to be sent.
     fn outgoing(&self, bytes: u64, ahead: u64) -> Unit {
         let (numbering, way) = (&self.numbers.numbering, self.numbers.flow_trace.sends);
         let offset = self.inner.places().map(|(sent, _)| sent + ahead * bytes);
-        Unit { id: numbering.id(way, numbering.count(way) + ahead), stream: numbering.stream(way), offset, bytes }
+        Unit {
+            id: numbering.id(way, numbering.count(way) + ahead),
+            stream: numbering.stream(way),
+            offset,
+            bytes,
+        }
     }
 
     /// The next unit that comes, as far as one can know before it is there.
     fn incoming(&self, bytes: u64) -> Unit {
         let (numbering, way) = (&self.numbers.numbering, self.numbers.flow_trace.takes);
         let offset = self.inner.places().map(|(_, taken)| taken);
-        Unit { id: numbering.id(way, numbering.count(way)), stream: numbering.stream(way), offset, bytes }
+        Unit {
+            id: numbering.id(way, numbering.count(way)),
+            stream: numbering.stream(way),
+            offset,
+            bytes,
+        }
     }
 
     /// It came: the same one, unless it carries another number.
     fn came(&mut self, unit: Unit) -> Unit {
-        let Numbers { numbering, taken_before, flow_trace } = &mut self.numbers;
+        let Numbers {
+            numbering,
+            taken_before,
+            flow_trace,
+        } = &mut self.numbers;
         let (way, before) = (flow_trace.takes, *taken_before);
         let expected = numbering.count(way);
-        let carried = self.inner.number().map(|(number, bits)| before + near(number, bits, expected - before));
+        let carried = self
+            .inner
+            .number()
+            .map(|(number, bits)| before + near(number, bits, expected - before));
         let number = carried.unwrap_or(expected);
         numbering.go_on(way, number + 1);
         let id = numbering.id(way, number);
@@ -199,13 +267,18 @@ impl TracedConnection {
         let unit = self.outgoing(bytes as u64, 0);
         scope::work_for(Some(unit.id));
         unit.emit(&SEND);
-        let others: Vec<Unit> = (1..units).map(|ahead| self.outgoing(bytes as u64, ahead)).collect();
+        let others: Vec<Unit> = (1..units)
+            .map(|ahead| self.outgoing(bytes as u64, ahead))
+            .collect();
         others.iter().for_each(|unit| unit.emit(&SEND));
         let sent = self.inner.send(bytes, units, buffers)?;
         let all = std::iter::once(&unit).chain(&others);
-        all.take(usize::try_from(sent).unwrap_or(usize::MAX)).for_each(|unit| unit.emit(&SENT));
+        all.take(usize::try_from(sent).unwrap_or(usize::MAX))
+            .for_each(|unit| unit.emit(&SENT));
         let way = self.numbers.flow_trace.sends;
-        self.numbers.numbering.go_on(way, self.numbers.numbering.count(way) + sent);
+        self.numbers
+            .numbering
+            .go_on(way, self.numbers.numbering.count(way) + sent);
         Ok(sent)
     }
 }
@@ -237,7 +310,11 @@ impl Connection for TracedConnection {
         while done < times && !(times > 1 && buffers.flags.limit()) {
             // A single one that is left over goes with those before it.
             let left = times - done;
-            let units = if left <= together + 1 && together > 1 { left } else { left.min(together) };
+            let units = if left <= together + 1 && together > 1 {
+                left
+            } else {
+                left.min(together)
+            };
             let sent = self.send_together(bytes, units, buffers)?;
             done += sent;
             if sent < units {
@@ -262,12 +339,21 @@ impl Connection for TracedConnection {
         Ok(times)
     }
 
-    fn call(&mut self, request: usize, response: usize, since: Instant, buffers: &mut Buffers) -> Result<bool> {
+    fn call(
+        &mut self,
+        request: usize,
+        response: usize,
+        since: Instant,
+        buffers: &mut Buffers,
+    ) -> Result<bool> {
         let unit = self.outgoing(request as u64, 0);
         scope::work_for(Some(unit.id));
         unit.emit(&CALL);
         self.numbers.numbering.next(self.numbers.flow_trace.sends);
-        let back = Unit { id: unit.id, ..self.incoming(response as u64) };
+        let back = Unit {
+            id: unit.id,
+            ..self.incoming(response as u64)
+        };
         let answered = self.inner.call(request, response, since, buffers)?;
         if answered {
             scope::came(unit.id);
@@ -292,7 +378,10 @@ impl Connection for TracedConnection {
 
     fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
         let unit = self.outgoing(bytes as u64, 0);
-        let unit = Unit { id: self.called.take().unwrap_or(unit.id), ..unit };
+        let unit = Unit {
+            id: self.called.take().unwrap_or(unit.id),
+            ..unit
+        };
         scope::work_for(Some(unit.id));
         unit.emit(&REPLY);
         self.inner.reply(bytes, buffers)?;
@@ -339,7 +428,12 @@ impl Connection for TracedConnection {
 
     fn disconnect(self: Box<Self>, buffers: &mut Buffers) -> Result<()> {
         scope::work_for(None);
-        let Self { inner, id, mut numbers, .. } = *self;
+        let Self {
+            inner,
+            id,
+            mut numbers,
+            ..
+        } = *self;
         event!("APP_DISCONNECT", id, numbers.sends());
         numbers.peer_sent(inner.peer_sent());
         inner.disconnect(buffers)?;

@@ -46,22 +46,58 @@ const TABLE: StackTable = StackTable {
             operation: "AwaitConnectIndication",
             services: "accept4, recv 16 bytes of token (likewise; SO_PEERCRED of all); strangers are closed",
         },
-        Mapping { operation: "DataRequest", services: "send of the whole unit (FILE: sendfile)" },
+        Mapping {
+            operation: "DataRequest",
+            services: "send of the whole unit (FILE: sendfile)",
+        },
         Mapping {
             operation: "AwaitDataIndication",
             services: "recv of up to max(unit, 128 KiB) until the unit is there; FILE: recv, pwrite",
         },
-        Mapping { operation: "RPCCall", services: "send of the request, recv until the response is there" },
-        Mapping { operation: "RPCAwaitCallInd", services: "recv until the request is there" },
-        Mapping { operation: "RPCReturn", services: "send of the response" },
-        Mapping { operation: "StartBulkGet, StartBulkPut", services: "send of 1 byte" },
-        Mapping { operation: "AwaitStartBulkGet, AwaitStartBulkPut", services: "recv of 1 byte" },
-        Mapping { operation: "StopBulkGet, AwaitStopBulkGet", services: "none: the last unit has arrived" },
-        Mapping { operation: "StopBulkPut", services: "recv of 1 byte that confirms the arrival" },
-        Mapping { operation: "AwaitStopBulkPut", services: "send of that byte" },
-        Mapping { operation: "end of stream (time limit)", services: "shutdown(SHUT_WR); the peer's recv returns 0" },
-        Mapping { operation: "DisconnectRequest", services: "close" },
-        Mapping { operation: "AwaitDisconnectIndication", services: "recv until it returns 0, close" },
+        Mapping {
+            operation: "RPCCall",
+            services: "send of the request, recv until the response is there",
+        },
+        Mapping {
+            operation: "RPCAwaitCallInd",
+            services: "recv until the request is there",
+        },
+        Mapping {
+            operation: "RPCReturn",
+            services: "send of the response",
+        },
+        Mapping {
+            operation: "StartBulkGet, StartBulkPut",
+            services: "send of 1 byte",
+        },
+        Mapping {
+            operation: "AwaitStartBulkGet, AwaitStartBulkPut",
+            services: "recv of 1 byte",
+        },
+        Mapping {
+            operation: "StopBulkGet, AwaitStopBulkGet",
+            services: "none: the last unit has arrived",
+        },
+        Mapping {
+            operation: "StopBulkPut",
+            services: "recv of 1 byte that confirms the arrival",
+        },
+        Mapping {
+            operation: "AwaitStopBulkPut",
+            services: "send of that byte",
+        },
+        Mapping {
+            operation: "end of stream (time limit)",
+            services: "shutdown(SHUT_WR); the peer's recv returns 0",
+        },
+        Mapping {
+            operation: "DisconnectRequest",
+            services: "close",
+        },
+        Mapping {
+            operation: "AwaitDisconnectIndication",
+            services: "recv until it returns 0, close",
+        },
     ],
     exclusive: &[&["threads", "receive"]],
     ..StackTable::RELIABLE
@@ -77,9 +113,15 @@ impl Protocol for Unix {
 
     fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
         // An abstract name: no file that could be left behind.
-        let random: String = parameters.token.iter().take(8).map(|b| format!("{b:02x}")).collect();
+        let random: String = parameters
+            .token
+            .iter()
+            .take(8)
+            .map(|b| format!("{b:02x}"))
+            .collect();
         let name = format!("stackline-{random}-{}", parameters.replica);
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
+        let socket =
+            Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
         socket
             .bind(&abstract_address(&name)?)
             .map_err(|e| Error::environment(format!("cannot listen on @{name}: {e}")))?;
@@ -94,7 +136,11 @@ impl Protocol for Unix {
         }))
     }
 
-    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
+    fn connector(
+        &self,
+        parameters: &ConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>> {
         let target = abstract_address(address)?;
         Ok(Box::new(UnixConnector {
             address: target,
@@ -106,8 +152,11 @@ impl Protocol for Unix {
 }
 
 fn abstract_address(name: &str) -> Result<SockAddr> {
-    SockAddr::unix(format!("\0{name}"))
-        .map_err(|e| Error::environment(format!("the name @{name} cannot be a socket's address: {e}")))
+    SockAddr::unix(format!("\0{name}")).map_err(|e| {
+        Error::environment(format!(
+            "the name @{name} cannot be a socket's address: {e}"
+        ))
+    })
 }
 
 struct UnixListener {
@@ -129,7 +178,9 @@ impl Listener for UnixListener {
         let socket = if self.introduced && !self.parameters.carries_data {
             self.next(buffers)?
         } else {
-            self.newcomers.accept(&self.socket, &self.parameters.token, buffers)?.0
+            self.newcomers
+                .accept(&self.socket, &self.parameters.token, buffers)?
+                .0
         };
         if !self.introduced && !self.parameters.carries_data {
             self.peer = process(&socket);
@@ -141,19 +192,29 @@ impl Listener for UnixListener {
 
 /// Who opened a connection.
 fn process(socket: &Socket) -> Option<i32> {
-    getsockopt(&socket.as_fd(), PeerCredentials).ok().map(|peer| peer.pid())
+    getsockopt(&socket.as_fd(), PeerCredentials)
+        .ok()
+        .map(|peer| peer.pid())
 }
 
 impl UnixListener {
     /// The next connection of a loop.
     fn next(&mut self, buffers: &Buffers) -> Result<Socket> {
         loop {
-            match self.newcomers.next().map_or_else(|| self.socket.accept(), Ok) {
+            match self
+                .newcomers
+                .next()
+                .map_or_else(|| self.socket.accept(), Ok)
+            {
                 // Of any other process it is a stranger.
                 Ok((socket, _)) if process(&socket) == self.peer => return Ok(socket),
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait_for_a_connection(None, buffers)?,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => buffers.flags.interrupted()?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait_for_a_connection(None, buffers)?
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    buffers.flags.interrupted()?
+                }
                 Err(error) => return Err(error::io("accept", &error)),
             }
         }
@@ -172,7 +233,8 @@ struct UnixConnector {
 
 impl Connector for UnixConnector {
     fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
-        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
+        let socket =
+            Socket::new(Domain::UNIX, Type::STREAM, None).map_err(|e| ip::refused("unix", &e))?;
         if readiness::is_here() {
             ip::without_blocking(&socket)?;
         }
@@ -201,9 +263,9 @@ impl Connector for UnixConnector {
 
 fn stream(socket: Socket, parameters: &ConnectParameters) -> Result<Stream<UnixFlavour>> {
     if let Some(bytes) = parameters.stack.number("send_buffer") {
-        socket
-            .set_send_buffer_size(bytes as usize)
-            .map_err(|e| Error::environment(format!("the option send_buffer of unix is refused: {e}")))?;
+        socket.set_send_buffer_size(bytes as usize).map_err(|e| {
+            Error::environment(format!("the option send_buffer of unix is refused: {e}"))
+        })?;
     }
     Stream::new(socket, UnixFlavour, Receive::of(&parameters.stack), false)
 }

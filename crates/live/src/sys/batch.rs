@@ -43,7 +43,12 @@ impl Batch {
                 header
             })
             .collect();
-        Self { buffer, slot_bytes, vectors, headers }
+        Self {
+            buffer,
+            slot_bytes,
+            vectors,
+            headers,
+        }
     }
 
     /// How many messages fit.
@@ -68,7 +73,14 @@ impl Batch {
             vector.iov_len = bytes.min(self.slot_bytes);
         }
         // SAFETY: the first n headers point at live vectors and these into the live buffer.
-        let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), self.headers.as_mut_ptr(), n as u32, libc::MSG_NOSIGNAL) };
+        let sent = unsafe {
+            libc::sendmmsg(
+                fd.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                n as u32,
+                libc::MSG_NOSIGNAL,
+            )
+        };
         length(sent as isize)
     }
 
@@ -80,8 +92,15 @@ impl Batch {
         let n = self.headers.len() as u32;
         let flags = flags.bits() as i32 | libc::MSG_WAITFORONE;
         // SAFETY: as above; no timeout is given.
-        let got =
-            unsafe { libc::recvmmsg(fd.as_raw_fd(), self.headers.as_mut_ptr(), n, flags as _, std::ptr::null_mut()) };
+        let got = unsafe {
+            libc::recvmmsg(
+                fd.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                n,
+                flags as _,
+                std::ptr::null_mut(),
+            )
+        };
         length(got as isize)
     }
 }
@@ -93,7 +112,10 @@ struct Control([u8; 64]);
 #[inline]
 pub(crate) fn send_segmented(fd: BorrowedFd<'_>, bytes: &[u8], segment: u16) -> io::Result<usize> {
     let mut control = Control([0; 64]);
-    let mut vector = libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+    let mut vector = libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    };
     // SAFETY: msghdr is plain data, for which all bytes zero is a value.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &raw mut vector;
@@ -107,16 +129,29 @@ pub(crate) fn send_segmented(fd: BorrowedFd<'_>, bytes: &[u8], segment: u16) -> 
         (*header).cmsg_level = libc::SOL_UDP;
         (*header).cmsg_type = libc::UDP_SEGMENT;
         (*header).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as u32) as usize;
-        libc::CMSG_DATA(header).cast::<u16>().write_unaligned(segment);
-        length(libc::sendmsg(fd.as_raw_fd(), &raw const message, libc::MSG_NOSIGNAL))
+        libc::CMSG_DATA(header)
+            .cast::<u16>()
+            .write_unaligned(segment);
+        length(libc::sendmsg(
+            fd.as_raw_fd(),
+            &raw const message,
+            libc::MSG_NOSIGNAL,
+        ))
     }
 }
 
 /// Receives a run of equal datagrams joined by the kernel: total length and the length of each (the last may be shorter).
 #[inline]
-pub(crate) fn receive_joined(fd: BorrowedFd<'_>, bytes: &mut [u8], flags: RecvFlags) -> io::Result<(usize, usize)> {
+pub(crate) fn receive_joined(
+    fd: BorrowedFd<'_>,
+    bytes: &mut [u8],
+    flags: RecvFlags,
+) -> io::Result<(usize, usize)> {
     let mut control = Control([0; 64]);
-    let mut vector = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+    let mut vector = libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    };
     // SAFETY: msghdr is plain data, for which all bytes zero is a value.
     let mut message: libc::msghdr = unsafe { zeroed() };
     message.msg_iov = &raw mut vector;
@@ -124,11 +159,15 @@ pub(crate) fn receive_joined(fd: BorrowedFd<'_>, bytes: &mut [u8], flags: RecvFl
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len();
     // SAFETY: the header points at live buffers of the lengths given.
-    let got = length(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, flags.bits() as i32) })?;
+    let got =
+        length(unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, flags.bits() as i32) })?;
     // SAFETY: the kernel filled the control buffer and its length; the macros stay inside; an int is read unaligned.
     let segment = unsafe {
         let header = libc::CMSG_FIRSTHDR(&raw const message);
-        if !header.is_null() && (*header).cmsg_level == libc::SOL_UDP && (*header).cmsg_type == libc::UDP_GRO {
+        if !header.is_null()
+            && (*header).cmsg_level == libc::SOL_UDP
+            && (*header).cmsg_type == libc::UDP_GRO
+        {
             usize::try_from(libc::CMSG_DATA(header).cast::<i32>().read_unaligned()).unwrap_or(got)
         } else {
             got

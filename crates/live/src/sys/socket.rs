@@ -28,27 +28,42 @@ pub(crate) fn send_two(fd: BorrowedFd<'_>, first: &[u8], second: &[u8]) -> io::R
 /// `recv(2)`, likewise.
 #[inline]
 pub(crate) fn receive(fd: BorrowedFd<'_>, bytes: &mut [u8], flags: RecvFlags) -> io::Result<usize> {
-    rustix::net::recv(fd, bytes, flags).map(|(got, _)| got).map_err(io::Error::from)
+    rustix::net::recv(fd, bytes, flags)
+        .map(|(got, _)| got)
+        .map_err(io::Error::from)
 }
 
 /// Discards up to `most` bytes of a TCP stream in the kernel, without copying them (`MSG_TRUNC`, tcp(7)).
 #[inline]
 pub(crate) fn discard(fd: BorrowedFd<'_>, most: usize, flags: i32) -> io::Result<usize> {
     // SAFETY: with MSG_TRUNC on a TCP socket the kernel writes nothing, so no buffer is needed.
-    length(unsafe { libc::recv(fd.as_raw_fd(), std::ptr::null_mut(), most, flags | libc::MSG_TRUNC) })
+    length(unsafe {
+        libc::recv(
+            fd.as_raw_fd(),
+            std::ptr::null_mut(),
+            most,
+            flags | libc::MSG_TRUNC,
+        )
+    })
 }
 
 /// Sets an integer socket option.
 pub(crate) fn set_option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<()> {
     let size = size_of::<i32>() as libc::socklen_t;
     // SAFETY: the pointer is to a live i32 of the length given.
-    let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), size) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let result =
+        unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, (&raw const value).cast(), size) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Whether something that was sent is not acknowledged; false where the socket is not TCP.
 pub(crate) fn in_transit(fd: BorrowedFd<'_>) -> bool {
-    TcpInfo::of(fd).is_ok_and(|info| info.unacked > 0 || info.unsent_bytes.is_some_and(|bytes| bytes > 0))
+    TcpInfo::of(fd)
+        .is_ok_and(|info| info.unacked > 0 || info.unsent_bytes.is_some_and(|bytes| bytes > 0))
 }
 
 /// `TCP_INFO`; an error where the socket is not TCP.
@@ -84,10 +99,20 @@ pub(crate) fn zerocopy_completions(fd: BorrowedFd<'_>) -> io::Result<Option<(u32
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len();
     // SAFETY: the header points at a live control buffer of the length given and at no data.
-    let got = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
+    let got = unsafe {
+        libc::recvmsg(
+            fd.as_raw_fd(),
+            &raw mut message,
+            libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT,
+        )
+    };
     if got < 0 {
         let error = io::Error::last_os_error();
-        return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+        return if error.kind() == io::ErrorKind::WouldBlock {
+            Ok(None)
+        } else {
+            Err(error)
+        };
     }
     // SAFETY: the kernel filled the control buffer and its length; CMSG_FIRSTHDR checks that a header fits.
     let header = unsafe { libc::CMSG_FIRSTHDR(&raw const message) };
@@ -96,8 +121,11 @@ pub(crate) fn zerocopy_completions(fd: BorrowedFd<'_>) -> io::Result<Option<(u32
     }
     // SAFETY: a non-null first header points into the control buffer; the error queue of an IP socket carries a
     // sock_extended_err there, read unaligned.
-    let error: libc::sock_extended_err =
-        unsafe { libc::CMSG_DATA(header).cast::<libc::sock_extended_err>().read_unaligned() };
+    let error: libc::sock_extended_err = unsafe {
+        libc::CMSG_DATA(header)
+            .cast::<libc::sock_extended_err>()
+            .read_unaligned()
+    };
     if error.ee_origin != ORIGIN_ZEROCOPY {
         return Ok(None);
     }

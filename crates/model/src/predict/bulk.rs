@@ -25,9 +25,19 @@ pub(super) struct Bulk<'s> {
 
 /// The throughput of a bulk transfer.
 pub(super) fn predict(s: &Situation<'_>, bulk: &Bulk<'_>) -> Result<Answer, String> {
-    let (data, acks) = if bulk.get { (&s.back, &s.there) } else { (&s.there, &s.back) };
+    let (data, acks) = if bulk.get {
+        (&s.back, &s.there)
+    } else {
+        (&s.there, &s.back)
+    };
     let unit = s.size(bulk.unit)?;
-    let flow = Flow { s, data, acks, unit, bytes: s.bytes(bulk.count, unit) };
+    let flow = Flow {
+        s,
+        data,
+        acks,
+        unit,
+        bytes: s.bytes(bulk.count, unit),
+    };
     let mut values = Values::new();
     let limits = flow.limits(bulk.waits, &mut values)?;
     let Some((binds, steady)) = limits.least() else {
@@ -36,12 +46,25 @@ pub(super) fn predict(s: &Situation<'_>, bulk: &Bulk<'_>) -> Result<Answer, Stri
     let run = flow.run(bulk, &limits, steady, &mut values)?;
     let flows = f64::from(s.part.replicas);
     let limit = run.limit.unwrap_or(binds);
-    uncovered::transfer(&flow, [binds, limit], run.moved.map_or(f64::INFINITY, |(_, seconds)| seconds), flow.rtt_s()?)?;
+    uncovered::transfer(
+        &flow,
+        [binds, limit],
+        run.moved.map_or(f64::INFINITY, |(_, seconds)| seconds),
+        flow.rtt_s()?,
+    )?;
     let assumptions = flow.assumptions(&limits, run.long_run);
     let value = flows * run.throughput_bit_s;
     let moved = run.moved.map(|(bytes, seconds)| (flows * bytes, seconds));
     let interval = interval::of_transfer(&flow, limit, value, moved.map(|(_, seconds)| seconds));
-    Ok(Answer { quantity: Quantity::Throughput, value, interval, limit, values: values.0, assumptions, moved })
+    Ok(Answer {
+        quantity: Quantity::Throughput,
+        value,
+        interval,
+        limit,
+        values: values.0,
+        assumptions,
+        moved,
+    })
 }
 
 /// What one transfer comes to.
@@ -54,14 +77,27 @@ struct Run {
 
 impl Flow<'_> {
     /// The transfer from the start to the stop of its clock.
-    fn run(&self, bulk: &Bulk<'_>, limits: &Limits, steady: f64, values: &mut Values) -> Result<Run, String> {
+    fn run(
+        &self,
+        bulk: &Bulk<'_>,
+        limits: &Limits,
+        steady: f64,
+        values: &mut Values,
+    ) -> Result<Run, String> {
         let s = self.s;
-        let around_s = self.around_s(bulk).ok_or("a link of rate zero is on the way")?;
+        let around_s = self
+            .around_s(bulk)
+            .ok_or("a link of rate zero is on the way")?;
         let limit_s = s.measurement.time_limit.map(|time| time.seconds());
         // Without end it lasts as long as the limit; that it then starts slowly counts for what it is.
         let endless = limit_s.map_or(u64::MAX, |time| bytes_in(steady, time));
         let Some(bytes) = self.bytes.or((endless < u64::MAX).then_some(endless)) else {
-            return Ok(Run { throughput_bit_s: steady, limit: None, moved: None, long_run: true });
+            return Ok(Run {
+                throughput_bit_s: steady,
+                limit: None,
+                moved: None,
+                long_run: true,
+            });
         };
         if bytes == 0 {
             return Err("no data units are moved".to_string());
@@ -70,7 +106,8 @@ impl Flow<'_> {
         let mut moved = real(bytes) * (1.0 - if s.transport.stream { 0.0 } else { self.loss() });
         if let Some(limit_s) = limit_s.filter(|limit_s| around_s + sending.time_s > *limit_s) {
             // The limit cuts the steady part short.
-            let over_s = (around_s + sending.time_s - limit_s).min(sending.time_s - sending.grown_s);
+            let over_s =
+                (around_s + sending.time_s - limit_s).min(sending.time_s - sending.grown_s);
             moved = (moved - over_s * steady / 8.0).max(0.0);
             sending.time_s -= over_s;
         }
@@ -80,12 +117,24 @@ impl Flow<'_> {
             Unit::Seconds,
             "RFC 5681 section 3.1, round by round",
         );
-        values.add("exchanges and the way of the last packet", around_s, Unit::Seconds, "store and forward");
+        values.add(
+            "exchanges and the way of the last packet",
+            around_s,
+            Unit::Seconds,
+            "store and forward",
+        );
         let elapsed_s = around_s + sending.time_s;
         if elapsed_s <= 0.0 {
-            return Err("nothing on the way takes time, so nothing limits the throughput".to_string());
+            return Err(
+                "nothing on the way takes time, so nothing limits the throughput".to_string(),
+            );
         }
-        values.add("transfer time", elapsed_s, Unit::Seconds, "slow start, the rest at the least limit, the exchanges");
+        values.add(
+            "transfer time",
+            elapsed_s,
+            Unit::Seconds,
+            "slow start, the rest at the least limit, the exchanges",
+        );
         let limit = if sending.grown_s > elapsed_s / 2.0 {
             Some("slow start")
         } else if around_s > elapsed_s / 2.0 {
@@ -93,7 +142,12 @@ impl Flow<'_> {
         } else {
             None
         };
-        Ok(Run { throughput_bit_s: 8.0 * moved / elapsed_s, limit, moved: Some((moved, elapsed_s)), long_run: false })
+        Ok(Run {
+            throughput_bit_s: 8.0 * moved / elapsed_s,
+            limit,
+            moved: Some((moved, elapsed_s)),
+            long_run: false,
+        })
     }
 
     /// From the first byte to the last byte going onto the bottleneck.
@@ -102,7 +156,10 @@ impl Flow<'_> {
         if !s.transport.stream {
             // Lost datagrams took their time as well.
             let handed = steady / (1.0 - self.loss());
-            return Ok(Sending { time_s: 8.0 * real(bytes) / handed, grown_s: 0.0 });
+            return Ok(Sending {
+                time_s: 8.0 * real(bytes) / handed,
+                grown_s: 0.0,
+            });
         }
         let segment = s.transport.segment_bytes;
         let total = real(bytes);
@@ -121,49 +178,86 @@ impl Flow<'_> {
             rtt_s: self.rtt_s()?,
             window_bytes: s.transport.window_bytes.map(|window| window * real(flows)),
         };
-        let sent = self.first_pieces(transfer).ok_or("the window or the rate is zero")?;
+        let sent = self
+            .first_pieces(transfer)
+            .ok_or("the window or the rate is zero")?;
         let grown_s = grown_s(&sent, transfer.rtt_s);
         let rest = 8.0 * (total - growing).max(0.0) / steady;
         // What came after the growth went at the rate or the window; a small buffer makes that less.
         let settled = sent.time_s - grown_s;
         let settled = if sent.ended == Ended::Rate {
-            settled * limits.at_once().map_or(1.0, |rate| self.slowed(limits, rate))
+            settled
+                * limits
+                    .at_once()
+                    .map_or(1.0, |rate| self.slowed(limits, rate))
         } else {
             settled
         };
-        Ok(Sending { time_s: grown_s + settled + rest, grown_s })
+        Ok(Sending {
+            time_s: grown_s + settled + rest,
+            grown_s,
+        })
     }
 
     /// Units that leave as they are handed over, each in segments of its own, fill the first window with less than full segments.
     fn first_pieces(&self, transfer: Transfer) -> Option<Sent> {
         let (segments, full) = (transfer.initial_segments, transfer.segment_bytes.max(1));
         let each = self.unit.div_ceil(full).max(1);
-        let small = self.s.part.stack.flag("nodelay") && self.unit < each * full && segments < u64::MAX;
+        let small =
+            self.s.part.stack.flag("nodelay") && self.unit < each * full && segments < u64::MAX;
         if !small {
             return send(&transfer);
         }
         let first = (segments / each).saturating_mul(self.unit) + segments % each * full;
-        let (first, rest) = (first.min(transfer.bytes), transfer.bytes.saturating_sub(first));
+        let (first, rest) = (
+            first.min(transfer.bytes),
+            transfer.bytes.saturating_sub(first),
+        );
         // Each has a header of its own.
-        let packets = first.div_ceil(self.unit.max(1)).saturating_mul(each).min(segments);
-        let wire = real(first + packets * self.s.transport.header_bytes) * real(full) / real(self.packet());
+        let packets = first
+            .div_ceil(self.unit.max(1))
+            .saturating_mul(each)
+            .min(segments);
+        let wire = real(first + packets * self.s.transport.header_bytes) * real(full)
+            / real(self.packet());
         let first_s = transfer.rate_bit_s.map_or(0.0, |rate| 8.0 * wire / rate);
         if rest == 0 {
-            return Some(Sent { time_s: first_s, ..send(&Transfer { bytes: first, ..transfer })? });
+            return Some(Sent {
+                time_s: first_s,
+                ..send(&Transfer {
+                    bytes: first,
+                    ..transfer
+                })?
+            });
         }
-        let sent = send(&Transfer { bytes: rest, initial_segments: 2 * segments, ..transfer })?;
-        Some(Sent { time_s: sent.time_s + first_s.max(transfer.rtt_s), rounds: sent.rounds + 1, ..sent })
+        let sent = send(&Transfer {
+            bytes: rest,
+            initial_segments: 2 * segments,
+            ..transfer
+        })?;
+        Some(Sent {
+            time_s: sent.time_s + first_s.max(transfer.rtt_s),
+            rounds: sent.rounds + 1,
+            ..sent
+        })
     }
 
     /// Flows of this part that nobody else shares the bottleneck with.
     fn alike(&self) -> u32 {
-        let alone = self.data.bottleneck(self.packet()).is_none_or(|hop| self.s.load.on(hop) == self.s.part.replicas);
+        let alone = self
+            .data
+            .bottleneck(self.packet())
+            .is_none_or(|hop| self.s.load.on(hop) == self.s.part.replicas);
         if alone { self.s.part.replicas } else { 1 }
     }
 
     /// How many times longer a full path takes because of its small buffer.
     fn slowed(&self, limits: &Limits, at_once: f64) -> f64 {
-        let buffer = limits.named.iter().find(|(name, _)| *name == "buffer").and_then(|(_, value)| *value);
+        let buffer = limits
+            .named
+            .iter()
+            .find(|(name, _)| *name == "buffer")
+            .and_then(|(_, value)| *value);
         buffer.map_or(1.0, |value| (at_once / value).max(1.0))
     }
 
@@ -180,12 +274,15 @@ impl Flow<'_> {
         let stop = if bulk.get { 0.0 } else { back };
         let packets = s.packets(self.piece());
         let through = message_s(self.data, &packets)?;
-        let busiest = self.data.bottleneck(packets.last_bytes).map_or(Some(0.0), |hop| {
-            Some(
-                real(packets.full) * hop.serialisation_s(packets.full_bytes)?
-                    + hop.serialisation_s(packets.last_bytes)?,
-            )
-        })?;
+        let busiest = self
+            .data
+            .bottleneck(packets.last_bytes)
+            .map_or(Some(0.0), |hop| {
+                Some(
+                    real(packets.full) * hop.serialisation_s(packets.full_bytes)?
+                        + hop.serialisation_s(packets.last_bytes)?,
+                )
+            })?;
         let connect = if bulk.connects { s.connect_s()? } else { 0.0 };
         Some(connect + start + stop + (through - busiest).max(0.0))
     }
@@ -201,7 +298,11 @@ impl Flow<'_> {
         if let Congestion::Other(name) = &s.transport.congestion {
             all.push(format!("no closed form covers how {name} reacts to losses and small buffers: none is assumed"));
         }
-        if limits.named.iter().any(|(name, value)| *name == "loss" && value.is_some()) {
+        if limits
+            .named
+            .iter()
+            .any(|(name, value)| *name == "loss" && value.is_some())
+        {
             let timeouts = if s.transport.selective {
                 format!("below {FEW_SEGMENTS} segments of window Reno's timeouts count")
             } else {
@@ -216,7 +317,10 @@ impl Flow<'_> {
             all.push("slow start overruns no buffer".to_string());
         }
         if !s.transport.stream && self.data.hops.iter().any(|hop| hop.queue_bytes.is_some()) {
-            all.push("no datagram finds a queue full: one that does is lost and takes of the throughput".to_string());
+            all.push(
+                "no datagram finds a queue full: one that does is lost and takes of the throughput"
+                    .to_string(),
+            );
         }
         if long_run {
             all.push("without an end it is what comes out in the long run".to_string());
@@ -235,7 +339,11 @@ fn grown_s(sent: &Sent, rtt_s: f64) -> f64 {
     (f64::from(sent.rounds) * rtt_s).min(sent.time_s)
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to int casts saturate"
+)]
 fn bytes_of(bytes: f64) -> u64 {
     (bytes as u64).max(1)
 }

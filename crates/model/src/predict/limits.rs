@@ -30,7 +30,11 @@ impl Limits {
     /// The least of those that hold from the first byte on.
     pub(super) fn at_once(&self) -> Option<f64> {
         let later = ["loss", "buffer", "window"];
-        self.named.iter().filter(|(name, _)| !later.contains(name)).filter_map(|(_, value)| *value).reduce(f64::min)
+        self.named
+            .iter()
+            .filter(|(name, _)| !later.contains(name))
+            .filter_map(|(_, value)| *value)
+            .reduce(f64::min)
     }
 }
 
@@ -47,7 +51,11 @@ pub(super) struct Flow<'f> {
 impl Flow<'_> {
     /// Payload of what the path is loaded with at a time: a full segment, or a datagram.
     pub(super) fn piece(&self) -> u64 {
-        if self.s.transport.stream { self.s.transport.segment_bytes } else { self.unit }
+        if self.s.transport.stream {
+            self.s.transport.segment_bytes
+        } else {
+            self.unit
+        }
     }
 
     pub(super) fn packet(&self) -> u64 {
@@ -66,23 +74,44 @@ impl Flow<'_> {
 
     pub(super) fn rtt_s(&self) -> Result<f64, String> {
         let packet = self.packet();
-        self.s.round_trip_s(self.data, self.acks, packet).ok_or_else(|| "a link of rate zero is on the way".to_string())
+        self.s
+            .round_trip_s(self.data, self.acks, packet)
+            .ok_or_else(|| "a link of rate zero is on the way".to_string())
     }
 
-    pub(super) fn limits(&self, waits: &[DelayArgument], values: &mut Values) -> Result<Limits, String> {
+    pub(super) fn limits(
+        &self,
+        waits: &[DelayArgument],
+        values: &mut Values,
+    ) -> Result<Limits, String> {
         let s = self.s;
         let rtt_s = self.rtt_s()?;
-        values.add("round trip time", rtt_s, Unit::Seconds, "a full packet one way, an acknowledgement back");
+        values.add(
+            "round trip time",
+            rtt_s,
+            Unit::Seconds,
+            "a full packet one way, an acknowledgement back",
+        );
         let mut named = Vec::new();
         let rate = self.rate(values, &mut named);
         named.push(("host", self.host()));
         let pace_s = s.waits_s(waits)?;
-        named.push(("pace", Some(pace_s).filter(|t| *t > 0.0).map(|t| 8.0 * real(self.unit) / t)));
+        named.push((
+            "pace",
+            Some(pace_s)
+                .filter(|t| *t > 0.0)
+                .map(|t| 8.0 * real(self.unit) / t),
+        ));
         let p = self.loss();
         if p >= 1.0 {
             return Err("every packet of full size is lost on the way".to_string());
         }
-        values.add("loss", Some(p).filter(|p| *p > 0.0), Unit::Share, "1 - product of (1 - p) over the hops");
+        values.add(
+            "loss",
+            Some(p).filter(|p| *p > 0.0),
+            Unit::Share,
+            "1 - product of (1 - p) over the hops",
+        );
         if s.transport.stream {
             self.pipe(rate, rtt_s, values, &mut named);
             self.under_loss(rtt_s, p, values, &mut named);
@@ -95,12 +124,21 @@ impl Flow<'_> {
     }
 
     /// What the bottleneck leaves for data, as one of the flows on it.
-    pub(super) fn rate(&self, values: &mut Values, named: &mut Vec<(&'static str, Option<f64>)>) -> Option<f64> {
+    pub(super) fn rate(
+        &self,
+        values: &mut Values,
+        named: &mut Vec<(&'static str, Option<f64>)>,
+    ) -> Option<f64> {
         let shared = self.s.load.share(self.data);
         let hop = shared.bottleneck(self.packet())?;
         let flows = self.s.load.on(hop);
         let line = hop.rate_bit_s.map(|rate| rate * f64::from(flows));
-        values.add("bottleneck rate", line, Unit::BitPerSecond, "the hop on which a full packet takes longest");
+        values.add(
+            "bottleneck rate",
+            line,
+            Unit::BitPerSecond,
+            "the hop on which a full packet takes longest",
+        );
         values.add(
             "flows on it",
             Some(f64::from(flows)).filter(|n| *n > 1.0),
@@ -108,11 +146,23 @@ impl Flow<'_> {
             "bulk transfers at the same time, an equal share each",
         );
         let pieces = self.s.packets(self.piece());
-        let charged = pieces.full * hop.charged_bytes(pieces.full_bytes) + hop.charged_bytes(pieces.last_bytes);
+        let charged = pieces.full * hop.charged_bytes(pieces.full_bytes)
+            + hop.charged_bytes(pieces.last_bytes);
         let share = real(self.piece()) / real(charged.max(1));
-        values.add("useful share", share, Unit::Share, "payload over what the link charges, headers and cells with it");
-        let rate = hop.rate_bit_s.map(|rate| pipe::rate_limited_bit_s(rate, share));
-        let name = if hop.cell_bytes.is_some() { "cells" } else { "rate" };
+        values.add(
+            "useful share",
+            share,
+            Unit::Share,
+            "payload over what the link charges, headers and cells with it",
+        );
+        let rate = hop
+            .rate_bit_s
+            .map(|rate| pipe::rate_limited_bit_s(rate, share));
+        let name = if hop.cell_bytes.is_some() {
+            "cells"
+        } else {
+            "rate"
+        };
         if let Some(cell) = hop.cell_bytes {
             let tax = real(self.packet()) / real(overhead::in_cells(self.packet(), cell));
             values.add(
@@ -135,10 +185,17 @@ impl Flow<'_> {
             } else {
                 0.0
             };
-            real(packets.full) * copy_s(interface, packets.full_bytes) + copy_s(interface, packets.last_bytes) + acks
+            real(packets.full) * copy_s(interface, packets.full_bytes)
+                + copy_s(interface, packets.last_bytes)
+                + acks
         };
         let (mut sender, receiver) = (copies(&self.data.sender), copies(&self.data.receiver));
-        if let Some(first) = self.data.hops.first().filter(|_| self.data.sender.single_buffered && sender > 0.0) {
+        if let Some(first) = self
+            .data
+            .hops
+            .first()
+            .filter(|_| self.data.sender.single_buffered && sender > 0.0)
+        {
             sender += real(packets.full) * first.serialisation_s(packets.full_bytes)?
                 + first.serialisation_s(packets.last_bytes)?;
         }
@@ -160,7 +217,12 @@ impl Flow<'_> {
         let window = s.transport.window_bytes;
         if let Some(rate) = rate {
             let product = pipe::bandwidth_delay_bytes(rate, rtt_s);
-            values.add("bandwidth-delay product", product, Unit::Bytes, "rate x RTT, RFC 7323 section 1.1");
+            values.add(
+                "bandwidth-delay product",
+                product,
+                Unit::Bytes,
+                "rate x RTT, RFC 7323 section 1.1",
+            );
             values.add(
                 "window needed",
                 product.max(real(s.transport.segment_bytes)),
@@ -168,14 +230,30 @@ impl Flow<'_> {
                 "the product, at least a segment",
             );
         }
-        values.add("window", window, Unit::Bytes, "what the buffer as written offers");
-        named.push(("window", window.and_then(|window| pipe::window_limited_bit_s(window, rtt_s))));
-        let Some((hop, line)) = self.data.bottleneck(self.packet()).and_then(|hop| Some((hop, hop.rate_bit_s?))) else {
+        values.add(
+            "window",
+            window,
+            Unit::Bytes,
+            "what the buffer as written offers",
+        );
+        named.push((
+            "window",
+            window.and_then(|window| pipe::window_limited_bit_s(window, rtt_s)),
+        ));
+        let Some((hop, line)) = self
+            .data
+            .bottleneck(self.packet())
+            .and_then(|hop| Some((hop, hop.rate_bit_s?)))
+        else {
             return;
         };
         let flows = s.load.on(hop);
         let product = pipe::bandwidth_delay_bytes(line, rtt_s);
-        let keep = if s.transport.congestion == Congestion::Reno { loss::RENO_BETA } else { loss::CUBIC_BETA };
+        let keep = if s.transport.congestion == Congestion::Reno {
+            loss::RENO_BETA
+        } else {
+            loss::CUBIC_BETA
+        };
         let wanted = if flows > 1 {
             pipe::buffer_for_flows_bytes(product, flows)
         } else {
@@ -187,9 +265,16 @@ impl Flow<'_> {
             "BDP (1 - b) / b, Villamizar and Song 1994"
         };
         values.add("buffer to keep it busy", wanted, Unit::Bytes, source);
-        let Some(buffer) = hop.queue_bytes else { return };
+        let Some(buffer) = hop.queue_bytes else {
+            return;
+        };
         values.add("buffer", buffer, Unit::Bytes, "as written");
-        values.add("wait in it when full", pipe::queueing_delay_s(buffer, line), Unit::Seconds, "8 B / rate");
+        values.add(
+            "wait in it when full",
+            pipe::queueing_delay_s(buffer, line),
+            Unit::Seconds,
+            "8 B / rate",
+        );
         // A window that never overruns the buffer never meets its end; several flows are not in step.
         let overruns = window.is_none_or(|window| window > product + buffer);
         if flows > 1 || !overruns {
@@ -222,11 +307,16 @@ impl Flow<'_> {
         let s = self.s;
         let segment = s.transport.segment_bytes;
         let (window, source) = match s.transport.congestion {
-            Congestion::Cubic => (loss::cubic_window(rtt_s, p), "RFC 9438 section 5.1, Reno's where that is larger"),
+            Congestion::Cubic => (
+                loss::cubic_window(rtt_s, p),
+                "RFC 9438 section 5.1, Reno's where that is larger",
+            ),
             Congestion::Reno => (loss::mathis_window(p, 1), "Mathis et al. 1997, section 2"),
             Congestion::None | Congestion::Other(_) => (None, ""),
         };
-        let Some(window) = window.filter(|_| rtt_s > 0.0) else { return };
+        let Some(window) = window.filter(|_| rtt_s > 0.0) else {
+            return;
+        };
         values.add("average window under loss", window, Unit::Count, source);
         let reno = loss::Reno {
             segment_bytes: segment,

@@ -89,7 +89,8 @@ impl Line {
     fn full_s(&self) -> f64 {
         let routing = PACKET_BITS / self.bit_s / ROUTING_S;
         let line = PACKET_BITS / self.bit_s + CYCLES_OUT * self.cycles_s.0;
-        (line / (1.0 - routing).max(0.1)).max((CYCLES_IN + CYCLES_OUT) * self.cycles_s.0.max(self.cycles_s.1))
+        (line / (1.0 - routing).max(0.1))
+            .max((CYCLES_IN + CYCLES_OUT) * self.cycles_s.0.max(self.cycles_s.1))
     }
 }
 
@@ -105,8 +106,13 @@ const fn cycle_s(machine: ImpMachine) -> f64 {
 
 /// Whether an IMP has fewer channels or buffers than there were: 8 of its lines by land, 32 of those by satellite, 20 buffers (2.2.1.5).
 fn is_short(imp: &Imp, by_satellite: bool) -> bool {
-    let channels = if by_satellite { Imp::SATELLITE_CHANNELS } else { Imp::CHANNELS };
-    imp.channels.is_some_and(|has| has < channels) || imp.buffers.is_some_and(|has| has < Imp::BUFFERS)
+    let channels = if by_satellite {
+        Imp::SATELLITE_CHANNELS
+    } else {
+        Imp::CHANNELS
+    };
+    imp.channels.is_some_and(|has| has < channels)
+        || imp.buffers.is_some_and(|has| has < Imp::BUFFERS)
 }
 
 impl Way {
@@ -136,7 +142,11 @@ impl Way {
         }
         hops.reverse();
         let imp = |name: &str| {
-            network.switches.iter().find(|switch| switch.name == name).and_then(|switch| switch.imp.as_ref())
+            network
+                .switches
+                .iter()
+                .find(|switch| switch.name == name)
+                .and_then(|switch| switch.imp.as_ref())
         };
         let cycle = |name: &str| cycle_s(imp(name).map(|imp| imp.machine).unwrap_or_default());
         let (first, last) = (hops.first()?, hops.last()?);
@@ -146,22 +156,46 @@ impl Way {
             delay_s: pair[1].1.delay.seconds(),
             cycles_s: (cycle(pair[0].0), cycle(pair[1].0)),
         };
-        let by_satellite = hops.iter().any(|(_, link)| link.delay >= Imp::SATELLITE_DELAY);
+        let by_satellite = hops
+            .iter()
+            .any(|(_, link)| link.delay >= Imp::SATELLITE_DELAY);
         let fake = |name: &str| {
-            let fake = network.hosts.iter().find(|host| host.name == name).and_then(|host| host.fake);
+            let fake = network
+                .hosts
+                .iter()
+                .find(|host| host.name == name)
+                .and_then(|host| host.fake);
             fake.map_or((0, 0), FakeHost::cycles)
         };
         Some(Self {
-            word_cycles: (CYCLES_OF_HOST.1 + real(fake(from).0), CYCLES_TO_HOST + real(fake(to).1)),
+            word_cycles: (
+                CYCLES_OF_HOST.1 + real(fake(from).0),
+                CYCLES_TO_HOST + real(fake(to).1),
+            ),
             interfaces: [first.1.rate.mean_bit_s(), last.1.rate.mean_bit_s()],
             lines: imps.windows(2).map(line).collect(),
-            cycles_s: (cycle(first.0), imps.last().map_or(0.0, |(name, _)| cycle(name))),
-            window: imp(first.0).and_then(|imp| imp.window).map_or(u64::from(Imp::WINDOW), u64::from),
-            room: imps.last().and_then(|(name, _)| imp(name)?.reassembly).map_or(u64::from(Imp::ROOM), u64::from),
-            is_short: imps.iter().any(|(name, _)| imp(name).is_some_and(|imp| is_short(imp, by_satellite))),
-            divides: imps.iter().any(|(name, _)| imp(name).is_some_and(|imp| imp.splits)),
+            cycles_s: (
+                cycle(first.0),
+                imps.last().map_or(0.0, |(name, _)| cycle(name)),
+            ),
+            window: imp(first.0)
+                .and_then(|imp| imp.window)
+                .map_or(u64::from(Imp::WINDOW), u64::from),
+            room: imps
+                .last()
+                .and_then(|(name, _)| imp(name)?.reassembly)
+                .map_or(u64::from(Imp::ROOM), u64::from),
+            is_short: imps
+                .iter()
+                .any(|(name, _)| imp(name).is_some_and(|imp| is_short(imp, by_satellite))),
+            divides: imps
+                .iter()
+                .any(|(name, _)| imp(name).is_some_and(|imp| imp.splits)),
             loses: hops.iter().any(|(_, link)| link.loss != Loss::None),
-            answers_first: imps.last().and_then(|(name, _)| imp(name)).is_some_and(|imp| imp.september),
+            answers_first: imps
+                .last()
+                .and_then(|(name, _)| imp(name))
+                .is_some_and(|imp| imp.september),
         })
     }
 
@@ -183,12 +217,16 @@ impl Way {
 
     /// Seconds until a host has a message of so many bits that is whole.
     fn given_s(&self, bits: f64) -> f64 {
-        self.interface_s(1, LEADER_BITS + bits) + self.word_cycles.1 * self.cycles_s.1 * bits / WORD_BITS
+        self.interface_s(1, LEADER_BITS + bits)
+            + self.word_cycles.1 * self.cycles_s.1 * bits / WORD_BITS
     }
 
     /// From one full packet to the next at the slowest part of the way: a line, or the first interface.
     fn slowest_s(&self) -> f64 {
-        self.lines.iter().map(Line::full_s).fold(self.taken_s(PACKET_DATA_BITS), f64::max)
+        self.lines
+            .iter()
+            .map(Line::full_s)
+            .fold(self.taken_s(PACKET_DATA_BITS), f64::max)
     }
 
     /// Seconds from a message at its host's interface to all of it at the other host.
@@ -204,7 +242,9 @@ impl Way {
     fn behind_rfnm_s(&self, bytes: u64) -> f64 {
         let first = (HEADER_BITS + 8.0 * real(bytes)).min(PACKET_DATA_BITS);
         let taken = self.interface_s(0, LEADER_BITS) + self.taken_s(first);
-        let line = |line: &Line| (OVERHEAD_BITS / line.bit_s + CYCLES_OUT * line.cycles_s.0 - taken).max(0.0);
+        let line = |line: &Line| {
+            (OVERHEAD_BITS / line.bit_s + CYCLES_OUT * line.cycles_s.0 - taken).max(0.0)
+        };
         self.lines.first().map_or(0.0, line)
     }
 
@@ -217,7 +257,8 @@ impl Way {
     fn repeats(&self) -> bool {
         let acknowledged_s = |line: &Line| 1.5 * PACKET_BITS / line.bit_s + 2.0 * line.delay_s;
         self.lines.iter().any(|line| {
-            line.delay_s < Imp::SATELLITE_DELAY.seconds() && acknowledged_s(line) > Imp::AGAIN_AFTER.seconds()
+            line.delay_s < Imp::SATELLITE_DELAY.seconds()
+                && acknowledged_s(line) > Imp::AGAIN_AFTER.seconds()
         })
     }
 
@@ -236,7 +277,10 @@ impl Way {
     fn carries_bit_s(&self) -> f64 {
         let bits = HEADER_BITS + 8.0 * real(MESSAGE_BYTES);
         let message_s = 8.0 * self.slowest_s();
-        8.0 * real(MESSAGE_BYTES) / message_s.max(self.given_s(bits)).max(self.last_processor_s(bits))
+        8.0 * real(MESSAGE_BYTES)
+            / message_s
+                .max(self.given_s(bits))
+                .max(self.last_processor_s(bits))
     }
 
     /// Seconds that the last IMP's processor works for a message: its packets come, its words go to the host.
@@ -248,8 +292,12 @@ impl Way {
     /// Whether a processor on the way is no faster than the line that it gets packets from: they are refused then, and go again after
     /// 125 ms, which is in no form.
     fn is_processor_full(&self) -> bool {
-        let pairs = self.lines.windows(2).map(|pair| (&pair[0], pair[1].cycles_s.0));
-        let mut passes = pairs.map(|(line, cycle_s)| (line.bit_s, (CYCLES_IN + CYCLES_OUT) * cycle_s));
+        let pairs = self
+            .lines
+            .windows(2)
+            .map(|pair| (&pair[0], pair[1].cycles_s.0));
+        let mut passes =
+            pairs.map(|(line, cycle_s)| (line.bit_s, (CYCLES_IN + CYCLES_OUT) * cycle_s));
         passes.any(|(bit_s, works_s)| works_s > 0.8 * PACKET_BITS / bit_s)
     }
 }
@@ -265,7 +313,8 @@ pub(super) fn predict(
         return Err("both ends need a host of the network: `from HOST to HOST`".to_string());
     };
     let way = |a: &str, b: &str| {
-        Way::between(network, a, b).ok_or_else(|| format!("no path leads from {a} to {b} in {}", network.name))
+        Way::between(network, a, b)
+            .ok_or_else(|| format!("no path leads from {a} to {b} in {}", network.name))
     };
     if measurement.parts.len() > 1 || part.replicas > 1 {
         return Err("what several of them make of one network of IMPs is in no form".to_string());
@@ -306,18 +355,37 @@ pub(super) fn predict(
         waits.iter().all(is_none)
     };
     match shape {
-        Shape::Bulk { get, count, waits, connects: false, .. } if none(waits) => {
-            let (there, back) = if *get { (&ways.1, &ways.0) } else { (&ways.0, &ways.1) };
+        Shape::Bulk {
+            get,
+            count,
+            waits,
+            connects: false,
+            ..
+        } if none(waits) => {
+            let (there, back) = if *get {
+                (&ways.1, &ways.0)
+            } else {
+                (&ways.0, &ways.1)
+            };
             bulk(part, there, back, *count)
         }
-        Shape::Calls { calls: of, arrival, service, fresh: false }
-            if none(service)
-                && arrival.as_ref().is_none_or(|one| none(core::slice::from_ref(one)))
-                && of.len() == 1 =>
+        Shape::Calls {
+            calls: of,
+            arrival,
+            service,
+            fresh: false,
+        } if none(service)
+            && arrival
+                .as_ref()
+                .is_none_or(|one| none(core::slice::from_ref(one)))
+            && of.len() == 1 =>
         {
             calls(part, &ways, of[0])
         }
-        _ => Err("over IMPs the forms cover bulk transfers and calls that follow one another".to_string()),
+        _ => Err(
+            "over IMPs the forms cover bulk transfers and calls that follow one another"
+                .to_string(),
+        ),
     }
 }
 
@@ -341,13 +409,17 @@ fn links(part: &Part) -> u64 {
 fn bulk(part: &Part, there: &Way, back: &Way, count: CountArgument) -> Result<Answer, String> {
     let allocate = part.stack.number("allocate").unwrap_or(ALLOCATE);
     if allocate > MESSAGE_BYTES && allocate < WHOLE_ALLOCATION {
-        return Err(format!("an allocation of {allocate} B comes back in parts while messages wait for it"));
+        return Err(format!(
+            "an allocation of {allocate} B comes back in parts while messages wait for it"
+        ));
     }
     let message = MESSAGE_BYTES.min(allocate);
     let (links, trip) = (links(part), there.round_trip_s(message, back));
     let message_bits = 8.0 * real(message);
     let one_packet = HEADER_BITS + message_bits <= PACKET_DATA_BITS;
-    let under_way = links.min(there.window).min(if one_packet { u64::MAX } else { there.room });
+    let under_way = links
+        .min(there.window)
+        .min(if one_packet { u64::MAX } else { there.room });
     // The allocation comes back with a message of its own once half of it is read, while the RFNM is under way.
     let allocated_s = there.message_s(message) + back.message_s(COMMAND_BYTES);
     let limits = [
@@ -355,15 +427,26 @@ fn bulk(part: &Part, there: &Way, back: &Way, count: CountArgument) -> Result<An
         ("allocation", 8.0 * real(allocate) / allocated_s),
         ("rate", there.carries_bit_s()),
     ];
-    let (limit, steady) = limits.into_iter().fold(limits[0], |least, one| if one.1 < least.1 { one } else { least });
+    let (limit, steady) =
+        limits.into_iter().fold(
+            limits[0],
+            |least, one| if one.1 < least.1 { one } else { least },
+        );
     let unit = size(part, SizeArgument::Unit)?;
     let bytes = match (count, part.data.count) {
-        (CountArgument::Times(times), _) | (CountArgument::Count, Count::Units(times)) => Some(times * unit),
+        (CountArgument::Times(times), _) | (CountArgument::Count, Count::Units(times)) => {
+            Some(times * unit)
+        }
         (CountArgument::Count, Count::Amount(bytes)) => Some(bytes),
         (CountArgument::Count, Count::Unlimited | Count::WholeFile) => None,
     };
     let mut values = Values::new();
-    values.add("round trip of a full message", trip, Unit::Seconds, "2.1.3, with interfaces and processors");
+    values.add(
+        "round trip of a full message",
+        trip,
+        Unit::Seconds,
+        "2.1.3, with interfaces and processors",
+    );
     values.add(
         "messages under way",
         real(under_way),
@@ -393,48 +476,103 @@ fn bulk(part: &Part, there: &Way, back: &Way, count: CountArgument) -> Result<An
         "room at the destination comes with the answer to the message before".to_string(),
     ];
     let interval = [value * (1.0 - WITHIN), value * (1.0 + WITHIN)];
-    Ok(Answer { quantity: Quantity::Throughput, value, interval, limit, values: values.0, assumptions, moved })
+    Ok(Answer {
+        quantity: Quantity::Throughput,
+        value,
+        interval,
+        limit,
+        values: values.0,
+        assumptions,
+        moved,
+    })
 }
 
 /// Calls that follow one another.
-fn calls(part: &Part, (there, back): &(Way, Way), sizes: (SizeArgument, SizeArgument)) -> Result<Answer, String> {
+fn calls(
+    part: &Part,
+    (there, back): &(Way, Way),
+    sizes: (SizeArgument, SizeArgument),
+) -> Result<Answer, String> {
     let (request, response) = (size(part, sizes.0)?, size(part, sizes.1)?);
     if request.max(response) > MESSAGE_BYTES {
-        return Err(format!("calls of several messages of {MESSAGE_BYTES} B are in no form over IMPs"));
+        return Err(format!(
+            "calls of several messages of {MESSAGE_BYTES} B are in no form over IMPs"
+        ));
     }
     let asks_s = asking_s(there, back, (request, response));
     let message_s = |way: &Way, bytes: u64| way.behind_rfnm_s(bytes) + way.message_s(bytes);
     let value = asks_s + message_s(there, request) + message_s(back, response);
-    let delay_s: f64 = [there, back].iter().flat_map(|way| &way.lines).map(|line| line.delay_s).sum();
+    let delay_s: f64 = [there, back]
+        .iter()
+        .flat_map(|way| &way.lines)
+        .map(|line| line.delay_s)
+        .sum();
     let mut values = Values::new();
-    values.add("propagation, both ways", delay_s, Unit::Seconds, "5.4 us a mile");
-    values.add("lines each way", real(there.lines.len() as u64), Unit::Count, "the way with the fewest");
+    values.add(
+        "propagation, both ways",
+        delay_s,
+        Unit::Seconds,
+        "5.4 us a mile",
+    );
+    values.add(
+        "lines each way",
+        real(there.lines.len() as u64),
+        Unit::Count,
+        "the way with the fewest",
+    );
     values.add(
         "room is asked for",
         Some(asks_s).filter(|time| *time > 0.0),
         Unit::Seconds,
         "messages of several packets (2.3)",
     );
-    values.add("response time", value, Unit::Seconds, "stored and sent on, interfaces and processors (2.1.4)");
+    values.add(
+        "response time",
+        value,
+        Unit::Seconds,
+        "stored and sent on, interfaces and processors (2.1.4)",
+    );
     let interval = [value * (1.0 - WITHIN), value * (1.0 + WITHIN)];
-    let limit = if delay_s > value / 2.0 { "propagation" } else { "round trips" };
-    let assumptions = vec!["messages take the way with the fewest lines, and meet no others".to_string()];
+    let limit = if delay_s > value / 2.0 {
+        "propagation"
+    } else {
+        "round trips"
+    };
+    let assumptions =
+        vec!["messages take the way with the fewest lines, and meet no others".to_string()];
     let moved = Some((real(request.saturating_add(response)), value));
-    Ok(Answer { quantity: Quantity::Response, value, interval, limit, values: values.0, assumptions, moved })
+    Ok(Answer {
+        quantity: Quantity::Response,
+        value,
+        interval,
+        limit,
+        values: values.0,
+        assumptions,
+        moved,
+    })
 }
 
 /// Seconds that a call spends on asking for room: for each of its messages that has several packets, once what was given with the
 /// last answer is given back. The first of them asks in any case, and asking may take so long that the next has to ask again.
 fn asking_s(there: &Way, back: &Way, (request, response): (u64, u64)) -> f64 {
     let is_long = |bytes: u64| HEADER_BITS + 8.0 * real(bytes) > PACKET_DATA_BITS;
-    let asks = [(there, back, request), (back, there, response)]
-        .map(|(way, other, bytes)| if is_long(bytes) { way.asks_s(other) } else { 0.0 });
+    let asks = [(there, back, request), (back, there, response)].map(|(way, other, bytes)| {
+        if is_long(bytes) {
+            way.asks_s(other)
+        } else {
+            0.0
+        }
+    });
     // The answer to the one message leaves with the other one, which comes later by so much.
     let later = [
         back.message_s(response) - back.packet_s(0.0) + asks[1],
         there.message_s(request) - there.packet_s(0.0) + asks[0],
     ];
-    asks.iter().zip(later).filter(|(_, later)| *later > KEPT_S).map(|(asks, _)| asks).sum()
+    asks.iter()
+        .zip(later)
+        .filter(|(_, later)| *later > KEPT_S)
+        .map(|(asks, _)| asks)
+        .sum()
 }
 
 #[cfg(test)]
@@ -442,7 +580,11 @@ mod tests {
     use super::*;
 
     fn way(hops: usize, bit_s: f64) -> Way {
-        let line = Line { bit_s, delay_s: 0.0, cycles_s: (0.0, 0.0) };
+        let line = Line {
+            bit_s,
+            delay_s: 0.0,
+            cycles_s: (0.0, 0.0),
+        };
         Way {
             word_cycles: (CYCLES_OF_HOST.1, CYCLES_TO_HOST),
             interfaces: [None; 2],
@@ -464,7 +606,10 @@ mod tests {
             let way = way(hops, 50_000.0);
             let trip = way.round_trip_s(MESSAGE_BYTES, &way);
             let in_flight = trip / (8.0 * PACKET_BITS / 50_000.0);
-            assert!((needed..1.12 * needed).contains(&in_flight), "{hops}: {in_flight}");
+            assert!(
+                (needed..1.12 * needed).contains(&in_flight),
+                "{hops}: {in_flight}"
+            );
         }
     }
 

@@ -22,10 +22,17 @@ impl Load {
     pub(super) fn of(network: &Network, measurement: &Measurement) -> Self {
         let mut load = Self::default();
         for part in &measurement.parts {
-            let (Some(from), Some(to)) = (&part.from, &part.to) else { continue };
-            let Ok(Shape::Bulk { get, .. }) = recognise(&part.procedure) else { continue };
+            let (Some(from), Some(to)) = (&part.from, &part.to) else {
+                continue;
+            };
+            let Ok(Shape::Bulk { get, .. }) = recognise(&part.procedure) else {
+                continue;
+            };
             let (sender, receiver) = if get { (to, from) } else { (from, to) };
-            for hop in Path::between(network, sender, receiver).map(|path| path.hops).unwrap_or_default() {
+            for hop in Path::between(network, sender, receiver)
+                .map(|path| path.hops)
+                .unwrap_or_default()
+            {
                 load.add(hop.ends, part.replicas);
             }
         }
@@ -46,7 +53,10 @@ impl Load {
 
     /// Flows on a hop, at least the one in question.
     pub(super) fn on(&self, hop: &Hop) -> u32 {
-        self.0.iter().find(|(ends, _)| *ends == hop.ends).map_or(1, |(_, flows)| (*flows).max(1))
+        self.0
+            .iter()
+            .find(|(ends, _)| *ends == hop.ends)
+            .map_or(1, |(_, flows)| (*flows).max(1))
     }
 
     /// The path as one of the flows on it finds it: each hop's rate divided by their number.
@@ -79,18 +89,36 @@ impl<'p> Situation<'p> {
         back: Path,
         load: &'p Load,
     ) -> Result<Self, String> {
-        let stuck = there.hops.iter().chain(&back.hops).find(|hop| hop.rate_bit_s.is_some_and(|rate| rate <= 0.0));
+        let stuck = there
+            .hops
+            .iter()
+            .chain(&back.hops)
+            .find(|hop| hop.rate_bit_s.is_some_and(|rate| rate <= 0.0));
         if let Some(hop) = stuck {
-            return Err(format!("in the long run nothing leaves from {} to {}: its rate is 0", hop.ends.0, hop.ends.1));
+            return Err(format!(
+                "in the long run nothing leaves from {} to {}: its rate is 0",
+                hop.ends.0, hop.ends.1
+            ));
         }
         let transport = Transport::of(&part.stack, there.mtu_bytes().min(back.mtu_bytes()))?;
-        Ok(Self { measurement, part, there, back, transport, load })
+        Ok(Self {
+            measurement,
+            part,
+            there,
+            back,
+            transport,
+            load,
+        })
     }
 
     /// Seconds of a message of `bytes` cut into packets.
     pub(super) fn packets(&self, bytes: u64) -> Packets {
         if self.transport.stream {
-            Packets::of(bytes, self.transport.segment_bytes, self.transport.header_bytes)
+            Packets::of(
+                bytes,
+                self.transport.segment_bytes,
+                self.transport.header_bytes,
+            )
         } else {
             self.fragments(bytes)
         }
@@ -114,7 +142,9 @@ impl<'p> Situation<'p> {
 
     /// What connect and disconnect wait for.
     pub(super) fn connect_s(&self) -> Option<f64> {
-        let exchange = |(there, back): &(u64, u64)| Some(packet_s(&self.there, *there)? + packet_s(&self.back, *back)?);
+        let exchange = |(there, back): &(u64, u64)| {
+            Some(packet_s(&self.there, *there)? + packet_s(&self.back, *back)?)
+        };
         self.transport.connect.iter().map(exchange).sum()
     }
 
@@ -129,7 +159,9 @@ impl<'p> Situation<'p> {
         match size {
             Size::Bytes(bytes) => Ok(*bytes),
             Size::Drawn(distribution) => {
-                let mean = distribution.mean().ok_or_else(|| format!("the sizes {distribution} have no mean"))?;
+                let mean = distribution
+                    .mean()
+                    .ok_or_else(|| format!("the sizes {distribution} have no mean"))?;
                 Ok(whole(mean).max(data.least_drawn))
             }
         }
@@ -138,8 +170,12 @@ impl<'p> Situation<'p> {
     /// Data units of one pass; `None` without end.
     pub(super) fn count(&self, argument: CountArgument, unit: u64) -> Option<u64> {
         match (argument, self.part.data.count) {
-            (CountArgument::Times(times), _) | (CountArgument::Count, Count::Units(times)) => Some(times),
-            (CountArgument::Count, Count::Amount(bytes)) => Some(bytes.div_ceil(unit.max(1)).max(1)),
+            (CountArgument::Times(times), _) | (CountArgument::Count, Count::Units(times)) => {
+                Some(times)
+            }
+            (CountArgument::Count, Count::Amount(bytes)) => {
+                Some(bytes.div_ceil(unit.max(1)).max(1))
+            }
             // How long a file is shows only where it lies.
             (CountArgument::Count, Count::Unlimited | Count::WholeFile) => None,
         }
@@ -162,22 +198,33 @@ impl<'p> Situation<'p> {
                 None => return Ok(None),
             },
         };
-        distribution.mean().map(Some).ok_or_else(|| format!("the times {distribution} have no mean"))
+        distribution
+            .mean()
+            .map(Some)
+            .ok_or_else(|| format!("the times {distribution} have no mean"))
     }
 
     /// The sum of the means of several waits.
     pub(super) fn waits_s(&self, arguments: &[DelayArgument]) -> Result<f64, String> {
-        arguments.iter().map(|argument| Ok(self.wait_s(argument)?.unwrap_or(0.0))).sum()
+        arguments
+            .iter()
+            .map(|argument| Ok(self.wait_s(argument)?.unwrap_or(0.0)))
+            .sum()
     }
 
     /// What is assumed of any part here.
     pub(super) fn assumptions(&self) -> Vec<String> {
         let mut all = self.transport.assumptions.clone();
-        let drawn = [&self.part.data.unit, &self.part.data.reply].iter().any(|size| matches!(size, Size::Drawn(_)));
+        let drawn = [&self.part.data.unit, &self.part.data.reply]
+            .iter()
+            .any(|size| matches!(size, Size::Drawn(_)));
         if drawn {
             all.push("sizes that are drawn count with their mean".to_string());
         }
-        if [&self.part.source, &self.part.destination].iter().any(|end| matches!(end, Access::File(_))) {
+        if [&self.part.source, &self.part.destination]
+            .iter()
+            .any(|end| matches!(end, Access::File(_)))
+        {
             all.push("reading and writing files takes no time".to_string());
         }
         all.push("the hosts take no time but what their interfaces say".to_string());
@@ -191,25 +238,45 @@ impl<'p> Situation<'p> {
 
     /// The way back of one of the two ways.
     pub(super) fn opposite(&self, way: &Path) -> &Path {
-        if core::ptr::eq(way, &self.there) { &self.back } else { &self.there }
+        if core::ptr::eq(way, &self.there) {
+            &self.back
+        } else {
+            &self.there
+        }
     }
 
     /// A host whose processor copies, for other parts of the measurement as well.
     pub(super) fn busy_with_others(&self) -> Option<&str> {
-        let copies = |interface: &Interface| interface.copy_ns_per_byte > 0.0 || interface.copy_per_packet.0 > 0;
-        let ends = [(&self.part.from, &self.there.sender), (&self.part.to, &self.there.receiver)];
-        let copying =
-            ends.into_iter().filter(|(_, interface)| copies(interface)).filter_map(|(host, _)| host.as_deref());
-        let others = || self.measurement.parts.iter().filter(|part| !core::ptr::eq(*part, self.part));
-        let at =
-            |host: &str| others().any(|part| part.from.as_deref() == Some(host) || part.to.as_deref() == Some(host));
+        let copies = |interface: &Interface| {
+            interface.copy_ns_per_byte > 0.0 || interface.copy_per_packet.0 > 0
+        };
+        let ends = [
+            (&self.part.from, &self.there.sender),
+            (&self.part.to, &self.there.receiver),
+        ];
+        let copying = ends
+            .into_iter()
+            .filter(|(_, interface)| copies(interface))
+            .filter_map(|(host, _)| host.as_deref());
+        let others = || {
+            self.measurement
+                .parts
+                .iter()
+                .filter(|part| !core::ptr::eq(*part, self.part))
+        };
+        let at = |host: &str| {
+            others()
+                .any(|part| part.from.as_deref() == Some(host) || part.to.as_deref() == Some(host))
+        };
         copying.into_iter().find(|host| at(host))
     }
 
     /// Whether all parts of the measurement have the same stack, and the same way.
     pub(super) fn others_are_alike(&self) -> bool {
-        let like =
-            |part: &Part| part.stack == self.part.stack && (&part.from, &part.to) == (&self.part.from, &self.part.to);
+        let like = |part: &Part| {
+            part.stack == self.part.stack
+                && (&part.from, &part.to) == (&self.part.from, &self.part.to)
+        };
         self.measurement.parts.iter().all(like)
     }
 
@@ -220,14 +287,21 @@ impl<'p> Situation<'p> {
 }
 
 /// A mean size as whole bytes, at least one.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to int casts saturate"
+)]
 fn whole(bytes: f64) -> u64 {
     ((bytes + 0.5) as u64).max(1)
 }
 
 /// The loss of a message of several packets.
 pub(super) fn loss_of(path: &Path, packets: &Packets, of_transfer: Option<u64>) -> f64 {
-    let full = libm::pow(1.0 - path.loss_of(packets.full_bytes, of_transfer), real(packets.full));
+    let full = libm::pow(
+        1.0 - path.loss_of(packets.full_bytes, of_transfer),
+        real(packets.full),
+    );
     1.0 - full * (1.0 - path.loss_of(packets.last_bytes, of_transfer))
 }
 
@@ -240,9 +314,20 @@ impl Values {
         Self(vec![])
     }
 
-    pub(super) fn add(&mut self, name: &'static str, value: impl Into<Option<f64>>, unit: Unit, source: &'static str) {
+    pub(super) fn add(
+        &mut self,
+        name: &'static str,
+        value: impl Into<Option<f64>>,
+        unit: Unit,
+        source: &'static str,
+    ) {
         if let Some(value) = value.into().filter(|value| value.is_finite()) {
-            self.0.push(Value { name, value, unit, source });
+            self.0.push(Value {
+                name,
+                value,
+                unit,
+                source,
+            });
         }
     }
 }

@@ -29,22 +29,55 @@ fn clocked(inner: Vec<Step>, connected: bool, responder: Vec<Step>) -> Procedure
         initiator.insert(0, call(Call::ConnectRequest));
         initiator.push(call(Call::DisconnectRequest));
     }
-    Procedure { name: "mine".into(), timings: vec![], initiator, responder }
+    Procedure {
+        name: "mine".into(),
+        timings: vec![],
+        initiator,
+        responder,
+    }
 }
 
 fn put() -> Procedure {
-    let body = vec![call(Call::Pace(DelayArgument::Timing(0))), call(Call::DataRequest(UNIT))];
-    clocked(vec![call(Call::StartBulkPut), repeat(body), call(Call::StopBulkPut)], true, vec![])
+    let body = vec![
+        call(Call::Pace(DelayArgument::Timing(0))),
+        call(Call::DataRequest(UNIT)),
+    ];
+    clocked(
+        vec![
+            call(Call::StartBulkPut),
+            repeat(body),
+            call(Call::StopBulkPut),
+        ],
+        true,
+        vec![],
+    )
 }
 
 fn rr() -> Procedure {
-    let body = vec![call(Call::Pace(DelayArgument::Timing(0))), call(Call::RpcCall(UNIT, SizeArgument::Reply))];
+    let body = vec![
+        call(Call::Pace(DelayArgument::Timing(0))),
+        call(Call::RpcCall(UNIT, SizeArgument::Reply)),
+    ];
     let delay = call(Call::Delay(DelayArgument::Timing(1)));
-    clocked(vec![repeat(body)], true, vec![repeat(vec![delay, call(Call::RpcReturn(SizeArgument::Reply))])])
+    clocked(
+        vec![repeat(body)],
+        true,
+        vec![repeat(vec![
+            delay,
+            call(Call::RpcReturn(SizeArgument::Reply)),
+        ])],
+    )
 }
 
 fn connections() -> Procedure {
-    clocked(vec![repeat(vec![call(Call::ConnectRequest), call(Call::DisconnectRequest)])], false, vec![])
+    clocked(
+        vec![repeat(vec![
+            call(Call::ConnectRequest),
+            call(Call::DisconnectRequest),
+        ])],
+        false,
+        vec![],
+    )
 }
 
 fn part(procedure: Procedure, stack: &str, unit: u64, count: u64) -> Part {
@@ -82,10 +115,21 @@ fn network() -> Network {
         delay: Duration(5_000_000),
         ..Link::default()
     };
-    let host = |name: &str| Host { name: name.into(), ..Host::default() };
-    let edge = Switch { name: "s".into(), ..Switch::default() };
+    let host = |name: &str| Host {
+        name: name.into(),
+        ..Host::default()
+    };
+    let edge = Switch {
+        name: "s".into(),
+        ..Switch::default()
+    };
     let links = vec![link("a", "s"), link("s", "b")];
-    Network { name: "wan".into(), hosts: vec![host("a"), host("b")], switches: vec![edge], links }
+    Network {
+        name: "wan".into(),
+        hosts: vec![host("a"), host("b")],
+        switches: vec![edge],
+        links,
+    }
 }
 
 fn measurement(composer: Composer, parts: Vec<Part>) -> Measurement {
@@ -106,7 +150,12 @@ fn measurement(composer: Composer, parts: Vec<Part>) -> Measurement {
 
 fn over(network: Network, composer: Composer, parts: Vec<Part>) -> Vec<Prediction> {
     let measurements = vec![measurement(composer, parts)];
-    predict(&Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![network], measurements })
+    predict(&Plan {
+        seed: 1,
+        hosts: BTreeMap::new(),
+        networks: vec![network],
+        measurements,
+    })
 }
 
 fn one(network: Network, part: Part) -> Answer {
@@ -125,7 +174,9 @@ fn refused(network: Network, part: Part) -> String {
 
 fn value(answer: &Answer, name: &str) -> f64 {
     let found: Option<&Value> = answer.values.iter().find(|value| value.name == name);
-    found.unwrap_or_else(|| panic!("no {name} in {answer:#?}")).value
+    found
+        .unwrap_or_else(|| panic!("no {name} in {answer:#?}"))
+        .value
 }
 
 #[track_caller]
@@ -140,9 +191,16 @@ const RATE: f64 = 100e6 * 1448.0 / 1500.0;
 #[test]
 fn a_long_transfer_takes_the_rate() {
     let answer = one(network(), part(put(), "tcp", 1000, 100_000));
-    assert_eq!((answer.quantity, answer.limit), (Quantity::Throughput, "rate"));
+    assert_eq!(
+        (answer.quantity, answer.limit),
+        (Quantity::Throughput, "rate")
+    );
     close(value(&answer, "round trip time"), RTT, 1e-9);
-    close(value(&answer, "bandwidth-delay product"), RATE * RTT / 8.0, 1e-9);
+    close(
+        value(&answer, "bandwidth-delay product"),
+        RATE * RTT / 8.0,
+        1e-9,
+    );
     // Windows of 10, 20, 40, 80 and 160 segments wait; then the rate; the confirmation and the last packet's way.
     let growing = 310.0 * 1448.0;
     let time = 5.0 * RTT + (1e8 - growing) * 8.0 / RATE + (0.010_24 - 0.000_12) + 0.010_008_48;
@@ -162,7 +220,12 @@ fn a_short_transfer_is_slow_start() {
 
 #[test]
 fn smoltcp_starts_smaller() {
-    let mut plan = Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![network()], measurements: vec![] };
+    let mut plan = Plan {
+        seed: 1,
+        hosts: BTreeMap::new(),
+        networks: vec![network()],
+        measurements: vec![],
+    };
     let simulated = Measurement {
         world: World::Simulated,
         ..measurement(Composer::Basic, vec![part(put(), "smoltcp", 1448, 150)])
@@ -176,7 +239,11 @@ fn smoltcp_starts_smaller() {
 
 #[test]
 fn a_window_binds() {
-    let narrow = option(part(put(), "tcp", 1000, 100_000), "receive_buffer", OptionValue::Number(65_536));
+    let narrow = option(
+        part(put(), "tcp", 1000, 100_000),
+        "receive_buffer",
+        OptionValue::Number(65_536),
+    );
     let answer = one(network(), narrow);
     assert_eq!(answer.limit, "window");
     close(answer.value, 8.0 * 84_058.0 / RTT, 1e-2);
@@ -201,16 +268,25 @@ fn loss_binds() {
 fn a_small_buffer_binds() {
     let reno = |queue| {
         let mut shallow = network();
-        shallow.links[0].queue = Some(Queue { limit_bytes: Some(queue), ..Queue::default() });
+        shallow.links[0].queue = Some(Queue {
+            limit_bytes: Some(queue),
+            ..Queue::default()
+        });
         let mut part = part(put(), "tcp", 1000, 1_000_000);
-        part.stack.options.insert("congestion".into(), OptionValue::Word("reno".into()));
+        part.stack
+            .options
+            .insert("congestion".into(), OptionValue::Word("reno".into()));
         (shallow, part)
     };
     // 253 kB are on the way: it falls to half of what both hold.
     let (shallow, part) = reno(210_000);
     let answer = one(shallow, part);
     assert_eq!(answer.limit, "buffer");
-    assert!(answer.value < RATE && answer.value > 0.9 * RATE, "{}", answer.value);
+    assert!(
+        answer.value < RATE && answer.value > 0.9 * RATE,
+        "{}",
+        answer.value
+    );
     let (enough, part) = reno(300_000);
     assert_eq!(one(enough, part).limit, "rate");
     let (tiny, part) = reno(3000);
@@ -221,7 +297,10 @@ fn a_small_buffer_binds() {
 fn narrow(rate_bit_s: f64, queue: u64) -> Network {
     let mut narrow = network();
     narrow.links[1].rate = Rate::Constant(rate_bit_s);
-    narrow.links[1].queue = Some(Queue { limit_bytes: Some(queue), ..Queue::default() });
+    narrow.links[1].queue = Some(Queue {
+        limit_bytes: Some(queue),
+        ..Queue::default()
+    });
     narrow
 }
 
@@ -232,19 +311,42 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
         let reason = refused(network, part);
         assert!(reason.contains(what), "{reason}");
     };
-    says(narrow(10e6, 6000), bulk(1_000_000), "slow start overruns the queue of 6000 B");
-    says(narrow(10e6, 6000), part(put(), "udp", 1000, 100), "datagrams come faster");
-    says(narrow(10e6, 6000), part(rr(), "tcp", 20_000, 100), "messages are longer than the queue");
+    says(
+        narrow(10e6, 6000),
+        bulk(1_000_000),
+        "slow start overruns the queue of 6000 B",
+    );
+    says(
+        narrow(10e6, 6000),
+        part(put(), "udp", 1000, 100),
+        "datagrams come faster",
+    );
+    says(
+        narrow(10e6, 6000),
+        part(rr(), "tcp", 20_000, 100),
+        "messages are longer than the queue",
+    );
     let mut lossy = network();
     lossy.links[0].loss = Loss::Independent(0.001);
     says(lossy.clone(), bulk(5_000_000), "3.5 losses are expected");
     let mut lossier = network();
     lossier.links[0].loss = Loss::Independent(0.01);
-    says(lossier, part(rr(), "tcp", 32, 100), "1.99 % of the turns meet a loss");
-    lossy.links[0].loss = Loss::GilbertElliott { to_bad: 0.001, to_good: 0.2, loss_good: 0.0, loss_bad: 1.0 };
+    says(
+        lossier,
+        part(rr(), "tcp", 32, 100),
+        "1.99 % of the turns meet a loss",
+    );
+    lossy.links[0].loss = Loss::GilbertElliott {
+        to_bad: 0.001,
+        to_good: 0.2,
+        loss_good: 0.0,
+        loss_bad: 1.0,
+    };
     says(lossy, bulk(100_000_000), "bursts of loss");
     let mut few = bulk(1_000_000);
-    few.stack.options.insert("receive_buffer".into(), OptionValue::Number(6000));
+    few.stack
+        .options
+        .insert("receive_buffer".into(), OptionValue::Number(6000));
     says(network(), few, "a window of 4.0 segments");
     let mut random = part(rr(), "tcp", 32, 10);
     random.data.timings = vec![Distribution::Exponential(0.022)];
@@ -254,8 +356,16 @@ fn where_a_figure_would_look_sure_and_be_wrong_there_is_none() {
     says(network(), random, "a pause between calls closes the window");
     let mut back = network();
     back.links[1].one_way = true;
-    back.links.push(Link { rate: Rate::Constant(100e3), ends: ("b".into(), "s".into()), ..back.links[1].clone() });
-    says(back, bulk(1_000_000), "acknowledgements wait for the way back");
+    back.links.push(Link {
+        rate: Rate::Constant(100e3),
+        ends: ("b".into(), "s".into()),
+        ..back.links[1].clone()
+    });
+    says(
+        back,
+        bulk(1_000_000),
+        "acknowledgements wait for the way back",
+    );
 }
 
 #[test]
@@ -270,7 +380,13 @@ fn what_is_paced_fills_no_queue() {
 #[test]
 fn pairs_that_call_share_what_is_busiest() {
     // 10 x 1052 bytes at 1 Mbit/s take longer than the way.
-    let answer = one(narrow(1e6, 100_000), Part { replicas: 10, ..part(rr(), "tcp", 1000, 1000) });
+    let answer = one(
+        narrow(1e6, 100_000),
+        Part {
+            replicas: 10,
+            ..part(rr(), "tcp", 1000, 1000)
+        },
+    );
     close(answer.value, 10.0 * 1052.0 * 8.0 / 1e6, 1e-9);
 }
 
@@ -287,12 +403,19 @@ fn cells_bind() {
 #[test]
 fn calls_and_connections() {
     let answer = one(network(), part(rr(), "tcp", 32, 1000));
-    assert_eq!((answer.quantity, answer.limit), (Quantity::Response, "propagation"));
+    assert_eq!(
+        (answer.quantity, answer.limit),
+        (Quantity::Response, "propagation")
+    );
     close(answer.value, 4.0 * (0.005 + 84.0 * 8.0 / 100e6), 1e-9);
     let answer = one(network(), part(connections(), "tcp", 0, 1000));
     assert_eq!(answer.quantity, Quantity::Connect);
     close(answer.value, 4.0 * (0.005 + 60.0 * 8.0 / 100e6), 1e-9);
-    close(one(network(), part(connections(), "udp", 0, 1)).value, 8.0 * (0.005 + 53.0 * 8.0 / 100e6), 1e-9);
+    close(
+        one(network(), part(connections(), "udp", 0, 1)).value,
+        8.0 * (0.005 + 53.0 * 8.0 / 100e6),
+        1e-9,
+    );
 }
 
 #[test]
@@ -302,7 +425,11 @@ fn calls_wait_for_service_and_for_each_other() {
     let served = 4.0 * (0.005 + 84.0 * 8.0 / 100e6) + 0.03;
     let load = served / 0.1;
     let answer = one(network(), paced.clone());
-    close(answer.value, served + load * served / (2.0 * (1.0 - load)), 1e-9);
+    close(
+        answer.value,
+        served + load * served / (2.0 * (1.0 - load)),
+        1e-9,
+    );
     assert_eq!(answer.limit, "service");
     paced.data.timings[0] = Distribution::Constant(0.04);
     assert!(refused(network(), paced.clone()).contains("faster"));
@@ -312,7 +439,15 @@ fn calls_wait_for_service_and_for_each_other() {
 
 #[test]
 fn parts_at_once_share() {
-    let two = || vec![part(put(), "tcp", 1000, 1_000_000), Part { replicas: 3, ..part(put(), "tcp", 1000, 1_000_000) }];
+    let two = || {
+        vec![
+            part(put(), "tcp", 1000, 1_000_000),
+            Part {
+                replicas: 3,
+                ..part(put(), "tcp", 1000, 1_000_000)
+            },
+        ]
+    };
     let all = over(network(), Composer::Parallel, two());
     let figures: Vec<f64> = all.iter().map(|p| p.answer().unwrap().value).collect();
     assert_eq!(figures.len(), 3);
@@ -323,32 +458,70 @@ fn parts_at_once_share() {
     let total = over(network(), Composer::Total, two());
     assert_eq!(total.len(), 1);
     close(total[0].answer().unwrap().value, RATE, 1e-2);
-    let load = Part { background: true, ..part(put(), "tcp", 1000, 1) };
-    let behind = over(network(), Composer::Background, vec![part(put(), "tcp", 1000, 1_000_000), load]);
+    let load = Part {
+        background: true,
+        ..part(put(), "tcp", 1000, 1)
+    };
+    let behind = over(
+        network(),
+        Composer::Background,
+        vec![part(put(), "tcp", 1000, 1_000_000), load],
+    );
     assert_eq!(behind.len(), 1);
     close(behind[0].answer().unwrap().value, RATE / 2.0, 1e-2);
 }
 
 #[test]
 fn calls_behind_a_transfer_know_of_its_queue() {
-    let load = Part { background: true, ..part(put(), "tcp", 1000, 1) };
+    let load = Part {
+        background: true,
+        ..part(put(), "tcp", 1000, 1)
+    };
     let queued = narrow(10e6, 125_000);
-    let mut all = over(queued, Composer::Background, vec![part(rr(), "tcp", 32, 10), load]);
-    let Outcome::NotCovered(reason) = all.remove(0).outcome else { panic!("covered") };
+    let mut all = over(
+        queued,
+        Composer::Background,
+        vec![part(rr(), "tcp", 32, 10), load],
+    );
+    let Outcome::NotCovered(reason) = all.remove(0).outcome else {
+        panic!("covered")
+    };
     // 1 Mbit at 10 Mbit/s.
-    assert!(reason.contains("waits in the queue") && reason.contains("100 ms when it is full"), "{reason}");
+    assert!(
+        reason.contains("waits in the queue") && reason.contains("100 ms when it is full"),
+        "{reason}"
+    );
 }
 
 #[test]
 fn what_is_not_covered_is_said() {
     assert!(refused(network(), part(put(), "mptcp", 1000, 10)).contains("mptcp"));
-    assert!(refused(network(), Part { to: None, ..part(put(), "tcp", 1000, 10) }).contains("from HOST to HOST"));
+    assert!(
+        refused(
+            network(),
+            Part {
+                to: None,
+                ..part(put(), "tcp", 1000, 10)
+            }
+        )
+        .contains("from HOST to HOST")
+    );
     let mut one_way = network();
     one_way.links[0].one_way = true;
     assert!(refused(one_way, part(rr(), "tcp", 32, 1)).contains("no path leads from b to a"));
-    let nowhere = Measurement { across: None, ..measurement(Composer::Basic, vec![part(rr(), "tcp", 32, 1)]) };
-    let plan = Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![network()], measurements: vec![nowhere] };
-    assert!(matches!(&predict(&plan)[0].outcome, Outcome::NotCovered(reason) if reason.contains("across")));
+    let nowhere = Measurement {
+        across: None,
+        ..measurement(Composer::Basic, vec![part(rr(), "tcp", 32, 1)])
+    };
+    let plan = Plan {
+        seed: 1,
+        hosts: BTreeMap::new(),
+        networks: vec![network()],
+        measurements: vec![nowhere],
+    };
+    assert!(
+        matches!(&predict(&plan)[0].outcome, Outcome::NotCovered(reason) if reason.contains("across"))
+    );
 }
 
 #[test]
@@ -357,20 +530,43 @@ fn a_tcp_of_other_rules_has_no_form() {
     let others = [
         ("recovery", word("reno"), word("linux")),
         ("quickack", word("off"), word("on")),
-        ("first_window", OptionValue::Number(1), OptionValue::Number(10)),
-        ("least_timeout", OptionValue::Seconds(1.0), OptionValue::Seconds(0.2)),
-        ("first_timeout", OptionValue::Seconds(3.0), OptionValue::Seconds(1.0)),
-        ("timer_tick", OptionValue::Seconds(0.5), OptionValue::Seconds(0.0)),
+        (
+            "first_window",
+            OptionValue::Number(1),
+            OptionValue::Number(10),
+        ),
+        (
+            "least_timeout",
+            OptionValue::Seconds(1.0),
+            OptionValue::Seconds(0.2),
+        ),
+        (
+            "first_timeout",
+            OptionValue::Seconds(3.0),
+            OptionValue::Seconds(1.0),
+        ),
+        (
+            "timer_tick",
+            OptionValue::Seconds(0.5),
+            OptionValue::Seconds(0.0),
+        ),
     ];
     for (name, other, usual) in others {
-        for part in [part(put(), "tcp", 65_536, 1000), part(rr(), "tcp", 100, 1000), part(connections(), "tcp", 1, 10)]
-        {
+        for part in [
+            part(put(), "tcp", 65_536, 1000),
+            part(rr(), "tcp", 100, 1000),
+            part(connections(), "tcp", 1, 10),
+        ] {
             let why = refused(network(), option(part.clone(), name, other.clone()));
             assert!(why.contains(name), "{why}");
             one(network(), option(part, name, usual.clone()));
         }
     }
-    let buffers = option(part(put(), "tcp", 65_536, 1000), "packet_buffers", OptionValue::Number(4));
+    let buffers = option(
+        part(put(), "tcp", 65_536, 1000),
+        "packet_buffers",
+        OptionValue::Number(4),
+    );
     assert!(refused(network(), buffers).contains("packet_buffers"));
 }
 
@@ -378,9 +574,16 @@ fn a_tcp_of_other_rules_has_no_form() {
 fn a_time_limit_cuts_what_has_no_end() {
     let mut endless = part(put(), "tcp", 1000, 1);
     endless.data.count = Count::Unlimited;
-    let limited =
-        Measurement { time_limit: Some(Duration::from_seconds(10.0)), ..measurement(Composer::Basic, vec![endless]) };
-    let plan = Plan { seed: 1, hosts: BTreeMap::new(), networks: vec![network()], measurements: vec![limited] };
+    let limited = Measurement {
+        time_limit: Some(Duration::from_seconds(10.0)),
+        ..measurement(Composer::Basic, vec![endless])
+    };
+    let plan = Plan {
+        seed: 1,
+        hosts: BTreeMap::new(),
+        networks: vec![network()],
+        measurements: vec![limited],
+    };
     let answer = predict(&plan)[0].answer().unwrap().clone();
     close(answer.moved.unwrap().1, 10.0, 1e-9);
     close(answer.value, RATE, 2e-2);

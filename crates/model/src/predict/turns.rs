@@ -64,17 +64,27 @@ impl Spent {
 
 /// One message over a path, with the round trips it waits when it is larger than the window that its sender begins with, in bytes;
 /// without one no window opens.
-fn message(s: &Situation<'_>, path: &Path, acks: &Path, bytes: u64, first: Option<f64>) -> Option<Spent> {
+fn message(
+    s: &Situation<'_>,
+    path: &Path,
+    acks: &Path,
+    bytes: u64,
+    first: Option<f64>,
+) -> Option<Spent> {
     let packets = s.packets(bytes);
     let through = message_s(path, &packets)?;
     let copies = |bytes| copy_s(&path.sender, bytes) + copy_s(&path.receiver, bytes);
     let copying_s = real(packets.full) * copies(packets.full_bytes) + copies(packets.last_bytes);
     let (segment, header) = (s.transport.segment_bytes, s.transport.header_bytes);
-    let window = [first, s.transport.window_bytes].into_iter().flatten().reduce(f64::min);
+    let window = [first, s.transport.window_bytes]
+        .into_iter()
+        .flatten()
+        .reduce(f64::min);
     let mut window_s = 0.0;
     if let Some(window) = window.filter(|window| s.transport.stream && real(bytes) > *window) {
         let hop = path.bottleneck(segment + header);
-        let rate = hop.and_then(|hop| Some(8.0 * real(segment) / hop.serialisation_s(segment + header)?));
+        let rate =
+            hop.and_then(|hop| Some(8.0 * real(segment) / hop.serialisation_s(segment + header)?));
         let transfer = Transfer {
             bytes,
             segment_bytes: 1,
@@ -84,21 +94,41 @@ fn message(s: &Situation<'_>, path: &Path, acks: &Path, bytes: u64, first: Optio
             window_bytes: s.transport.window_bytes,
         };
         // What it takes longer than without waiting.
-        window_s = (send(&transfer)?.time_s - rate.map_or(0.0, |rate| 8.0 * real(bytes) / rate)).max(0.0);
+        window_s =
+            (send(&transfer)?.time_s - rate.map_or(0.0, |rate| 8.0 * real(bytes) / rate)).max(0.0);
     }
     let total_s = through + window_s;
-    Some(Spent { total_s, propagation_s: path.delay_s(), copying_s: copying_s.min(through), window_s })
+    Some(Spent {
+        total_s,
+        propagation_s: path.delay_s(),
+        copying_s: copying_s.min(through),
+        window_s,
+    })
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "float to int casts saturate")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "float to int casts saturate"
+)]
 fn bytes_of(window: f64) -> u64 {
     (window as u64).max(1)
 }
 
 /// The same as the mean over the calls of a connection: its window opens with them. Anew for each call where each has a connection of
 /// its own.
-fn message_of_calls(s: &Situation<'_>, path: &Path, acks: &Path, bytes: u64, fresh: bool) -> Option<Spent> {
-    let first = real(s.transport.initial_segments.saturating_mul(s.transport.segment_bytes));
+fn message_of_calls(
+    s: &Situation<'_>,
+    path: &Path,
+    acks: &Path,
+    bytes: u64,
+    fresh: bool,
+) -> Option<Spent> {
+    let first = real(
+        s.transport
+            .initial_segments
+            .saturating_mul(s.transport.segment_bytes),
+    );
     if fresh || !s.transport.stream {
         return message(s, path, acks, bytes, Some(first));
     }
@@ -129,13 +159,17 @@ pub(super) fn calls(s: &Situation<'_>, calls: &Calls<'_>) -> Result<Answer, Stri
         let there = message_of_calls(s, &s.there, &s.back, request, calls.fresh).ok_or(STUCK)?;
         let back = message_of_calls(s, &s.back, &s.there, response, calls.fresh).ok_or(STUCK)?;
         spent = spent.plus(there).plus(back);
-        met *=
-            (1.0 - loss_of(&s.there, &s.packets(request), None)) * (1.0 - loss_of(&s.back, &s.packets(response), None));
+        met *= (1.0 - loss_of(&s.there, &s.packets(request), None))
+            * (1.0 - loss_of(&s.back, &s.packets(response), None));
     }
     let n = real(calls.calls.len().max(1) as u64);
     let spent = spent.over(n);
     let service_s = s.waits_s(calls.service)? / n;
-    let interval_s = calls.arrival.map(|argument| s.wait_s(argument)).transpose()?.flatten();
+    let interval_s = calls
+        .arrival
+        .map(|argument| s.wait_s(argument))
+        .transpose()?
+        .flatten();
     let paced = interval_s.is_some();
     let all_s = f64::from(s.part.replicas) * busiest_s;
     if let Some(interval_s) = interval_s {
@@ -143,7 +177,11 @@ pub(super) fn calls(s: &Situation<'_>, calls: &Calls<'_>) -> Result<Answer, Stri
         uncovered::idle_window(s, longest)?;
     }
     // Pairs that call one after the other keep what is busiest with a call busy all the time.
-    let shared_s = if paced { 0.0 } else { (all_s / n - spent.total_s - service_s).max(0.0) };
+    let shared_s = if paced {
+        0.0
+    } else {
+        (all_s / n - spent.total_s - service_s).max(0.0)
+    };
     let served_s = spent.total_s + service_s + shared_s;
     let mut assumptions = s.assumptions();
     let (waiting_s, load) = waiting_s(s, calls, served_s, &mut assumptions)?;
@@ -152,7 +190,12 @@ pub(super) fn calls(s: &Situation<'_>, calls: &Calls<'_>) -> Result<Answer, Stri
     uncovered::few_calls(waiting_s / served_s, chance)?;
     let loss = 1.0 - libm::pow(met, 1.0 / n);
     let mut values = values(s, &spent);
-    values.add("service", Some(service_s).filter(|t| *t > 0.0), Unit::Seconds, "mean of what the responder waits");
+    values.add(
+        "service",
+        Some(service_s).filter(|t| *t > 0.0),
+        Unit::Seconds,
+        "mean of what the responder waits",
+    );
     values.add(
         "waiting for earlier calls",
         Some(waiting_s).filter(|t| *t > 0.0),
@@ -189,16 +232,23 @@ fn busy_s(s: &Situation<'_>, request: u64, response: u64) -> Option<f64> {
         let packets = s.packets(bytes);
         for hop in &path.hops {
             let last = hop.serialisation_s(packets.last_bytes)?;
-            let full = if packets.full > 0 { hop.serialisation_s(packets.full_bytes)? } else { 0.0 };
+            let full = if packets.full > 0 {
+                hop.serialisation_s(packets.full_bytes)?
+            } else {
+                0.0
+            };
             busiest = busiest.max(real(packets.full) * full + last);
         }
     }
     let copies = |at: fn(&Path) -> &stackline_core::network::Interface, path: &Path, bytes: u64| {
         let packets = s.packets(bytes);
-        real(packets.full) * copy_s(at(path), packets.full_bytes) + copy_s(at(path), packets.last_bytes)
+        real(packets.full) * copy_s(at(path), packets.full_bytes)
+            + copy_s(at(path), packets.last_bytes)
     };
-    let initiator = copies(|path| &path.sender, &s.there, request) + copies(|path| &path.receiver, &s.back, response);
-    let responder = copies(|path| &path.receiver, &s.there, request) + copies(|path| &path.sender, &s.back, response);
+    let initiator = copies(|path| &path.sender, &s.there, request)
+        + copies(|path| &path.receiver, &s.back, response);
+    let responder = copies(|path| &path.receiver, &s.there, request)
+        + copies(|path| &path.sender, &s.back, response);
     Some(busiest.max(initiator).max(responder))
 }
 
@@ -209,8 +259,12 @@ fn waiting_s(
     served_s: f64,
     said: &mut Vec<String>,
 ) -> Result<(f64, f64), String> {
-    let Some(argument) = calls.arrival else { return Ok((0.0, 0.0)) };
-    let Some(interval_s) = s.wait_s(argument)? else { return Ok((0.0, 0.0)) };
+    let Some(argument) = calls.arrival else {
+        return Ok((0.0, 0.0));
+    };
+    let Some(interval_s) = s.wait_s(argument)? else {
+        return Ok((0.0, 0.0));
+    };
     let pass_s = served_s * real(calls.calls.len().max(1) as u64);
     let drawn = match argument {
         DelayArgument::Drawn(distribution) => Some(distribution),
@@ -223,8 +277,11 @@ fn waiting_s(
     }
     match drawn {
         Some(Distribution::Exponential(_)) if calls.calls.len() == 1 => {
-            said.push("calls come at random (exponential) and wait for those before them".to_string());
-            let wait_s = random_arrivals_wait_s(served_s, interval_s).ok_or_else(|| STUCK.to_string())?;
+            said.push(
+                "calls come at random (exponential) and wait for those before them".to_string(),
+            );
+            let wait_s =
+                random_arrivals_wait_s(served_s, interval_s).ok_or_else(|| STUCK.to_string())?;
             Ok((wait_s, pass_s / interval_s))
         }
         Some(Distribution::Constant(_)) | None => Ok((0.0, 0.0)),
@@ -252,8 +309,9 @@ pub(super) fn exchange(
     if turn_s <= 0.0 {
         return Err("nothing on the way takes time".to_string());
     }
-    let loss =
-        1.0 - (1.0 - loss_of(&s.there, &s.packets(there), None)) * (1.0 - loss_of(&s.back, &s.packets(back), None));
+    let loss = 1.0
+        - (1.0 - loss_of(&s.there, &s.packets(there), None))
+            * (1.0 - loss_of(&s.back, &s.packets(back), None));
     let (mut values, mut assumptions) = (values(s, &spent), s.assumptions());
     values.add("one turn", turn_s, Unit::Seconds, "there, waits, back");
     uncovered::turns(s, turn_s, loss, false)?;
@@ -262,29 +320,64 @@ pub(super) fn exchange(
     let moved = Some((value * turn_s / 8.0, turn_s));
     let limit = largest(&spent, &[("pace", waits_s)]);
     let interval = interval::of_turns(value, 0.0, 0.0);
-    Ok(Answer { quantity: Quantity::Throughput, value, interval, limit, values: values.0, assumptions, moved })
+    Ok(Answer {
+        quantity: Quantity::Throughput,
+        value,
+        interval,
+        limit,
+        values: values.0,
+        assumptions,
+        moved,
+    })
 }
 
 /// A loop of connections: the time of connect and disconnect.
-pub(super) fn connects(s: &Situation<'_>, arrival: Option<&DelayArgument>) -> Result<Answer, String> {
+pub(super) fn connects(
+    s: &Situation<'_>,
+    arrival: Option<&DelayArgument>,
+) -> Result<Answer, String> {
     let time_s = s.connect_s().ok_or(STUCK)?;
     let trips = real(s.transport.connect.len() as u64);
     let propagation_s = trips * (s.there.delay_s() + s.back.delay_s());
-    let spent = Spent { total_s: time_s, propagation_s, ..Spent::default() };
-    if let Some(interval_s) = arrival.map(|argument| s.wait_s(argument)).transpose()?.flatten()
+    let spent = Spent {
+        total_s: time_s,
+        propagation_s,
+        ..Spent::default()
+    };
+    if let Some(interval_s) = arrival
+        .map(|argument| s.wait_s(argument))
+        .transpose()?
+        .flatten()
         && time_s >= interval_s
     {
-        return Err("connections are intended faster than they open: connect times grow as long as it runs".to_string());
+        return Err(
+            "connections are intended faster than they open: connect times grow as long as it runs"
+                .to_string(),
+        );
     }
     let (mut values, mut assumptions) = (values(s, &spent), s.assumptions());
-    values.add("round trips waited for", trips, Unit::Count, "the stack's control exchanges");
+    values.add(
+        "round trips waited for",
+        trips,
+        Unit::Count,
+        "the stack's control exchanges",
+    );
     assumptions.push(match s.part.stack.facts.form {
-        ClosedForm::Udp => "a control datagram and its answer to connect, the same to disconnect".to_string(),
-        ClosedForm::Quic => "connecting waits one round trip; disconnecting waits for nothing".to_string(),
-        _ => "connecting waits for SYN and SYN/ACK; disconnecting (close) waits for nothing".to_string(),
+        ClosedForm::Udp => {
+            "a control datagram and its answer to connect, the same to disconnect".to_string()
+        }
+        ClosedForm::Quic => {
+            "connecting waits one round trip; disconnecting waits for nothing".to_string()
+        }
+        _ => "connecting waits for SYN and SYN/ACK; disconnecting (close) waits for nothing"
+            .to_string(),
     });
     let (there, back) = s.transport.connect.first().copied().unwrap_or_default();
-    let loss = 1.0 - libm::pow((1.0 - s.there.loss_of(there, None)) * (1.0 - s.back.loss_of(back, None)), trips);
+    let loss = 1.0
+        - libm::pow(
+            (1.0 - s.there.loss_of(there, None)) * (1.0 - s.back.loss_of(back, None)),
+            trips,
+        );
     uncovered::turns(s, time_s, loss, true)?;
     uncovered::connections(s, time_s)?;
     lossy(s, loss, &mut values, &mut assumptions);
@@ -304,12 +397,37 @@ pub(super) fn connects(s: &Situation<'_>, arrival: Option<&DelayArgument>) -> Re
 fn values(s: &Situation<'_>, spent: &Spent) -> Values {
     let mut values = Values::new();
     let rtt_s = s.round_trip_s(&s.there, &s.back, s.transport.ack_bytes);
-    values.add("round trip time", rtt_s, Unit::Seconds, "a bare packet there and back");
-    values.add("propagation", spent.propagation_s, Unit::Seconds, "sum of the links' delays, there and back");
-    values.add("serialisation", spent.serialisation_s(), Unit::Seconds, HOPS);
+    values.add(
+        "round trip time",
+        rtt_s,
+        Unit::Seconds,
+        "a bare packet there and back",
+    );
+    values.add(
+        "propagation",
+        spent.propagation_s,
+        Unit::Seconds,
+        "sum of the links' delays, there and back",
+    );
+    values.add(
+        "serialisation",
+        spent.serialisation_s(),
+        Unit::Seconds,
+        HOPS,
+    );
     let there = |time: f64| Some(time).filter(|time| *time > 0.0);
-    values.add("copying", there(spent.copying_s), Unit::Seconds, "Zwaenepoel 1985, section 2");
-    values.add("waiting for the window", there(spent.window_s), Unit::Seconds, "RFC 5681 section 3.1, round by round");
+    values.add(
+        "copying",
+        there(spent.copying_s),
+        Unit::Seconds,
+        "Zwaenepoel 1985, section 2",
+    );
+    values.add(
+        "waiting for the window",
+        there(spent.window_s),
+        Unit::Seconds,
+        "RFC 5681 section 3.1, round by round",
+    );
     values
 }
 
@@ -322,14 +440,21 @@ fn largest(spent: &Spent, others: &[(&'static str, f64)]) -> &'static str {
         ("window", spent.window_s),
     ];
     all.extend_from_slice(others);
-    all.into_iter().reduce(|most, next| if next.1 > most.1 { next } else { most }).map_or("rate", |(name, _)| name)
+    all.into_iter()
+        .reduce(|most, next| if next.1 > most.1 { next } else { most })
+        .map_or("rate", |(name, _)| name)
 }
 
 fn lossy(s: &Situation<'_>, loss: f64, values: &mut Values, said: &mut Vec<String>) {
     if loss <= 0.0 {
         return;
     }
-    values.add("turns that meet a loss", loss, Unit::Share, "1 - product of (1 - p) over its packets");
+    values.add(
+        "turns that meet a loss",
+        loss,
+        Unit::Share,
+        "1 - product of (1 - p) over its packets",
+    );
     said.push(if s.transport.stream {
         "the timeouts after a loss are not in the figure: it is of turns that meet none".to_string()
     } else {

@@ -22,7 +22,12 @@ const LEAST_TIMEOUT_S: f64 = 0.2;
 const FIRST_TIMEOUT_S: f64 = 1.0;
 
 /// Why no form covers a transfer that `binds` limits in the long run and `limit` in all, and that takes so long.
-pub(super) fn transfer(flow: &Flow<'_>, [binds, limit]: [&str; 2], elapsed_s: f64, rtt_s: f64) -> Result<(), String> {
+pub(super) fn transfer(
+    flow: &Flow<'_>,
+    [binds, limit]: [&str; 2],
+    elapsed_s: f64,
+    rtt_s: f64,
+) -> Result<(), String> {
     changing(flow.s)?;
     older(flow.s)?;
     slow_packets(flow.s, flow.data, flow.bytes.unwrap_or(u64::MAX))?;
@@ -47,7 +52,10 @@ pub(super) fn transfer(flow: &Flow<'_>, [binds, limit]: [&str; 2], elapsed_s: f6
 fn datagrams(flow: &Flow<'_>) -> Result<(), String> {
     let packet = flow.packet().max(flow.piece());
     let sent = flow.bytes.map(real).unwrap_or(f64::INFINITY) * f64::from(flow.s.part.replicas);
-    let narrow = flow.data.bottleneck(packet).and_then(|hop| Some((hop, hop.queue_bytes?)));
+    let narrow = flow
+        .data
+        .bottleneck(packet)
+        .and_then(|hop| Some((hop, hop.queue_bytes?)));
     match narrow {
         Some((hop, queue)) if sent > queue => Err(format!(
             "datagrams come faster than {} passes them, and its queue of {} loses what it cannot hold",
@@ -80,22 +88,41 @@ fn older(s: &Situation<'_>) -> Result<(), String> {
         ("ack_tick", 0.0),
         ("timer_tick", 0.0),
     ];
-    let word = words.into_iter().find(|(name, usual)| stack.word(name).is_some_and(|word| word != *usual));
-    let time = times.into_iter().find(|(name, usual)| stack.seconds(name).is_some_and(|time| time != *usual));
-    let time = time.map(|(name, _)| name).or(stack.seconds("fixed_timeout").map(|_| "fixed_timeout"));
-    let word = word.map(|(name, _)| name).or(stack.flag("silly_windows").then_some("silly_windows"));
+    let word = words
+        .into_iter()
+        .find(|(name, usual)| stack.word(name).is_some_and(|word| word != *usual));
+    let time = times
+        .into_iter()
+        .find(|(name, usual)| stack.seconds(name).is_some_and(|time| time != *usual));
+    let time = time
+        .map(|(name, _)| name)
+        .or(stack.seconds("fixed_timeout").map(|_| "fixed_timeout"));
+    let word = word
+        .map(|(name, _)| name)
+        .or(stack.flag("silly_windows").then_some("silly_windows"));
     let word = word.or(stack.number("packet_buffers").map(|_| "packet_buffers"));
-    let first = stack.number("first_window").is_some_and(|segments| segments != INITIAL_SEGMENTS);
+    let first = stack
+        .number("first_window")
+        .is_some_and(|segments| segments != INITIAL_SEGMENTS);
     let name = word.or(time).or(first.then_some("first_window"));
-    name.map_or(Ok(()), |name| Err(format!("the forms are of Linux's TCP, and `{name}` makes it another")))
+    name.map_or(Ok(()), |name| {
+        Err(format!(
+            "the forms are of Linux's TCP, and `{name}` makes it another"
+        ))
+    })
 }
 
 /// What is sent at once takes longer to leave than timers wait for it: it is sent again for nothing.
 fn slow_packets(s: &Situation<'_>, path: &Path, bytes: u64) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
-    let Some(hop) = path.bottleneck(packet).filter(|_| s.transport.stream) else { return Ok(()) };
-    let packets = bytes.div_ceil(s.transport.segment_bytes.max(1)).min(s.transport.initial_segments);
-    let seconds = real(packets) * hop.serialisation_s(packet).unwrap_or(0.0) * f64::from(s.part.replicas);
+    let Some(hop) = path.bottleneck(packet).filter(|_| s.transport.stream) else {
+        return Ok(());
+    };
+    let packets = bytes
+        .div_ceil(s.transport.segment_bytes.max(1))
+        .min(s.transport.initial_segments);
+    let seconds =
+        real(packets) * hop.serialisation_s(packet).unwrap_or(0.0) * f64::from(s.part.replicas);
     if seconds > FIRST_TIMEOUT_S {
         return Err(format!(
             "the first packets take {} at {}, longer than timers wait",
@@ -109,8 +136,14 @@ fn slow_packets(s: &Situation<'_>, path: &Path, bytes: u64) -> Result<(), String
 /// A send buffer is filled again when a part of it is free, not with each acknowledgement.
 fn send_buffer(flow: &Flow<'_>) -> Result<(), String> {
     let stack = &flow.s.part.stack;
-    let others = ["window", "receive_buffer"].into_iter().filter_map(|name| stack.number(name)).min();
-    if stack.number("send_buffer").is_some_and(|bytes| others.is_none_or(|others| bytes < others)) {
+    let others = ["window", "receive_buffer"]
+        .into_iter()
+        .filter_map(|name| stack.number(name))
+        .min();
+    if stack
+        .number("send_buffer")
+        .is_some_and(|bytes| others.is_none_or(|others| bytes < others))
+    {
         return Err("the send buffer limits: it is filled when a part of it is free, and no form says how much".into());
     }
     Ok(())
@@ -120,7 +153,9 @@ fn send_buffer(flow: &Flow<'_>) -> Result<(), String> {
 fn beside(s: &Situation<'_>, path: &Path, rounds: f64) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
     if let Some(host) = s.busy_with_others() {
-        return Err(format!("no form says how {host} shares its processor, which copies, with what others send"));
+        return Err(format!(
+            "no form says how {host} shares its processor, which copies, with what others send"
+        ));
     }
     let back = s.opposite(path);
     if let Some(hop) = back.hops.iter().find(|hop| s.load.carries(hop)) {
@@ -132,9 +167,17 @@ fn beside(s: &Situation<'_>, path: &Path, rounds: f64) -> Result<(), String> {
     if rounds < LONG {
         side_by_side(s)?;
     }
-    let Some(hop) = path.bottleneck(packet).filter(|hop| s.load.on(hop) > s.part.replicas) else { return Ok(()) };
+    let Some(hop) = path
+        .bottleneck(packet)
+        .filter(|hop| s.load.on(hop) > s.part.replicas)
+    else {
+        return Ok(());
+    };
     if rounds < LONG || !s.others_are_alike() {
-        return Err(format!("no form says how streams that are not alike, or short, share {}", name(hop)));
+        return Err(format!(
+            "no form says how streams that are not alike, or short, share {}",
+            name(hop)
+        ));
     }
     Ok(())
 }
@@ -151,7 +194,10 @@ fn side_by_side(s: &Situation<'_>) -> Result<(), String> {
 /// A way back that is too narrow for the acknowledgements.
 fn way_back(s: &Situation<'_>, data: &Path, acks: &Path) -> Result<(), String> {
     let packet = s.transport.segment_bytes + s.transport.header_bytes;
-    let (Some(there), Some(back)) = (data.bottleneck(packet), acks.bottleneck(s.transport.ack_bytes)) else {
+    let (Some(there), Some(back)) = (
+        data.bottleneck(packet),
+        acks.bottleneck(s.transport.ack_bytes),
+    ) else {
         return Ok(());
     };
     let segments = there.serialisation_s(packet).unwrap_or(0.0);
@@ -172,15 +218,25 @@ fn losses(flow: &Flow<'_>) -> Result<(), String> {
     if p <= 0.0 || !flow.s.transport.stream {
         return Ok(());
     }
-    let expected = flow.packets().map_or(f64::INFINITY, |packets| p * real(packets)) * f64::from(flow.s.part.replicas);
+    let expected = flow
+        .packets()
+        .map_or(f64::INFINITY, |packets| p * real(packets))
+        * f64::from(flow.s.part.replicas);
     if expected < LITTLE {
         return Ok(());
     }
-    if flow.data.hops.iter().any(|hop| mean::in_bursts(&hop.losses)) {
+    if flow
+        .data
+        .hops
+        .iter()
+        .any(|hop| mean::in_bursts(&hop.losses))
+    {
         return Err("no form says what bursts of loss cost a stream".into());
     }
     if expected < MANY {
-        return Err(format!("{expected:.1} losses are expected: where they fall decides, and no form says that"));
+        return Err(format!(
+            "{expected:.1} losses are expected: where they fall decides, and no form says that"
+        ));
     }
     Ok(())
 }
@@ -189,7 +245,14 @@ fn losses(flow: &Flow<'_>) -> Result<(), String> {
 fn small_window(flow: &Flow<'_>) -> Result<(), String> {
     const FEW: f64 = 10.0;
     let segment = real(flow.s.transport.segment_bytes);
-    let Some(window) = flow.s.transport.window_bytes.filter(|window| *window < FEW * segment) else { return Ok(()) };
+    let Some(window) = flow
+        .s
+        .transport
+        .window_bytes
+        .filter(|window| *window < FEW * segment)
+    else {
+        return Ok(());
+    };
     if flow.bytes.is_some_and(|bytes| real(bytes) <= window) {
         return Ok(());
     }
@@ -213,8 +276,16 @@ struct Fed<'p> {
 /// The queues of a path that can grow.
 fn fed(path: &Path) -> impl Iterator<Item = Fed<'_>> {
     path.hops.iter().enumerate().filter_map(|(at, hop)| {
-        let before = path.hops[..at].iter().filter_map(|hop| hop.rate_bit_s).fold(f64::INFINITY, f64::min);
-        let fed = Fed { hop, queue: hop.queue_bytes?, rate: hop.rate_bit_s?, before };
+        let before = path.hops[..at]
+            .iter()
+            .filter_map(|hop| hop.rate_bit_s)
+            .fold(f64::INFINITY, f64::min);
+        let fed = Fed {
+            hop,
+            queue: hop.queue_bytes?,
+            rate: hop.rate_bit_s?,
+            before,
+        };
         (fed.rate < before).then_some(fed)
     })
 }
@@ -222,20 +293,39 @@ fn fed(path: &Path) -> impl Iterator<Item = Fed<'_>> {
 /// A queue that the beginning overruns, or that is too small for the window in the long run.
 fn overrun(flow: &Flow<'_>, rounds: f64) -> Result<(), String> {
     let (s, packet) = (flow.s, real(flow.packet()));
-    for Fed { hop, queue, rate, before } in fed(flow.data) {
+    for Fed {
+        hop,
+        queue,
+        rate,
+        before,
+    } in fed(flow.data)
+    {
         let flows = f64::from(s.part.replicas);
-        let most = flow.bytes.map_or(f64::INFINITY, |bytes| real(bytes.div_ceil(s.transport.segment_bytes))) * packet;
-        let window = s.transport.window_bytes.unwrap_or(f64::INFINITY) * packet / real(s.transport.segment_bytes);
-        let first = (real(s.transport.initial_segments) * packet).min(window).min(most) * flows;
+        let most = flow.bytes.map_or(f64::INFINITY, |bytes| {
+            real(bytes.div_ceil(s.transport.segment_bytes))
+        }) * packet;
+        let window = s.transport.window_bytes.unwrap_or(f64::INFINITY) * packet
+            / real(s.transport.segment_bytes);
+        let first = (real(s.transport.initial_segments) * packet)
+            .min(window)
+            .min(most)
+            * flows;
         let at_once = first * (1.0 - rate / before);
         let product = pipe::bandwidth_delay_bytes(rate, flow.rtt_s()?);
         // In slow start packets come twice as fast as they leave. The largest window that it opens within the transfer holds half
         // of what is sent in all.
         let opened = (most / 2.0).min(window) * flows;
-        let opened = if opened > first { opened * (1.0 - rate / before.min(2.0 * rate)) } else { 0.0 };
+        let opened = if opened > first {
+            opened * (1.0 - rate / before.min(2.0 * rate))
+        } else {
+            0.0
+        };
         // What is on its way beyond what the path holds stands in the queue.
         let stands = (window.min(most) * flows - product).min(queue);
-        let needed = at_once.max(opened.min(product + queue + packet)).max(stands) + packet;
+        let needed = at_once
+            .max(opened.min(product + queue + packet))
+            .max(stands)
+            + packet;
         let size = units::size(queue as u64);
         if needed > queue && rounds < LONG {
             return Err(format!(
@@ -256,27 +346,50 @@ fn overrun(flow: &Flow<'_>, rounds: f64) -> Result<(), String> {
 
 /// Whether a queue is far from bridging a fall of the window.
 fn small(flow: &Flow<'_>, product: f64, queue: f64) -> bool {
-    let least = if flow.s.transport.congestion == Congestion::Reno { 0.8 } else { 0.4 };
+    let least = if flow.s.transport.congestion == Congestion::Reno {
+        0.8
+    } else {
+        0.4
+    };
     queue < least * product || queue < 16.0 * real(flow.packet())
 }
 
 /// Messages that are sent at once, by all pairs, into a queue that cannot hold them.
 pub(super) fn messages(s: &Situation<'_>, [request, response]: [u64; 2]) -> Result<(), String> {
-    if request.max(response) > s.transport.initial_segments.saturating_mul(s.transport.segment_bytes) {
+    if request.max(response)
+        > s.transport
+            .initial_segments
+            .saturating_mul(s.transport.segment_bytes)
+    {
         side_by_side(s)?;
     }
     for (path, bytes) in [(&s.there, request), (&s.back, response)] {
         slow_packets(s, path, bytes)?;
         let packets = s.packets(bytes);
-        let all = f64::from(s.part.replicas) * (real(packets.full * packets.full_bytes + packets.last_bytes));
-        if s.transport.stream && s.transport.window_bytes.is_some_and(|window| window < real(bytes)) {
+        let all = f64::from(s.part.replicas)
+            * (real(packets.full * packets.full_bytes + packets.last_bytes));
+        if s.transport.stream
+            && s.transport
+                .window_bytes
+                .is_some_and(|window| window < real(bytes))
+        {
             return Err("messages are longer than the buffers written, and no form says how their windows move".into());
         }
         if packets.full > 8 {
             way_back(s, path, s.opposite(path))?;
         }
-        let most = packets.last_bytes.max(if packets.full > 0 { packets.full_bytes } else { 0 });
-        for Fed { hop, queue, rate, before } in fed(path) {
+        let most = packets.last_bytes.max(if packets.full > 0 {
+            packets.full_bytes
+        } else {
+            0
+        });
+        for Fed {
+            hop,
+            queue,
+            rate,
+            before,
+        } in fed(path)
+        {
             if all * (1.0 - rate / before) + real(most) > queue && packets.full > 0 {
                 let size = units::size(queue as u64);
                 return Err(format!(
@@ -306,9 +419,15 @@ pub(super) fn few_calls(waits: f64, chance: f64) -> Result<(), String> {
 }
 
 /// Calls that wait so long for those of other pairs, or come so often.
-pub(super) fn other_pairs(s: &Situation<'_>, [shared_s, alone_s]: [f64; 2], loss: f64) -> Result<(), String> {
+pub(super) fn other_pairs(
+    s: &Situation<'_>,
+    [shared_s, alone_s]: [f64; 2],
+    loss: f64,
+) -> Result<(), String> {
     if s.transport.stream && shared_s > LEAST_TIMEOUT_S / 2.0 && shared_s > 0.5 * alone_s {
-        return Err("calls of several pairs wait for each other longer than timers wait for them".into());
+        return Err(
+            "calls of several pairs wait for each other longer than timers wait for them".into(),
+        );
     }
     if !s.transport.stream && shared_s > 0.0 && loss > 0.0 {
         return Err("a pair that waits for a lost datagram leaves the others alone, and no form says how often".into());
@@ -318,7 +437,10 @@ pub(super) fn other_pairs(s: &Situation<'_>, [shared_s, alone_s]: [f64; 2], loss
 
 /// Messages longer than a first window, with pauses in which a window that was opened closes again (RFC 5681 section 4.1).
 pub(super) fn idle_window(s: &Situation<'_>, longest: u64) -> Result<(), String> {
-    let first = s.transport.initial_segments.saturating_mul(s.transport.segment_bytes);
+    let first = s
+        .transport
+        .initial_segments
+        .saturating_mul(s.transport.segment_bytes);
     if s.transport.stream && longest > first {
         return Err(
             "a pause between calls closes the window again for messages of so many segments: no form says how often"
@@ -343,10 +465,16 @@ pub(super) fn pairs_at_random(s: &Situation<'_>, busy: f64) -> Result<(), String
 pub(super) fn connections(s: &Situation<'_>, time_s: f64) -> Result<(), String> {
     // SYN, ACK, the introduction, FIN; the same back.
     const PACKETS: f64 = 4.0;
-    let each = |path: &Path| path.bottleneck(64).and_then(|hop| hop.serialisation_s(64)).unwrap_or(0.0);
+    let each = |path: &Path| {
+        path.bottleneck(64)
+            .and_then(|hop| hop.serialisation_s(64))
+            .unwrap_or(0.0)
+    };
     let busy_s = PACKETS * each(&s.there).max(each(&s.back)) * f64::from(s.part.replicas);
     if busy_s > 0.3 * time_s {
-        return Err("no form says how long connections wait for what closes the ones before".into());
+        return Err(
+            "no form says how long connections wait for what closes the ones before".into(),
+        );
     }
     Ok(())
 }
@@ -357,18 +485,29 @@ pub(super) fn turns(s: &Situation<'_>, turn_s: f64, loss: f64, opens: bool) -> R
     older(s)?;
     for path in [&s.there, &s.back] {
         // A queue grows where packets come faster than they leave: at the bottleneck.
-        let narrowest = path.bottleneck(s.transport.segment_bytes + s.transport.header_bytes).into_iter();
+        let narrowest = path
+            .bottleneck(s.transport.segment_bytes + s.transport.header_bytes)
+            .into_iter();
         if let Some(hop) = narrowest.chain(&path.hops).find(|hop| s.load.carries(hop)) {
-            let most =
-                hop.queue_bytes.zip(hop.rate_bit_s).and_then(|(queue, rate)| pipe::queueing_delay_s(queue, rate));
-            let most = most.map_or_else(String::new, |s| format!(", {} when it is full", units::time(s)));
+            let most = hop
+                .queue_bytes
+                .zip(hop.rate_bit_s)
+                .and_then(|(queue, rate)| pipe::queueing_delay_s(queue, rate));
+            let most = most.map_or_else(String::new, |s| {
+                format!(", {} when it is full", units::time(s))
+            });
             return Err(format!(
                 "what others send waits in the queue at {}{most}: no form says how full it is",
                 name(hop)
             ));
         }
     }
-    let timeout_s = if opens { FIRST_TIMEOUT_S } else { LEAST_TIMEOUT_S }.max(2.0 * turn_s);
+    let timeout_s = if opens {
+        FIRST_TIMEOUT_S
+    } else {
+        LEAST_TIMEOUT_S
+    }
+    .max(2.0 * turn_s);
     if s.transport.stream && loss * timeout_s > LITTLE * turn_s {
         return Err(format!(
             "{} of the turns meet a loss and wait for a timer: a mean of so few is no figure",

@@ -42,14 +42,25 @@ pub(super) fn program(options: &Options, interfaces: &[u32]) -> io::Result<Vec<s
     let mut steps = of_interfaces(interfaces);
     steps.extend(one_of_two());
     steps.push(Load(libc::BPF_W, libc::SKF_AD_OFF + libc::SKF_AD_PROTOCOL));
-    steps.extend(if options.tcp_udp_only { tcp_and_udp() } else { ip() });
+    steps.extend(if options.tcp_udp_only {
+        tcp_and_udp()
+    } else {
+        ip()
+    });
     Ok(assembled(&steps, options.snaplen.max(1)))
 }
 
 fn of_interfaces(interfaces: &[u32]) -> Vec<Step> {
-    let Some((last, others)) = interfaces.split_last() else { return Vec::new() };
+    let Some((last, others)) = interfaces.split_last() else {
+        return Vec::new();
+    };
     let mut steps = vec![Load(libc::BPF_W, libc::SKF_AD_OFF + libc::SKF_AD_IFINDEX)];
-    steps.extend(others.iter().enumerate().map(|(at, index)| Is(*index, Over(others.len() - at), NEXT)));
+    steps.extend(
+        others
+            .iter()
+            .enumerate()
+            .map(|(at, index)| Is(*index, Over(others.len() - at), NEXT)),
+    );
     steps.push(Is(*last, NEXT, Drop));
     steps
 }
@@ -65,7 +76,10 @@ fn one_of_two() -> [Step; 4] {
 }
 
 fn ip() -> Vec<Step> {
-    vec![Is(libc::ETH_P_IP as u32, Keep, NEXT), Is(libc::ETH_P_IPV6 as u32, Keep, Drop)]
+    vec![
+        Is(libc::ETH_P_IP as u32, Keep, NEXT),
+        Is(libc::ETH_P_IPV6 as u32, Keep, Drop),
+    ]
 }
 
 fn tcp_and_udp() -> Vec<Step> {
@@ -80,15 +94,29 @@ fn tcp_and_udp() -> Vec<Step> {
         Is(UDP, Keep, NEXT),
     ];
     let [others @ .., last] = EXTENSIONS;
-    steps.extend(others.iter().enumerate().map(|(at, next)| Is(*next, Over(others.len() - at), NEXT)));
+    steps.extend(
+        others
+            .iter()
+            .enumerate()
+            .map(|(at, next)| Is(*next, Over(others.len() - at), NEXT)),
+    );
     steps.push(Is(last, NEXT, Drop));
-    steps.extend([Load(libc::BPF_B, 40), Is(TCP, Keep, NEXT), Is(UDP, Keep, Drop)]);
+    steps.extend([
+        Load(libc::BPF_B, 40),
+        Is(TCP, Keep, NEXT),
+        Is(UDP, Keep, Drop),
+    ]);
     steps
 }
 
 /// The steps, and behind them the two returns they go to.
 fn assembled(steps: &[Step], snaplen: u32) -> Vec<sock_filter> {
-    let instruction = |code: u32, jt, jf, k| sock_filter { code: code as u16, jt, jf, k };
+    let instruction = |code: u32, jt, jf, k| sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
     let step = |(at, step): (usize, &Step)| {
         // No program is longer than a jump: see `MOST_INTERFACES`.
         let distance = |to: To| match to {
@@ -97,10 +125,15 @@ fn assembled(steps: &[Step], snaplen: u32) -> Vec<sock_filter> {
             Drop => (steps.len() - at) as u8,
         };
         match *step {
-            Load(size, offset) => instruction(libc::BPF_LD | libc::BPF_ABS | size, 0, 0, offset as u32),
-            Is(number, yes, no) => {
-                instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, distance(yes), distance(no), number)
+            Load(size, offset) => {
+                instruction(libc::BPF_LD | libc::BPF_ABS | size, 0, 0, offset as u32)
             }
+            Is(number, yes, no) => instruction(
+                libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
+                distance(yes),
+                distance(no),
+                number,
+            ),
         }
     };
     let mut program: Vec<_> = steps.iter().enumerate().map(step).collect();
@@ -118,9 +151,16 @@ mod tests {
         let program = program(&Options::default(), &interfaces).unwrap();
         for (at, step) in program.iter().enumerate() {
             let furthest = usize::from(step.jt.max(step.jf));
-            assert!(at + furthest < program.len(), "step {at} goes {furthest} on");
+            assert!(
+                at + furthest < program.len(),
+                "step {at} goes {furthest} on"
+            );
         }
-        assert!(program.len() <= 256, "a jump from the first step to the last is {} long", program.len());
+        assert!(
+            program.len() <= 256,
+            "a jump from the first step to the last is {} long",
+            program.len()
+        );
         assert!(super::program(&Options::default(), &[7; MOST_INTERFACES + 1]).is_err());
     }
 }

@@ -76,7 +76,11 @@ impl Capture {
     ///
     /// # Errors
     /// As [`open`](Self::open); without the right to join the namespaces; when the user namespace is that of this process.
-    pub fn open_in(net: BorrowedFd<'_>, user: Option<BorrowedFd<'_>>, options: &Options) -> io::Result<Self> {
+    pub fn open_in(
+        net: BorrowedFd<'_>,
+        user: Option<BorrowedFd<'_>>,
+        options: &Options,
+    ) -> io::Result<Self> {
         Self::on(namespace::packet_socket_in(net, user)?, options)
     }
 
@@ -85,15 +89,27 @@ impl Capture {
             packet_ring::interface_index(socket.as_fd(), name)
                 .map_err(|error| named(&format!("interface {name}"), &error))
         };
-        let interfaces = options.interfaces.iter().map(index).collect::<io::Result<Vec<u32>>>()?;
+        let interfaces = options
+            .interfaces
+            .iter()
+            .map(index)
+            .collect::<io::Result<Vec<u32>>>()?;
         let program = filter::program(options, &interfaces)?;
-        packet_ring::attach_filter(socket.as_fd(), &program).map_err(|error| named("the filter of packets", &error))?;
+        packet_ring::attach_filter(socket.as_fd(), &program)
+            .map_err(|error| named("the filter of packets", &error))?;
         let ring = Ring::open(socket.as_fd(), options.ring_bytes, options.retire_ms)
             .map_err(|error| named("the ring of packets", &error))?;
         // Last: what came before would be in no ring, and seen by no filter.
-        packet_ring::bind_everywhere(socket.as_fd()).map_err(|error| named("binding the packet socket", &error))?;
+        packet_ring::bind_everywhere(socket.as_fd())
+            .map_err(|error| named("binding the packet socket", &error))?;
         let retire = Duration::from_millis(options.retire_ms.max(1).into());
-        Ok(Self { ring, socket, wall: Wall::read(), retire, seen: 0 })
+        Ok(Self {
+            ring,
+            socket,
+            wall: Wall::read(),
+            retire,
+            seen: 0,
+        })
     }
 
     /// Hands over what is ready, at most what the ring holds at once, and returns how many packets that were. If none is ready
@@ -104,7 +120,11 @@ impl Capture {
     ///
     /// # Errors
     /// When the kernel reports one for the socket.
-    pub fn read(&mut self, wait: Option<Duration>, mut packet: impl FnMut(Packet<'_>)) -> io::Result<usize> {
+    pub fn read(
+        &mut self,
+        wait: Option<Duration>,
+        mut packet: impl FnMut(Packet<'_>),
+    ) -> io::Result<usize> {
         if let Some(wait) = wait.filter(|_| !self.ring.is_ready()) {
             self.wait(wait)?;
         }
@@ -138,8 +158,14 @@ impl Capture {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let failed = socket[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR));
-        match if failed { getsockopt(&self.socket, SocketError)? } else { 0 } {
+        let failed = socket[0]
+            .revents()
+            .is_some_and(|events| events.contains(PollFlags::POLLERR));
+        match if failed {
+            getsockopt(&self.socket, SocketError)?
+        } else {
+            0
+        } {
             0 => Ok(()),
             error => Err(io::Error::from_raw_os_error(error)),
         }

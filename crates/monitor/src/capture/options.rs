@@ -18,6 +18,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { snaplen: 65_535, ring_bytes: 16 << 20, retire_ms: 20, interfaces: Vec::new(), tcp_udp_only: true }
+        Self {
+            snaplen: 65_535,
+            ring_bytes: 16 << 20,
+            retire_ms: 20,
+            interfaces: Vec::new(),
+            tcp_udp_only: true,
+        }
     }
 }

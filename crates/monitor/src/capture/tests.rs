@@ -26,8 +26,20 @@ struct Kept {
 
 impl Kept {
     fn of(packet: Packet<'_>) -> Self {
-        let Packet { at_ns, interface, outgoing, length, bytes } = packet;
-        Self { at_ns, interface, outgoing, length, bytes: bytes.to_vec() }
+        let Packet {
+            at_ns,
+            interface,
+            outgoing,
+            length,
+            bytes,
+        } = packet;
+        Self {
+            at_ns,
+            interface,
+            outgoing,
+            length,
+            bytes: bytes.to_vec(),
+        }
     }
 
     /// Of TCP over IPv4: its source port, sequence number and what it carries.
@@ -35,29 +47,46 @@ impl Kept {
         assert_eq!((self.bytes[0] >> 4, self.bytes[9]), (4, 6), "TCP over IPv4");
         let tcp = &self.bytes[usize::from(self.bytes[0] & 15) * 4..];
         let number = u32::from_be_bytes(*tcp[4..].first_chunk().unwrap());
-        (u16::from_be_bytes([tcp[0], tcp[1]]), number, &tcp[usize::from(tcp[12] >> 4) * 4..])
+        (
+            u16::from_be_bytes([tcp[0], tcp[1]]),
+            number,
+            &tcp[usize::from(tcp[12] >> 4) * 4..],
+        )
     }
 }
 
 fn drained(capture: &mut Capture) -> Vec<Kept> {
     let mut packets = Vec::new();
-    let count = capture.drain_end(|packet| packets.push(Kept::of(packet))).unwrap();
+    let count = capture
+        .drain_end(|packet| packets.push(Kept::of(packet)))
+        .unwrap();
     assert_eq!(count, packets.len());
     packets
 }
 
 fn ip(words: &str) {
-    let status = Command::new("ip").args(words.split_whitespace()).status().unwrap();
+    let status = Command::new("ip")
+        .args(words.split_whitespace())
+        .status()
+        .unwrap();
     assert!(status.success(), "ip {words}");
 }
 
 fn namespace_of_thread() -> String {
-    fs::read_link("/proc/thread-self/ns/net").unwrap().display().to_string()
+    fs::read_link("/proc/thread-self/ns/net")
+        .unwrap()
+        .display()
+        .to_string()
 }
 
 /// Does this on a thread with a network namespace of its own, in which the loopback interface is up.
 fn in_new_network<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
-    if !Command::new("ip").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+    if !Command::new("ip")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         eprintln!("passed over: there is no `ip`");
         return None;
     }
@@ -75,7 +104,10 @@ fn in_new_network<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
 /// A socket that sends to another, which is kept open.
 fn udp_pair(address: impl ToSocketAddrs) -> [UdpSocket; 2] {
     let address = address.to_socket_addrs().unwrap().next().unwrap();
-    let pair = [UdpSocket::bind(address).unwrap(), UdpSocket::bind(address).unwrap()];
+    let pair = [
+        UdpSocket::bind(address).unwrap(),
+        UdpSocket::bind(address).unwrap(),
+    ];
     pair[0].connect(pair[1].local_addr().unwrap()).unwrap();
     pair
 }
@@ -89,8 +121,9 @@ fn every_datagram_comes_once_whole_and_with_its_time() {
     in_new_network(|| {
         let mut capture = Capture::open(&Options::default()).unwrap();
         let [near, _far] = loopback_pair();
-        let payloads: Vec<Vec<u8>> =
-            [0, 1, 64, 1400, 9000, 65_507].map(|size| (0..size).map(|at| (at % 251) as u8).collect()).into();
+        let payloads: Vec<Vec<u8>> = [0, 1, 64, 1400, 9000, 65_507]
+            .map(|size| (0..size).map(|at| (at % 251) as u8).collect())
+            .into();
         let mut around = Vec::new();
         for payload in &payloads {
             let before = now_ns();
@@ -101,13 +134,23 @@ fn every_datagram_comes_once_whole_and_with_its_time() {
         assert_eq!(packets.len(), payloads.len());
         for ((packet, payload), (before, after)) in packets.iter().zip(&payloads).zip(around) {
             assert_eq!(&packet.bytes[UDP_HEADERS..], payload);
-            assert_eq!((packet.length as usize, packet.bytes[0]), (UDP_HEADERS + payload.len(), 0x45));
-            assert!((before..=after).contains(&packet.at_ns), "{} in {before}..={after}", packet.at_ns);
+            assert_eq!(
+                (packet.length as usize, packet.bytes[0]),
+                (UDP_HEADERS + payload.len(), 0x45)
+            );
+            assert!(
+                (before..=after).contains(&packet.at_ns),
+                "{} in {before}..={after}",
+                packet.at_ns
+            );
             assert!(!packet.outgoing);
             assert_eq!(capture.name(packet.interface).as_deref(), Some("lo"));
         }
         assert!(packets.is_sorted_by_key(|packet| packet.at_ns));
-        assert_eq!((capture.lost().unwrap(), capture.seen()), (0, payloads.len() as u64));
+        assert_eq!(
+            (capture.lost().unwrap(), capture.seen()),
+            (0, payloads.len() as u64)
+        );
         assert_eq!(capture.name(99), None);
     });
 }
@@ -115,7 +158,12 @@ fn every_datagram_comes_once_whole_and_with_its_time() {
 /// Segments that TCP of this thread's network namespace has sent.
 fn segments_sent() -> usize {
     let text = fs::read_to_string("/proc/thread-self/net/snmp").unwrap();
-    let [names, values] = [0, 1].map(|at| text.lines().filter(|line| line.starts_with("Tcp:")).nth(at).unwrap());
+    let [names, values] = [0, 1].map(|at| {
+        text.lines()
+            .filter(|line| line.starts_with("Tcp:"))
+            .nth(at)
+            .unwrap()
+    });
     let at = names.split(' ').position(|name| name == "OutSegs").unwrap();
     values.split(' ').nth(at).unwrap().parse().unwrap()
 }
@@ -137,9 +185,16 @@ fn every_segment_of_a_connection_comes_once() {
         }
         drop((near, far));
         let packets = drained(&mut capture);
-        let with_data: Vec<_> = packets.iter().map(Kept::segment).filter(|(_, _, data)| !data.is_empty()).collect();
+        let with_data: Vec<_> = packets
+            .iter()
+            .map(Kept::segment)
+            .filter(|(_, _, data)| !data.is_empty())
+            .collect();
         assert!(with_data.iter().all(|(_, _, data)| *data == [7; 64]));
-        let sources: Vec<bool> = with_data.iter().map(|(source, ..)| *source == port).collect();
+        let sources: Vec<bool> = with_data
+            .iter()
+            .map(|(source, ..)| *source == port)
+            .collect();
         assert_eq!(sources, [true, false].repeat(100), "they take turns");
         assert_eq!(packets.len(), segments_sent() - before);
         assert_eq!(capture.lost().unwrap(), 0);
@@ -153,16 +208,30 @@ fn segments_are_as_large_as_the_kernel_makes_them() {
         let mut capture = Capture::open(&Options::default()).unwrap();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut far, port) = (listener.accept().unwrap().0, near.local_addr().unwrap().port());
+        let (mut far, port) = (
+            listener.accept().unwrap().0,
+            near.local_addr().unwrap().port(),
+        );
         std::thread::scope(|scope| {
             scope.spawn(|| near.write_all(&sent).unwrap());
             far.read_exact(&mut vec![0; sent.len()]).unwrap();
         });
         let packets = drained(&mut capture);
-        assert!(packets.iter().all(|packet| packet.length as usize == packet.bytes.len()));
-        assert!(packets.iter().any(|packet| packet.length > 10_000), "larger than on any wire");
-        let of_near =
-            || packets.iter().map(Kept::segment).filter(|(source, _, data)| *source == port && !data.is_empty());
+        assert!(
+            packets
+                .iter()
+                .all(|packet| packet.length as usize == packet.bytes.len())
+        );
+        assert!(
+            packets.iter().any(|packet| packet.length > 10_000),
+            "larger than on any wire"
+        );
+        let of_near = || {
+            packets
+                .iter()
+                .map(Kept::segment)
+                .filter(|(source, _, data)| *source == port && !data.is_empty())
+        };
         let (_, first, _) = of_near().next().unwrap();
         let mut seen = vec![0; sent.len()];
         for (_, number, data) in of_near() {
@@ -176,7 +245,11 @@ fn segments_are_as_large_as_the_kernel_makes_them() {
 #[test]
 fn what_a_full_ring_loses_is_counted() {
     in_new_network(|| {
-        let mut capture = Capture::open(&Options { ring_bytes: 1, ..Options::default() }).unwrap();
+        let mut capture = Capture::open(&Options {
+            ring_bytes: 1,
+            ..Options::default()
+        })
+        .unwrap();
         let [near, _far] = loopback_pair();
         (0..20_000).for_each(|_| assert_eq!(near.send(&[1; 64]).unwrap(), 64));
         let read = drained(&mut capture).len() as u64;
@@ -194,19 +267,32 @@ fn what_a_full_ring_loses_is_counted() {
 #[test]
 fn a_ring_that_is_read_goes_round_and_loses_nothing() {
     in_new_network(|| {
-        let mut capture = Capture::open(&Options { ring_bytes: 1 << 20, ..Options::default() }).unwrap();
+        let mut capture = Capture::open(&Options {
+            ring_bytes: 1 << 20,
+            ..Options::default()
+        })
+        .unwrap();
         let [near, _far] = loopback_pair();
         let mut numbers = Vec::new();
         for number in 0..20_000_u32 {
             near.send(&number.to_be_bytes()).unwrap();
             if number % 256 == 0 {
-                capture.read(None, |packet| numbers.push(packet.bytes[UDP_HEADERS..].to_vec())).unwrap();
+                capture
+                    .read(None, |packet| {
+                        numbers.push(packet.bytes[UDP_HEADERS..].to_vec())
+                    })
+                    .unwrap();
             }
         }
-        capture.drain_end(|packet| numbers.push(packet.bytes[UDP_HEADERS..].to_vec())).unwrap();
+        capture
+            .drain_end(|packet| numbers.push(packet.bytes[UDP_HEADERS..].to_vec()))
+            .unwrap();
         assert_eq!(capture.lost().unwrap(), 0);
         assert!(
-            numbers.iter().eq((0..20_000_u32).map(|number| number.to_be_bytes().to_vec()).collect::<Vec<_>>().iter())
+            numbers.iter().eq((0..20_000_u32)
+                .map(|number| number.to_be_bytes().to_vec())
+                .collect::<Vec<_>>()
+                .iter())
         );
     });
 }
@@ -215,7 +301,11 @@ fn a_ring_that_is_read_goes_round_and_loses_nothing() {
 fn a_few_packets_and_no_more_come_at_the_end() {
     in_new_network(|| {
         for retire_ms in [1, 20, 100] {
-            let mut capture = Capture::open(&Options { retire_ms, ..Options::default() }).unwrap();
+            let mut capture = Capture::open(&Options {
+                retire_ms,
+                ..Options::default()
+            })
+            .unwrap();
             let [near, _far] = loopback_pair();
             (0..5).for_each(|_| assert_eq!(near.send(b"word").unwrap(), 4));
             assert_eq!(drained(&mut capture).len(), 5);
@@ -227,14 +317,26 @@ fn a_few_packets_and_no_more_come_at_the_end() {
 #[test]
 fn reading_waits_for_the_first_packets_and_no_longer_than_it_may() {
     in_new_network(|| {
-        let mut capture = Capture::open(&Options { retire_ms: 5, ..Options::default() }).unwrap();
+        let mut capture = Capture::open(&Options {
+            retire_ms: 5,
+            ..Options::default()
+        })
+        .unwrap();
         let [near, _far] = loopback_pair();
         let began = Instant::now();
         assert_eq!(capture.read(None, |_| ()).unwrap(), 0);
-        assert_eq!(capture.read(Some(Duration::from_millis(30)), |_| ()).unwrap(), 0);
+        assert_eq!(
+            capture
+                .read(Some(Duration::from_millis(30)), |_| ())
+                .unwrap(),
+            0
+        );
         assert!(began.elapsed() >= Duration::from_millis(30));
         near.send(b"word").unwrap();
-        assert_eq!(capture.read(Some(Duration::from_secs(60)), |_| ()).unwrap(), 1);
+        assert_eq!(
+            capture.read(Some(Duration::from_secs(60)), |_| ()).unwrap(),
+            1
+        );
         assert!(began.elapsed() < Duration::from_secs(30));
     });
 }
@@ -242,11 +344,18 @@ fn reading_waits_for_the_first_packets_and_no_longer_than_it_may() {
 #[test]
 fn packets_are_cut_and_their_length_stays() {
     in_new_network(|| {
-        let mut capture = Capture::open(&Options { snaplen: 40, ..Options::default() }).unwrap();
+        let mut capture = Capture::open(&Options {
+            snaplen: 40,
+            ..Options::default()
+        })
+        .unwrap();
         let [near, _far] = loopback_pair();
         near.send(&[3; 1000]).unwrap();
         near.send(&[3; 5]).unwrap();
-        let sizes: Vec<_> = drained(&mut capture).iter().map(|packet| (packet.length, packet.bytes.len())).collect();
+        let sizes: Vec<_> = drained(&mut capture)
+            .iter()
+            .map(|packet| (packet.length, packet.bytes.len()))
+            .collect();
         assert_eq!(sizes, [(1028, 40), (33, 33)]);
     });
 }
@@ -255,7 +364,11 @@ fn packets_are_cut_and_their_length_stays() {
 fn other_protocols_come_only_when_they_are_wanted() {
     in_new_network(|| {
         let mut only = Capture::open(&Options::default()).unwrap();
-        let mut all = Capture::open(&Options { tcp_udp_only: false, ..Options::default() }).unwrap();
+        let mut all = Capture::open(&Options {
+            tcp_udp_only: false,
+            ..Options::default()
+        })
+        .unwrap();
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let [near, far] = udp_pair(address);
             drop(far);
@@ -267,7 +380,10 @@ fn other_protocols_come_only_when_they_are_wanted() {
         ip("link set lo mtu 1500");
         near.send(&[4; 2000]).unwrap();
         let protocols = |packets: Vec<Kept>| -> Vec<u8> {
-            packets.iter().map(|packet| packet.bytes[if packet.bytes[0] >> 4 == 4 { 9 } else { 6 }]).collect()
+            packets
+                .iter()
+                .map(|packet| packet.bytes[if packet.bytes[0] >> 4 == 4 { 9 } else { 6 }])
+                .collect()
         };
         assert_eq!(protocols(drained(&mut all)), [17, 1, 17, 58, 44, 44]);
         assert_eq!(protocols(drained(&mut only)), [17, 17, 44, 44]);
@@ -285,7 +401,9 @@ fn with_a_neighbour(work: impl FnOnce(&UdpSocket) + Send) {
         ip("addr add 10.9.9.2/24 dev far");
         ip("link set far up");
         let socket = UdpSocket::bind("10.9.9.2:7000").unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
         let mut room = [0; 100];
         let (length, from) = socket.recv_from(&mut room).unwrap();
         socket.send_to(&room[..length], from).unwrap();
@@ -303,7 +421,9 @@ fn with_a_neighbour(work: impl FnOnce(&UdpSocket) + Send) {
             link.send(()).unwrap();
             let socket = UdpSocket::bind("10.9.9.1:0").unwrap();
             socket.connect("10.9.9.2:7000").unwrap();
-            socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_millis(200)))
+                .unwrap();
             work(&socket);
             drop(link);
         });
@@ -326,7 +446,10 @@ fn on_ethernet_bytes_begin_with_the_ip_header_in_both_directions() {
         assert!(packets[0].outgoing);
         assert_eq!(packets.iter().filter(|packet| !packet.outgoing).count(), 1);
         for packet in &packets {
-            assert_eq!((packet.bytes[0], &packet.bytes[UDP_HEADERS..]), (0x45, b"there and back".as_slice()));
+            assert_eq!(
+                (packet.bytes[0], &packet.bytes[UDP_HEADERS..]),
+                (0x45, b"there and back".as_slice())
+            );
             assert_eq!(packet.length as usize, packet.bytes.len());
             assert_eq!(capture.name(packet.interface).as_deref(), Some("near"));
         }
@@ -338,15 +461,26 @@ fn only_interfaces_that_are_named_are_captured() {
     with_a_neighbour(|socket| {
         let of = |names: &[&str]| {
             let interfaces = names.iter().map(|name| (*name).to_owned()).collect();
-            Capture::open(&Options { interfaces, ..Options::default() })
+            Capture::open(&Options {
+                interfaces,
+                ..Options::default()
+            })
         };
-        let mut captures = [of(&["lo"]), of(&["near"]), of(&["near", "lo"]), of(&["lo", "near"])].map(Result::unwrap);
+        let mut captures = [
+            of(&["lo"]),
+            of(&["near"]),
+            of(&["near", "lo"]),
+            of(&["lo", "near"]),
+        ]
+        .map(Result::unwrap);
         let [near, _far] = loopback_pair();
         near.send(b"word").unwrap();
         echoed(socket);
         let names = captures.each_mut().map(|capture| {
-            let mut names: Vec<_> =
-                drained(capture).iter().map(|packet| capture.name(packet.interface).unwrap()).collect();
+            let mut names: Vec<_> = drained(capture)
+                .iter()
+                .map(|packet| capture.name(packet.interface).unwrap())
+                .collect();
             names.dedup();
             names.join(" ")
         });
@@ -365,7 +499,8 @@ fn another_network_is_captured_from_here() {
         scope.spawn(move || {
             in_new_network(move || {
                 let [near, _far] = loopback_pair();
-                tell.send(File::open("/proc/thread-self/ns/net").unwrap()).unwrap();
+                tell.send(File::open("/proc/thread-self/ns/net").unwrap())
+                    .unwrap();
                 until_sent.recv().unwrap();
                 near.send(b"from there").unwrap();
                 until_sent.recv().unwrap();
@@ -381,7 +516,11 @@ fn another_network_is_captured_from_here() {
         // Packets come when they are read by another thread too.
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                capture.read(Some(Duration::from_secs(10)), |packet| packets.push(Kept::of(packet))).unwrap()
+                capture
+                    .read(Some(Duration::from_secs(10)), |packet| {
+                        packets.push(Kept::of(packet))
+                    })
+                    .unwrap()
             });
         });
         assert_eq!(packets.len(), 1);
@@ -410,15 +549,30 @@ fn a_network_of_another_user_namespace_is_captured_from_here() {
     };
     let (mut words, mut up) = (child.stdin.take().unwrap(), [0; 3]);
     if child.stdout.take().unwrap().read_exact(&mut up).is_ok() {
-        let open =
-            |kind: &str| File::open(Path::new("/proc").join(child.id().to_string()).join("ns").join(kind)).unwrap();
+        let open = |kind: &str| {
+            File::open(
+                Path::new("/proc")
+                    .join(child.id().to_string())
+                    .join("ns")
+                    .join(kind),
+            )
+            .unwrap()
+        };
         let here = namespace_of_thread();
-        let capture = Capture::open_in(open("net").as_fd(), Some(open("user").as_fd()), &Options::default());
+        let capture = Capture::open_in(
+            open("net").as_fd(),
+            Some(open("user").as_fd()),
+            &Options::default(),
+        );
         let mut capture = capture.unwrap();
         assert_eq!(namespace_of_thread(), here);
         words.write_all(b"go\n").unwrap();
         let mut packets = Vec::new();
-        capture.read(Some(Duration::from_secs(10)), |packet| packets.push(Kept::of(packet))).unwrap();
+        capture
+            .read(Some(Duration::from_secs(10)), |packet| {
+                packets.push(Kept::of(packet))
+            })
+            .unwrap();
         assert_eq!(&packets[0].bytes[UDP_HEADERS..], b"word");
     } else {
         eprintln!("passed over: no right to make user namespaces");
@@ -429,15 +583,28 @@ fn a_network_of_another_user_namespace_is_captured_from_here() {
 
 #[test]
 fn what_cannot_be_joined_is_an_error() {
-    let [net, user] = ["net", "user"].map(|kind| File::open(format!("/proc/self/ns/{kind}")).unwrap());
+    let [net, user] =
+        ["net", "user"].map(|kind| File::open(format!("/proc/self/ns/{kind}")).unwrap());
     let tries = 20;
     let before = open_descriptors();
     for _ in 0..tries {
         // A process cannot join the user namespace it is in.
-        let error = Capture::open_in(net.as_fd(), Some(user.as_fd()), &Options::default()).err().unwrap();
+        let error = Capture::open_in(net.as_fd(), Some(user.as_fd()), &Options::default())
+            .err()
+            .unwrap();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{error}");
     }
     // Other tests open some meanwhile.
-    assert!(open_descriptors() < before + tries + 15, "none is left open");
-    assert!(Capture::open_in(File::open("/dev/null").unwrap().as_fd(), None, &Options::default()).is_err());
+    assert!(
+        open_descriptors() < before + tries + 15,
+        "none is left open"
+    );
+    assert!(
+        Capture::open_in(
+            File::open("/dev/null").unwrap().as_fd(),
+            None,
+            &Options::default()
+        )
+        .is_err()
+    );
 }

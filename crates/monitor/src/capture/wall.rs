@@ -25,20 +25,32 @@ impl Wall {
         let once = || {
             let (before, wall, after) = (Instant::now(), SystemTime::now(), Instant::now());
             let width = after - before;
-            let wall_ns = wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-            let ahead_ns = clock::at_ns(before + width / 2).wrapping_sub(wall_ns).cast_signed();
-            Self { ahead_ns, error_ns: (width / 2).as_nanos() as u64 }
+            let wall_ns = wall
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_nanos() as u64);
+            let ahead_ns = clock::at_ns(before + width / 2)
+                .wrapping_sub(wall_ns)
+                .cast_signed();
+            Self {
+                ahead_ns,
+                error_ns: (width / 2).as_nanos() as u64,
+            }
         };
         (1..TRIES).map(|_| once()).fold(once(), Self::closer)
     }
 
     fn closer(self, other: Self) -> Self {
-        if other.error_ns < self.error_ns { other } else { self }
+        if other.error_ns < self.error_ns {
+            other
+        } else {
+            self
+        }
     }
 
     /// With a later reading.
     pub(super) fn renewed(self, now: Self) -> Self {
-        let was_set = self.ahead_ns.abs_diff(now.ahead_ns) > self.error_ns + now.error_ns + ROUNDING_NS;
+        let was_set =
+            self.ahead_ns.abs_diff(now.ahead_ns) > self.error_ns + now.error_ns + ROUNDING_NS;
         if was_set { now } else { self.closer(now) }
     }
 
@@ -54,10 +66,37 @@ mod tests {
 
     #[test]
     fn the_closest_reading_is_kept_until_the_wall_is_set() {
-        let first = Wall { ahead_ns: -500, error_ns: 40 };
-        assert_eq!(first.renewed(Wall { ahead_ns: -450, error_ns: 60 }).ahead_ns, -500);
-        assert_eq!(first.renewed(Wall { ahead_ns: -510, error_ns: 20 }).ahead_ns, -510);
-        assert_eq!(first.renewed(Wall { ahead_ns: 90_000, error_ns: 60 }).ahead_ns, 90_000);
+        let first = Wall {
+            ahead_ns: -500,
+            error_ns: 40,
+        };
+        assert_eq!(
+            first
+                .renewed(Wall {
+                    ahead_ns: -450,
+                    error_ns: 60
+                })
+                .ahead_ns,
+            -500
+        );
+        assert_eq!(
+            first
+                .renewed(Wall {
+                    ahead_ns: -510,
+                    error_ns: 20
+                })
+                .ahead_ns,
+            -510
+        );
+        assert_eq!(
+            first
+                .renewed(Wall {
+                    ahead_ns: 90_000,
+                    error_ns: 60
+                })
+                .ahead_ns,
+            90_000
+        );
         assert_eq!(first.event_ns(2_000), 1_500);
     }
 }

@@ -14,18 +14,38 @@ use std::collections::BTreeMap;
 pub fn difference(before: &DynamicSample, after: &DynamicSample) -> Value {
     let changes = Changes::between(before, after);
     let mut facts = Facts::default();
-    facts.put("interval_s", after.taken.saturating_duration_since(before.taken).as_secs_f64());
+    facts.put(
+        "interval_s",
+        after
+            .taken
+            .saturating_duration_since(before.taken)
+            .as_secs_f64(),
+    );
     for (path, change) in &changes.growth {
         facts.put(&format!("change/{path}"), number(*change));
     }
-    for (path, (_, value)) in after.values.iter().filter(|(_, (kind, _))| *kind == Kind::State) {
+    for (path, (_, value)) in after
+        .values
+        .iter()
+        .filter(|(_, (kind, _))| *kind == Kind::State)
+    {
         facts.put(&format!("after/{path}"), number(*value));
     }
     for (name, share) in shares(&changes) {
-        facts.add(&format!("share/{name}"), share.map(Value::from).ok_or_else(|| "too little time passed".to_owned()));
+        facts.add(
+            &format!("share/{name}"),
+            share
+                .map(Value::from)
+                .ok_or_else(|| "too little time passed".to_owned()),
+        );
     }
     facts.put("flags", flags(&changes));
-    for (path, reason) in after.absent.iter().chain(&before.absent).chain(&changes.absent) {
+    for (path, reason) in after
+        .absent
+        .iter()
+        .chain(&before.absent)
+        .chain(&changes.absent)
+    {
         facts.absent(path, reason);
     }
     facts.into_json()
@@ -39,10 +59,16 @@ struct Changes {
 
 impl Changes {
     fn between(before: &DynamicSample, after: &DynamicSample) -> Self {
-        let mut changes = Self { growth: BTreeMap::new(), absent: BTreeMap::new() };
+        let mut changes = Self {
+            growth: BTreeMap::new(),
+            absent: BTreeMap::new(),
+        };
         for (path, (kind, value)) in &after.values {
             if *kind == Kind::Counter {
-                changes.add(path, before.values.get(path).map(|(_, earlier)| value - earlier));
+                changes.add(
+                    path,
+                    before.values.get(path).map(|(_, earlier)| value - earlier),
+                );
             }
         }
         changes
@@ -51,8 +77,16 @@ impl Changes {
     fn add(&mut self, path: &str, change: Option<f64>) {
         match change {
             Some(change) if change >= 0.0 => _ = self.growth.insert(path.to_owned(), change),
-            Some(_) => _ = self.absent.insert(path.to_owned(), "the counter went back".to_owned()),
-            None => _ = self.absent.insert(path.to_owned(), "the first sample lacks it".to_owned()),
+            Some(_) => {
+                _ = self
+                    .absent
+                    .insert(path.to_owned(), "the counter went back".to_owned())
+            }
+            None => {
+                _ = self
+                    .absent
+                    .insert(path.to_owned(), "the first sample lacks it".to_owned())
+            }
         }
     }
 
@@ -62,8 +96,15 @@ impl Changes {
 
     /// The sum over all interfaces of one column.
     fn over_interfaces(&self, column: &str) -> f64 {
-        let matches = |path: &str| path.strip_prefix("interfaces/").is_some_and(|rest| rest.ends_with(column));
-        self.growth.iter().filter(|(path, _)| matches(path)).map(|(_, change)| change).sum()
+        let matches = |path: &str| {
+            path.strip_prefix("interfaces/")
+                .is_some_and(|rest| rest.ends_with(column))
+        };
+        self.growth
+            .iter()
+            .filter(|(path, _)| matches(path))
+            .map(|(_, change)| change)
+            .sum()
     }
 }
 
@@ -71,19 +112,28 @@ fn shares(changes: &Changes) -> [(&'static str, Option<f64>); 4] {
     let time = |kind: &str| changes.get(&format!("processor/{kind}_s")).unwrap_or(0.0);
     let total: f64 = stat::KINDS.into_iter().map(time).sum();
     let busy = total - time("idle") - time("iowait");
-    let retransmitted = changes.get("tcp/segments_retransmitted").zip(changes.get("tcp/segments_sent"));
+    let retransmitted = changes
+        .get("tcp/segments_retransmitted")
+        .zip(changes.get("tcp/segments_sent"));
     [
         ("cpu_busy", ratio(busy, total)),
         ("cpu_steal", ratio(time("steal"), total)),
         ("busiest_core", busiest(changes)),
-        ("tcp_retransmitted", retransmitted.and_then(|(part, whole)| ratio(part, whole))),
+        (
+            "tcp_retransmitted",
+            retransmitted.and_then(|(part, whole)| ratio(part, whole)),
+        ),
     ]
 }
 
 fn busiest(changes: &Changes) -> Option<f64> {
-    let busy =
-        changes.growth.iter().filter(|(path, _)| path.starts_with("processor/each/") && path.ends_with("/busy_s"));
-    let share = |(path, busy): (&String, &f64)| ratio(*busy, changes.get(&path.replace("/busy_s", "/total_s"))?);
+    let busy = changes
+        .growth
+        .iter()
+        .filter(|(path, _)| path.starts_with("processor/each/") && path.ends_with("/busy_s"));
+    let share = |(path, busy): (&String, &f64)| {
+        ratio(*busy, changes.get(&path.replace("/busy_s", "/total_s"))?)
+    };
     busy.filter_map(share).reduce(f64::max)
 }
 
@@ -97,7 +147,13 @@ const STOLEN: f64 = 0.01;
 
 fn flags(changes: &Changes) -> Vec<Value> {
     let shares = shares(changes);
-    let share = |name: &str| shares.iter().find(|(n, _)| *n == name).and_then(|(_, value)| *value).unwrap_or(0.0);
+    let share = |name: &str| {
+        shares
+            .iter()
+            .find(|(n, _)| *n == name)
+            .and_then(|(_, value)| *value)
+            .unwrap_or(0.0)
+    };
     let count = |path: &str| changes.get(path).unwrap_or(0.0);
     let swapped = count("paging/swapped_in_pages") + count("paging/swapped_out_pages");
     let dropped = changes.over_interfaces("receive_drops") + changes.over_interfaces("send_drops");
@@ -107,12 +163,24 @@ fn flags(changes: &Changes) -> Vec<Value> {
         ("throttled", count("throttling/throttled_s"), 0.0, "s"),
         ("core full", share("busiest_core"), FULL, "share"),
         ("steal", share("cpu_steal"), STOLEN, "share"),
-        ("tcp retransmits", count("tcp/segments_retransmitted"), 0.0, "segments"),
+        (
+            "tcp retransmits",
+            count("tcp/segments_retransmitted"),
+            0.0,
+            "segments",
+        ),
         ("listen overflow", listen, 0.0, "connects"),
-        ("udp receive drops", count("udp/receive_buffer_drops"), 0.0, "datagrams"),
+        (
+            "udp receive drops",
+            count("udp/receive_buffer_drops"),
+            0.0,
+            "datagrams",
+        ),
         ("backlog drops", count("backlog/drops"), 0.0, "packets"),
         ("interface drops", dropped, 0.0, "packets"),
     ];
     let raised = all.into_iter().filter(|(_, value, above, _)| value > above);
-    raised.map(|(flag, value, _, unit)| json!({"flag": flag, "value": number(value), "unit": unit})).collect()
+    raised
+        .map(|(flag, value, _, unit)| json!({"flag": flag, "value": number(value), "unit": unit}))
+        .collect()
 }

@@ -42,7 +42,12 @@ impl DynamicSample {
     }
 
     fn new() -> Self {
-        Self { taken: Instant::now(), wall: SystemTime::now(), values: BTreeMap::new(), absent: BTreeMap::new() }
+        Self {
+            taken: Instant::now(),
+            wall: SystemTime::now(),
+            values: BTreeMap::new(),
+            absent: BTreeMap::new(),
+        }
     }
 
     fn counter(&mut self, path: impl Into<String>, value: f64) {
@@ -89,10 +94,21 @@ impl Sampler {
     pub(crate) fn of(root: Root) -> Self {
         let groups = Groups::find(&root);
         let zones = root.names("sys/class/thermal").and_then(|names| {
-            let zones: Vec<String> = names.into_iter().filter(|name| name.starts_with("thermal_zone")).collect();
-            if zones.is_empty() { Err("the host has no thermal zones".to_owned()) } else { Ok(zones) }
+            let zones: Vec<String> = names
+                .into_iter()
+                .filter(|name| name.starts_with("thermal_zone"))
+                .collect();
+            if zones.is_empty() {
+                Err("the host has no thermal zones".to_owned())
+            } else {
+                Ok(zones)
+            }
         });
-        Self { root, groups, zones }
+        Self {
+            root,
+            groups,
+            zones,
+        }
     }
 
     /// Takes a sample.
@@ -115,7 +131,13 @@ impl Sampler {
     }
 
     /// Gives a file's text to `read`, or marks the section absent.
-    fn with(&self, sample: &mut DynamicSample, section: &str, file: &str, read: impl FnOnce(&mut DynamicSample, &str)) {
+    fn with(
+        &self,
+        sample: &mut DynamicSample,
+        section: &str,
+        file: &str,
+        read: impl FnOnce(&mut DynamicSample, &str),
+    ) {
         match self.root.text(file) {
             Ok(text) => read(sample, &text),
             Err(reason) => sample.mark_absent(section, reason),
@@ -123,24 +145,39 @@ impl Sampler {
     }
 
     fn load(&self, sample: &mut DynamicSample) {
-        self.with(sample, "load", "proc/loadavg", |sample, text| match loadavg::parse(text) {
-            Some(load) => {
-                for (mean, name) in load.means.into_iter().zip(["1_minute", "5_minutes", "15_minutes"]) {
-                    sample.state(format!("load/{name}"), mean);
+        self.with(
+            sample,
+            "load",
+            "proc/loadavg",
+            |sample, text| match loadavg::parse(text) {
+                Some(load) => {
+                    for (mean, name) in
+                        load.means
+                            .into_iter()
+                            .zip(["1_minute", "5_minutes", "15_minutes"])
+                    {
+                        sample.state(format!("load/{name}"), mean);
+                    }
+                    sample.state("processes/existing", load.tasks as f64);
                 }
-                sample.state("processes/existing", load.tasks as f64);
-            }
-            None => sample.mark_absent("load", "/proc/loadavg is not as expected"),
-        });
+                None => sample.mark_absent("load", "/proc/loadavg is not as expected"),
+            },
+        );
     }
 
     fn processor(&self, sample: &mut DynamicSample) {
-        self.with(sample, "processor", "proc/stat", |sample, text| processor(sample, &stat::parse(text)));
+        self.with(sample, "processor", "proc/stat", |sample, text| {
+            processor(sample, &stat::parse(text))
+        });
     }
 
     /// A file of one number.
     fn number(&self, file: &str) -> Result<f64, String> {
-        self.root.line(file)?.parse::<i64>().map(|number| number as f64).map_err(|_| format!("/{file} is not a number"))
+        self.root
+            .line(file)?
+            .parse::<i64>()
+            .map(|number| number as f64)
+            .map_err(|_| format!("/{file} is not a number"))
     }
 
     fn frequency(&self, sample: &mut DynamicSample) {
@@ -154,7 +191,12 @@ impl Sampler {
         self.with(sample, "memory", "proc/meminfo", |sample, text| {
             let meminfo = pairs::meminfo(text);
             for (path, name) in MEMORY {
-                sample.add(Kind::State, path, meminfo.get(name).map(|bytes| *bytes as f64), "/proc/meminfo");
+                sample.add(
+                    Kind::State,
+                    path,
+                    meminfo.get(name).map(|bytes| *bytes as f64),
+                    "/proc/meminfo",
+                );
             }
         });
     }
@@ -163,7 +205,12 @@ impl Sampler {
         self.with(sample, "paging", "proc/vmstat", |sample, text| {
             let counters = pairs::counters(text);
             for (path, name) in PAGING {
-                sample.add(Kind::Counter, path, counters.get(name).map(|n| *n as f64), "/proc/vmstat");
+                sample.add(
+                    Kind::Counter,
+                    path,
+                    counters.get(name).map(|n| *n as f64),
+                    "/proc/vmstat",
+                );
             }
         });
     }
@@ -171,23 +218,40 @@ impl Sampler {
     fn pressure(&self, sample: &mut DynamicSample) {
         for resource in ["cpu", "memory", "io"] {
             let section = format!("pressure/{resource}");
-            self.with(sample, &section, &format!("proc/pressure/{resource}"), |sample, text| {
-                for kind in ["some", "full"] {
-                    if let Some(stall) = pressure::parse(text, kind) {
-                        sample.state(format!("{section}/{kind}_percent_10s"), stall.percent_10s);
-                        sample.counter(format!("{section}/{kind}_s"), stall.total_us as f64 / 1e6);
+            self.with(
+                sample,
+                &section,
+                &format!("proc/pressure/{resource}"),
+                |sample, text| {
+                    for kind in ["some", "full"] {
+                        if let Some(stall) = pressure::parse(text, kind) {
+                            sample
+                                .state(format!("{section}/{kind}_percent_10s"), stall.percent_10s);
+                            sample.counter(
+                                format!("{section}/{kind}_s"),
+                                stall.total_us as f64 / 1e6,
+                            );
+                        }
                     }
-                }
-            });
+                },
+            );
         }
     }
 
     fn throttling(&self, sample: &mut DynamicSample) {
-        match self.groups.as_ref().map_err(Clone::clone).and_then(|groups| groups.throttling(&self.root)) {
+        match self
+            .groups
+            .as_ref()
+            .map_err(Clone::clone)
+            .and_then(|groups| groups.throttling(&self.root))
+        {
             Ok(throttling) => {
                 sample.counter("throttling/periods", throttling.periods as f64);
                 sample.counter("throttling/throttled_periods", throttling.throttled as f64);
-                sample.counter("throttling/throttled_s", throttling.throttled_ns as f64 / 1e9);
+                sample.counter(
+                    "throttling/throttled_s",
+                    throttling.throttled_ns as f64 / 1e9,
+                );
             }
             Err(reason) => sample.mark_absent("throttling", reason),
         }
@@ -212,36 +276,57 @@ impl Sampler {
     }
 
     fn traffic(&self, sample: &mut DynamicSample) {
-        self.with(sample, "interfaces", "proc/thread-self/net/dev", |sample, text| {
-            for interface in interfaces::parse(text) {
-                for (column, value) in interfaces::COLUMNS.into_iter().zip(interface.counters) {
-                    sample.counter(format!("interfaces/{}/{column}", interface.name), value as f64);
+        self.with(
+            sample,
+            "interfaces",
+            "proc/thread-self/net/dev",
+            |sample, text| {
+                for interface in interfaces::parse(text) {
+                    for (column, value) in interfaces::COLUMNS.into_iter().zip(interface.counters) {
+                        sample.counter(
+                            format!("interfaces/{}/{column}", interface.name),
+                            value as f64,
+                        );
+                    }
                 }
-            }
-        });
+            },
+        );
     }
 
     fn softnet(&self, sample: &mut DynamicSample) {
         let file = "proc/thread-self/net/softnet_stat";
-        self.with(sample, "backlog", file, |sample, text| match softnet::parse(text) {
-            Some(sums) => {
-                sample.counter("backlog/packets", sums.processed as f64);
-                sample.counter("backlog/drops", sums.dropped as f64);
-                sample.counter("backlog/squeezes", sums.squeezed as f64);
-            }
-            None => sample.mark_absent("backlog", "softnet_stat is not as expected"),
-        });
+        self.with(
+            sample,
+            "backlog",
+            file,
+            |sample, text| match softnet::parse(text) {
+                Some(sums) => {
+                    sample.counter("backlog/packets", sums.processed as f64);
+                    sample.counter("backlog/drops", sums.dropped as f64);
+                    sample.counter("backlog/squeezes", sums.squeezed as f64);
+                }
+                None => sample.mark_absent("backlog", "softnet_stat is not as expected"),
+            },
+        );
     }
 
     fn protocols(&self, sample: &mut DynamicSample) {
-        for (section, file, table) in [("tcp", "snmp", &SNMP[..]), ("tcp_extended", "netstat", &NETSTAT[..])] {
-            self.with(sample, section, &format!("proc/thread-self/net/{file}"), |sample, text| {
-                let counters = block::parse(text);
-                for (path, group, name) in table {
-                    let value = counters.get(&(*group, *name)).map(|n| *n as f64);
-                    sample.add(Kind::Counter, path, value, &format!("/proc/net/{file}"));
-                }
-            });
+        for (section, file, table) in [
+            ("tcp", "snmp", &SNMP[..]),
+            ("tcp_extended", "netstat", &NETSTAT[..]),
+        ] {
+            self.with(
+                sample,
+                section,
+                &format!("proc/thread-self/net/{file}"),
+                |sample, text| {
+                    let counters = block::parse(text);
+                    for (path, group, name) in table {
+                        let value = counters.get(&(*group, *name)).map(|n| *n as f64);
+                        sample.add(Kind::Counter, path, value, &format!("/proc/net/{file}"));
+                    }
+                },
+            );
         }
     }
 
@@ -250,8 +335,10 @@ impl Sampler {
         if self.root.exists("run/systemd/timesync/synchronized") {
             sample.state("clock/synchronised", 1.0);
         } else {
-            sample
-                .mark_absent("clock/synchronised", "systemd-timesyncd does not report it; other daemons leave no file");
+            sample.mark_absent(
+                "clock/synchronised",
+                "systemd-timesyncd does not report it; other daemons leave no file",
+            );
         }
     }
 }
@@ -263,22 +350,44 @@ fn processor(sample: &mut DynamicSample, stat: &stat::Stat) {
                 sample.counter(format!("processor/{kind}_s"), seconds);
             }
         }
-        None => sample.mark_absent("processor/user_s", "/proc/stat has no complete line for all processors"),
+        None => sample.mark_absent(
+            "processor/user_s",
+            "/proc/stat has no complete line for all processors",
+        ),
     }
     for (number, times) in &stat.each {
-        sample.counter(format!("processor/each/{number}/busy_s"), stat::seconds(times.busy()));
-        sample.counter(format!("processor/each/{number}/total_s"), stat::seconds(times.total()));
+        sample.counter(
+            format!("processor/each/{number}/busy_s"),
+            stat::seconds(times.busy()),
+        );
+        sample.counter(
+            format!("processor/each/{number}/total_s"),
+            stat::seconds(times.total()),
+        );
     }
     for (kind, n) in stat::SOFTIRQS.into_iter().zip(&stat.softirqs) {
         sample.counter(format!("processor/softirqs/{kind}"), *n as f64);
     }
-    let counters =
-        [("interrupts", stat.interrupts), ("context_switches", stat.context_switches), ("forks", stat.forks)];
+    let counters = [
+        ("interrupts", stat.interrupts),
+        ("context_switches", stat.context_switches),
+        ("forks", stat.forks),
+    ];
     for (name, value) in counters {
-        sample.add(Kind::Counter, &format!("processor/{name}"), value.map(|n| n as f64), "/proc/stat");
+        sample.add(
+            Kind::Counter,
+            &format!("processor/{name}"),
+            value.map(|n| n as f64),
+            "/proc/stat",
+        );
     }
     for (name, value) in [("running", stat.running), ("blocked", stat.blocked)] {
-        sample.add(Kind::State, &format!("processes/{name}"), value.map(|n| n as f64), "/proc/stat");
+        sample.add(
+            Kind::State,
+            &format!("processes/{name}"),
+            value.map(|n| n as f64),
+            "/proc/stat",
+        );
     }
 }
 
@@ -330,7 +439,11 @@ const NETSTAT: [(&str, &str, &str); 16] = [
     ("tcp/spurious_timeouts", "TcpExt", "TCPSpuriousRTOs"),
     ("tcp/memory_pressures", "TcpExt", "TCPMemoryPressures"),
     ("tcp/time_wait_overflows", "TcpExt", "TCPTimeWaitOverflow"),
-    ("tcp/zero_windows_advertised", "TcpExt", "TCPToZeroWindowAdv"),
+    (
+        "tcp/zero_windows_advertised",
+        "TcpExt",
+        "TCPToZeroWindowAdv",
+    ),
     ("tcp/syncookies_sent", "TcpExt", "SyncookiesSent"),
     ("tcp/delayed_acks", "TcpExt", "DelayedACKs"),
 ];

@@ -36,7 +36,11 @@ impl Facts {
             insert(&mut object, &path, value);
         }
         if !self.reasons.is_empty() {
-            let absent = self.reasons.into_iter().map(|(path, reason)| (path, Value::String(reason))).collect();
+            let absent = self
+                .reasons
+                .into_iter()
+                .map(|(path, reason)| (path, Value::String(reason)))
+                .collect();
             object.insert("absent".to_owned(), Value::Object(absent));
         }
         Value::Object(object)
@@ -48,7 +52,9 @@ fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('/') {
         None => _ = object.insert(path.to_owned(), value),
         Some((first, rest)) => {
-            let inner = object.entry(first).or_insert_with(|| Value::Object(Map::new()));
+            let inner = object
+                .entry(first)
+                .or_insert_with(|| Value::Object(Map::new()));
             if let Value::Object(inner) = inner {
                 insert(inner, rest, value);
             }
@@ -59,10 +65,15 @@ fn insert(object: &mut Map<String, Value>, path: &str, value: Value) {
 /// A number as JSON: whole numbers without a fraction.
 pub(crate) fn number(value: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    if value.fract() == 0.0 && value.abs() < EXACT { Value::from(value as i64) } else { Value::from(value) }
+    if value.fract() == 0.0 && value.abs() < EXACT {
+        Value::from(value as i64)
+    } else {
+        Value::from(value)
+    }
 }
 
 /// A number if the text is one, else the text.
 pub(crate) fn number_or_text(text: &str) -> Value {
-    text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from)
+    text.parse::<i64>()
+        .map_or_else(|_| Value::from(text), Value::from)
 }

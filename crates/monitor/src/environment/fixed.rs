@@ -33,7 +33,10 @@ fn processor(root: &Root, facts: &mut Facts) {
         Err(reason) => facts.absent("processor/model", reason),
     }
     let threads = root.line(&format!("{CPU}/cpu0/topology/thread_siblings_list"));
-    facts.add("processor/threads_per_core", threads.and_then(|list| count(&list)));
+    facts.add(
+        "processor/threads_per_core",
+        threads.and_then(|list| count(&list)),
+    );
     let online = root.line(&format!("{CPU}/online"));
     facts.add("processor/online", online.and_then(|list| count(&list)));
     add_lines(root, facts, &PROCESSOR);
@@ -44,26 +47,74 @@ const PROCESSOR: [(&str, &str); 13] = [
     ("processor/isolated_list", "sys/devices/system/cpu/isolated"),
     ("processor/smt_active", "sys/devices/system/cpu/smt/active"),
     ("processor/numa_nodes", "sys/devices/system/node/online"),
-    ("processor/frequency/governor", "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-    ("processor/frequency/driver", "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver"),
-    ("processor/frequency/min_khz", "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_min_freq"),
-    ("processor/frequency/max_khz", "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
-    ("processor/frequency/boost", "sys/devices/system/cpu/cpufreq/boost"),
-    ("processor/frequency/no_turbo", "sys/devices/system/cpu/intel_pstate/no_turbo"),
-    ("processor/idle/driver", "sys/devices/system/cpu/cpuidle/current_driver"),
-    ("processor/idle/governor", "sys/devices/system/cpu/cpuidle/current_governor"),
-    ("processor/idle/poll_ns", "sys/module/haltpoll/parameters/guest_halt_poll_ns"),
+    (
+        "processor/frequency/governor",
+        "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+    ),
+    (
+        "processor/frequency/driver",
+        "sys/devices/system/cpu/cpu0/cpufreq/scaling_driver",
+    ),
+    (
+        "processor/frequency/min_khz",
+        "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_min_freq",
+    ),
+    (
+        "processor/frequency/max_khz",
+        "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq",
+    ),
+    (
+        "processor/frequency/boost",
+        "sys/devices/system/cpu/cpufreq/boost",
+    ),
+    (
+        "processor/frequency/no_turbo",
+        "sys/devices/system/cpu/intel_pstate/no_turbo",
+    ),
+    (
+        "processor/idle/driver",
+        "sys/devices/system/cpu/cpuidle/current_driver",
+    ),
+    (
+        "processor/idle/governor",
+        "sys/devices/system/cpu/cpuidle/current_governor",
+    ),
+    (
+        "processor/idle/poll_ns",
+        "sys/module/haltpoll/parameters/guest_halt_poll_ns",
+    ),
 ];
 
 fn model(cpu: &cpuinfo::Cpu, facts: &mut Facts) {
     let missing = |what: &str| format!("/proc/cpuinfo has no {what}");
-    facts.add("processor/model", cpu.model.clone().ok_or_else(|| missing("model")));
-    facts.add("processor/microcode", cpu.microcode.clone().ok_or_else(|| missing("microcode")));
-    facts.add("processor/frequency/now_mhz", cpu.mhz.map(number).ok_or_else(|| missing("clock")));
-    facts.add("processor/cores_per_package", cpu.cores.ok_or_else(|| missing("number of cores")));
-    facts.add("processor/threads_per_package", cpu.siblings.ok_or_else(|| missing("number of threads")));
-    facts.add("system/hypervisor", cpu.hypervisor.ok_or_else(|| missing("hypervisor flag")));
-    facts.add("system/processor_bugs", cpu.bugs.clone().ok_or_else(|| missing("bugs")));
+    facts.add(
+        "processor/model",
+        cpu.model.clone().ok_or_else(|| missing("model")),
+    );
+    facts.add(
+        "processor/microcode",
+        cpu.microcode.clone().ok_or_else(|| missing("microcode")),
+    );
+    facts.add(
+        "processor/frequency/now_mhz",
+        cpu.mhz.map(number).ok_or_else(|| missing("clock")),
+    );
+    facts.add(
+        "processor/cores_per_package",
+        cpu.cores.ok_or_else(|| missing("number of cores")),
+    );
+    facts.add(
+        "processor/threads_per_package",
+        cpu.siblings.ok_or_else(|| missing("number of threads")),
+    );
+    facts.add(
+        "system/hypervisor",
+        cpu.hypervisor.ok_or_else(|| missing("hypervisor flag")),
+    );
+    facts.add(
+        "system/processor_bugs",
+        cpu.bugs.clone().ok_or_else(|| missing("bugs")),
+    );
 }
 
 fn count(list: &str) -> Result<u64, String> {
@@ -99,11 +150,23 @@ fn memory(root: &Root, facts: &mut Facts) {
     }
     for name in ["enabled", "defrag"] {
         let line = root.line(&format!("sys/kernel/mm/transparent_hugepage/{name}"));
-        facts.add(&format!("virtual_memory/transparent_huge_pages/{name}"), line.map(|l| chosen(&l).to_owned()));
+        facts.add(
+            &format!("virtual_memory/transparent_huge_pages/{name}"),
+            line.map(|l| chosen(&l).to_owned()),
+        );
     }
-    for name in ["overcommit_memory", "overcommit_ratio", "swappiness", "zone_reclaim_mode", "dirty_ratio"] {
+    for name in [
+        "overcommit_memory",
+        "overcommit_ratio",
+        "swappiness",
+        "zone_reclaim_mode",
+        "dirty_ratio",
+    ] {
         let line = root.line(&format!("proc/sys/vm/{name}"));
-        facts.add(&format!("virtual_memory/{name}"), line.map(|l| number_or_text(&l)));
+        facts.add(
+            &format!("virtual_memory/{name}"),
+            line.map(|l| number_or_text(&l)),
+        );
     }
 }
 
@@ -116,7 +179,13 @@ fn sizes(meminfo: &std::collections::BTreeMap<&str, u64>, facts: &mut Facts) {
         ("virtual_memory/commit_limit_bytes", "CommitLimit"),
     ];
     for (path, name) in names {
-        facts.add(path, meminfo.get(name).copied().ok_or_else(|| format!("/proc/meminfo has no {name}")));
+        facts.add(
+            path,
+            meminfo
+                .get(name)
+                .copied()
+                .ok_or_else(|| format!("/proc/meminfo has no {name}")),
+        );
     }
 }
 
@@ -124,20 +193,37 @@ const SYSTEM: [(&str, &str); 8] = [
     ("system/kernel", "proc/sys/kernel/osrelease"),
     ("system/kernel_build", "proc/sys/kernel/version"),
     ("system/architecture", "proc/sys/kernel/arch"),
-    ("system/clock_source", "sys/devices/system/clocksource/clocksource0/current_clocksource"),
-    ("system/clock_sources", "sys/devices/system/clocksource/clocksource0/available_clocksource"),
+    (
+        "system/clock_source",
+        "sys/devices/system/clocksource/clocksource0/current_clocksource",
+    ),
+    (
+        "system/clock_sources",
+        "sys/devices/system/clocksource/clocksource0/available_clocksource",
+    ),
     ("system/timer_slack_ns", "proc/self/timerslack_ns"),
     ("system/numa_balancing", "proc/sys/kernel/numa_balancing"),
-    ("system/autogroup", "proc/sys/kernel/sched_autogroup_enabled"),
+    (
+        "system/autogroup",
+        "proc/sys/kernel/sched_autogroup_enabled",
+    ),
 ];
 
 fn system(root: &Root, facts: &mut Facts) {
     add_lines(root, facts, &SYSTEM);
-    let release = root.text("etc/os-release").or_else(|_| root.text("usr/lib/os-release"));
+    let release = root
+        .text("etc/os-release")
+        .or_else(|_| root.text("usr/lib/os-release"));
     let name = |text: String| pairs::assignment(&text, "PRETTY_NAME").map(str::to_owned);
     let missing = || "os-release has no PRETTY_NAME".to_owned();
-    facts.add("system/distribution", release.and_then(|text| name(text).ok_or_else(missing)));
-    facts.add("system/boot_options", root.line("proc/cmdline").map(|line| boot_options(&line)));
+    facts.add(
+        "system/distribution",
+        release.and_then(|text| name(text).ok_or_else(missing)),
+    );
+    facts.add(
+        "system/boot_options",
+        root.line("proc/cmdline").map(|line| boot_options(&line)),
+    );
     facts.add("system/machine", root.line("sys/class/dmi/id/sys_vendor"));
     facts.add("system/hypervisor_type", root.line("sys/hypervisor/type"));
     facts.put("system/container_hints", container_hints(root));
@@ -162,12 +248,20 @@ fn boot_options(line: &str) -> Vec<String> {
         "nosmt",
     ];
     let timing = |word: &&str| TIMING.contains(&word.split('=').next().unwrap_or(word));
-    line.split_ascii_whitespace().take_while(|word| *word != "--").filter(timing).map(str::to_owned).collect()
+    line.split_ascii_whitespace()
+        .take_while(|word| *word != "--")
+        .filter(timing)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn container_hints(root: &Root) -> Vec<String> {
     let files = [".dockerenv", "run/.containerenv", "run/systemd/container"];
-    files.iter().filter(|file| root.exists(file)).map(|file| format!("/{file} exists")).collect()
+    files
+        .iter()
+        .filter(|file| root.exists(file))
+        .map(|file| format!("/{file} exists"))
+        .collect()
 }
 
 fn vulnerabilities(root: &Root, facts: &mut Facts) {
@@ -175,7 +269,10 @@ fn vulnerabilities(root: &Root, facts: &mut Facts) {
     match root.names(&directory) {
         Ok(names) => {
             for name in names {
-                facts.add(&format!("system/mitigations/{name}"), root.line(&format!("{directory}/{name}")));
+                facts.add(
+                    &format!("system/mitigations/{name}"),
+                    root.line(&format!("{directory}/{name}")),
+                );
             }
         }
         Err(reason) => facts.absent("system/mitigations", reason),
@@ -237,7 +334,10 @@ const PARAMETERS: [&str; 48] = [
 fn parameters(root: &Root, facts: &mut Facts) {
     for name in PARAMETERS {
         let line = root.line(&format!("proc/sys/net/{name}"));
-        facts.add(&format!("network_parameters/{name}"), line.map(|text| numbers(&text)));
+        facts.add(
+            &format!("network_parameters/{name}"),
+            line.map(|text| numbers(&text)),
+        );
     }
 }
 
@@ -268,7 +368,10 @@ fn interfaces(root: &Root, facts: &mut Facts) {
         Ok(names) => names.iter().for_each(|name| interface(root, name, facts)),
         Err(reason) => facts.absent("interfaces", reason),
     }
-    facts.absent("interfaces/offloads", "they are in no file, only in ethtool requests");
+    facts.absent(
+        "interfaces/offloads",
+        "they are in no file, only in ethtool requests",
+    );
 }
 
 fn interface(root: &Root, name: &str, facts: &mut Facts) {
@@ -278,13 +381,24 @@ fn interface(root: &Root, name: &str, facts: &mut Facts) {
     }
     for fact in INTERFACE {
         let line = root.line(&format!("{directory}/{fact}"));
-        facts.add(&format!("interfaces/{name}/{}", unit(fact)), line.and_then(|l| sensible(fact, &l)));
+        facts.add(
+            &format!("interfaces/{name}/{}", unit(fact)),
+            line.and_then(|l| sensible(fact, &l)),
+        );
     }
-    facts.add(&format!("interfaces/{name}/driver"), root.link_name(&format!("{directory}/device/driver")));
+    facts.add(
+        &format!("interfaces/{name}/driver"),
+        root.link_name(&format!("{directory}/device/driver")),
+    );
     let queues = root.names(&format!("{directory}/queues"));
     for (fact, start) in [("receive_queues", "rx-"), ("send_queues", "tx-")] {
-        let number = queues.as_ref().map(|all| all.iter().filter(|queue| queue.starts_with(start)).count());
-        facts.add(&format!("interfaces/{name}/{fact}"), number.map_err(Clone::clone));
+        let number = queues
+            .as_ref()
+            .map(|all| all.iter().filter(|queue| queue.starts_with(start)).count());
+        facts.add(
+            &format!("interfaces/{name}/{fact}"),
+            number.map_err(Clone::clone),
+        );
     }
 }
 
@@ -310,7 +424,10 @@ fn file_system(root: &Root, facts: &mut Facts) {
         Ok(directory) => directory.to_string_lossy().into_owned(),
         Err(error) => return facts.absent("file_system", format!("no working directory: {error}")),
     };
-    match root.text("proc/self/mountinfo").map(|text| mounts::parse(&text)) {
+    match root
+        .text("proc/self/mountinfo")
+        .map(|text| mounts::parse(&text))
+    {
         Ok(mounts) => match mounts::holding(&mounts, &directory) {
             Some(mount) => mounted(root, mount, facts),
             None => facts.absent("file_system", "no mount holds the working directory"),
@@ -327,8 +444,14 @@ fn mounted(root: &Root, mount: &mounts::Mount, facts: &mut Facts) {
         let own = root.line(&format!("{device}/queue/{name}"));
         own.or_else(|_| root.line(&format!("{device}/../queue/{name}"))) // a partition has its disk's queue
     };
-    facts.add("file_system/scheduler", line("scheduler").map(|l| chosen(&l).to_owned()));
-    facts.add("file_system/rotational", line("rotational").map(|l| l == "1"));
+    facts.add(
+        "file_system/scheduler",
+        line("scheduler").map(|l| chosen(&l).to_owned()),
+    );
+    facts.add(
+        "file_system/rotational",
+        line("rotational").map(|l| l == "1"),
+    );
 }
 
 const LIMITS: [(&str, &str); 7] = [
@@ -347,15 +470,22 @@ fn resource_limits(root: &Root, facts: &mut Facts) {
         Err(reason) => return facts.absent("limits", reason),
     };
     for (name, line) in LIMITS {
-        let limit = limits::parse(&text, line).ok_or_else(|| format!("/proc/self/limits has no `{line}`"));
+        let limit =
+            limits::parse(&text, line).ok_or_else(|| format!("/proc/self/limits has no `{line}`"));
         let path = format!("limits/{name}");
-        facts.add(&path, limit.map(|(soft, hard)| json!({"soft": bound(soft), "hard": bound(hard)})));
+        facts.add(
+            &path,
+            limit.map(|(soft, hard)| json!({"soft": bound(soft), "hard": bound(hard)})),
+        );
     }
     if let Ok(status) = root.text("proc/self/status") {
-        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let list = status
+            .lines()
+            .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
         facts.add(
             "limits/processors_allowed",
-            list.map(str::trim).ok_or_else(|| "/proc/self/status does not have it".to_owned()),
+            list.map(str::trim)
+                .ok_or_else(|| "/proc/self/status does not have it".to_owned()),
         );
     }
 }
@@ -368,7 +498,9 @@ fn control_group(root: &Root, facts: &mut Facts) {
     match Groups::find(root) {
         Ok(groups) => {
             facts.put("control_group/version", groups.version());
-            let quota = groups.quota(root).map_or_else(|| Value::from("unlimited"), number);
+            let quota = groups
+                .quota(root)
+                .map_or_else(|| Value::from("unlimited"), number);
             facts.put("control_group/cpu_quota_processors", quota);
         }
         Err(reason) => facts.absent("control_group", reason),

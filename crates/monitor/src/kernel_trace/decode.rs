@@ -68,8 +68,13 @@ impl Tracepoint {
                 format.has("reason").then_some(())?;
                 let unspecified = format.value("reason", "NOT_SPECIFIED").unwrap_or(2);
                 // A frame for another host on the same wire is no loss.
-                let others = format.value("reason", "OTHERHOST").map(|other| format!("&&reason!={other}"));
-                format!("(protocol==2048||protocol==34525)&&reason>{unspecified}{}", others.unwrap_or_default())
+                let others = format
+                    .value("reason", "OTHERHOST")
+                    .map(|other| format!("&&reason!={other}"));
+                format!(
+                    "(protocol==2048||protocol==34525)&&reason>{unspecified}{}",
+                    others.unwrap_or_default()
+                )
             }
             Self::State => "protocol==6&&newstate==1".to_owned(),
             _ => String::new(),
@@ -77,9 +82,16 @@ impl Tracepoint {
         if ports.is_empty() || !format.has("sport") || !format.has("dport") {
             return Some(if own.is_empty() { "0".to_owned() } else { own });
         }
-        let each: Vec<String> = ports.iter().map(|port| format!("sport=={port}||dport=={port}")).collect();
+        let each: Vec<String> = ports
+            .iter()
+            .map(|port| format!("sport=={port}||dport=={port}"))
+            .collect();
         let ports = each.join("||");
-        Some(if own.is_empty() { ports } else { format!("{own}&&({ports})") })
+        Some(if own.is_empty() {
+            ports
+        } else {
+            format!("{own}&&({ports})")
+        })
     }
 
     /// Decodes a record; `None` when it is too short.
@@ -87,51 +99,90 @@ impl Tracepoint {
         let number = |field| format.number(record, field);
         let reason = |field| {
             let value = number(field)?;
-            Some(format.name(field, value).map_or_else(|| value.to_string(), str::to_lowercase))
+            Some(
+                format
+                    .name(field, value)
+                    .map_or_else(|| value.to_string(), str::to_lowercase),
+            )
         };
         let pair = address_pair(format, record);
-        let socket = number("skaddr").or_else(|| number("rx_sk")).filter(|address| *address != 0);
+        let socket = number("skaddr")
+            .or_else(|| number("rx_sk"))
+            .filter(|address| *address != 0);
         let event = match self {
             Self::Retransmit => {
                 let state = number("state");
-                let error = number("err").map(|error| (error as u32).wrapping_neg()).filter(|error| *error != 0);
-                TcpEvent::Retransmit { handshake: matches!(state, Some(2 | 3 | 12)), error }
+                let error = number("err")
+                    .map(|error| (error as u32).wrapping_neg())
+                    .filter(|error| *error != 0);
+                TcpEvent::Retransmit {
+                    handshake: matches!(state, Some(2 | 3 | 12)),
+                    error,
+                }
             }
-            Self::RetransmitSynAck => TcpEvent::Retransmit { handshake: true, error: None },
+            Self::RetransmitSynAck => TcpEvent::Retransmit {
+                handshake: true,
+                error: None,
+            },
             Self::Congestion => TcpEvent::Congestion(u8::try_from(number("cong_state")?).ok()?),
-            Self::Drop => TcpEvent::Drop { reason: reason("reason")? },
-            Self::QueueFull => TcpEvent::QueueFull { queued: Some(number("rmem_alloc")?) },
+            Self::Drop => TcpEvent::Drop {
+                reason: reason("reason")?,
+            },
+            Self::QueueFull => TcpEvent::QueueFull {
+                queued: Some(number("rmem_alloc")?),
+            },
             Self::UdpQueueFull => {
                 // The record has the packet's addresses: its source is the other end.
                 let AddressPair { local, remote } = pair?;
-                let pair = Some(AddressPair { local: remote, remote: local });
-                return Some(TraceEvent { event: TcpEvent::QueueFull { queued: None }, pair, socket });
+                let pair = Some(AddressPair {
+                    local: remote,
+                    remote: local,
+                });
+                return Some(TraceEvent {
+                    event: TcpEvent::QueueFull { queued: None },
+                    pair,
+                    socket,
+                });
             }
-            Self::ResetReceived => TcpEvent::Reset { reason: "received".into() },
+            Self::ResetReceived => TcpEvent::Reset {
+                reason: "received".into(),
+            },
             Self::ResetSent => {
                 // Kernels before 6.10 give no reason.
                 TcpEvent::Reset {
-                    reason: reason("reason").map_or_else(|| "sent".into(), |reason| format!("sent: {reason}")),
+                    reason: reason("reason")
+                        .map_or_else(|| "sent".into(), |reason| format!("sent: {reason}")),
                 }
             }
             Self::State => TcpEvent::Established,
         };
-        Some(TraceEvent { event, pair, socket })
+        Some(TraceEvent {
+            event,
+            pair,
+            socket,
+        })
     }
 }
 
 /// The addresses, in either of the forms that records have them in.
 pub(crate) fn address_pair(format: &Format, record: &[u8]) -> Option<AddressPair> {
-    let (source, destination) = (format.bytes(record, "saddr")?, format.bytes(record, "daddr")?);
+    let (source, destination) = (
+        format.bytes(record, "saddr")?,
+        format.bytes(record, "daddr")?,
+    );
     if source.len() > 16 {
-        return Some(AddressPair { local: socket_address(source)?, remote: socket_address(destination)? });
+        return Some(AddressPair {
+            local: socket_address(source)?,
+            remote: socket_address(destination)?,
+        });
     }
     let port = |field| u16::try_from(format.number(record, field)?).ok();
     let (local, remote) = (port("sport")?, port("dport")?);
     // Kernels before 5.12 give no family; they write an IPv4 address into the IPv6 field as a mapped one.
-    let six = format
-        .number(record, "family")
-        .map_or_else(|| source == [0; 4] && destination == [0; 4], |family| family == libc::AF_INET6 as u64);
+    let six = format.number(record, "family").map_or_else(
+        || source == [0; 4] && destination == [0; 4],
+        |family| family == libc::AF_INET6 as u64,
+    );
     let address = |four: &[u8], six_field: &str| -> Option<IpAddr> {
         if six {
             let bytes: [u8; 16] = format.bytes(record, six_field)?.try_into().ok()?;
@@ -140,7 +191,10 @@ pub(crate) fn address_pair(format: &Format, record: &[u8]) -> Option<AddressPair
         Some(Ipv4Addr::from(<[u8; 4]>::try_from(four).ok()?).into())
     };
     let local = SocketAddr::new(address(source, "saddr_v6")?, local);
-    Some(AddressPair { local, remote: SocketAddr::new(address(destination, "daddr_v6")?, remote) })
+    Some(AddressPair {
+        local,
+        remote: SocketAddr::new(address(destination, "daddr_v6")?, remote),
+    })
 }
 
 /// A `sockaddr_in` or `sockaddr_in6`.
@@ -197,13 +251,33 @@ mod tests {
     #[test]
     fn a_retransmission_names_its_connection() {
         let format = sample(Tracepoint::Retransmit);
-        let decoded = Tracepoint::Retransmit.decode(&format, &retransmit(2, 0)).unwrap();
-        assert_eq!(decoded.event, TcpEvent::Retransmit { handshake: false, error: None });
+        let decoded = Tracepoint::Retransmit
+            .decode(&format, &retransmit(2, 0))
+            .unwrap();
+        assert_eq!(
+            decoded.event,
+            TcpEvent::Retransmit {
+                handshake: false,
+                error: None
+            }
+        );
         assert_eq!(decoded.pair, pair("10.0.0.1:5001", "10.0.0.2:40000"));
         assert_eq!(decoded.socket, Some(0xffff_8881));
-        let decoded = Tracepoint::Retransmit.decode(&format, &retransmit(10, -libc::ENOBUFS)).unwrap();
-        assert_eq!(decoded.pair, pair("[::1]:5001", "10.0.0.7:40000"), "a mapped address is IPv4's");
-        assert_eq!(decoded.event, TcpEvent::Retransmit { handshake: false, error: Some(libc::ENOBUFS as u32) });
+        let decoded = Tracepoint::Retransmit
+            .decode(&format, &retransmit(10, -libc::ENOBUFS))
+            .unwrap();
+        assert_eq!(
+            decoded.pair,
+            pair("[::1]:5001", "10.0.0.7:40000"),
+            "a mapped address is IPv4's"
+        );
+        assert_eq!(
+            decoded.event,
+            TcpEvent::Retransmit {
+                handshake: false,
+                error: Some(libc::ENOBUFS as u32)
+            }
+        );
     }
 
     #[test]
@@ -217,7 +291,13 @@ mod tests {
         record[32..40].fill(0);
         record[55] = 1;
         assert_eq!(
-            Tracepoint::Retransmit.decode(&format, &record).unwrap().pair.unwrap().local.ip(),
+            Tracepoint::Retransmit
+                .decode(&format, &record)
+                .unwrap()
+                .pair
+                .unwrap()
+                .local
+                .ip(),
             Ipv6Addr::LOCALHOST
         );
     }
@@ -228,10 +308,24 @@ mod tests {
         let mut record = vec![0; 40];
         record[36..40].copy_from_slice(&12_u32.to_ne_bytes());
         let decoded = Tracepoint::Drop.decode(&format, &record).unwrap();
-        assert_eq!(decoded.event, TcpEvent::Drop { reason: "netfilter_drop".into() });
-        assert_eq!((decoded.pair, decoded.socket), (None, None), "the packet had no socket yet");
+        assert_eq!(
+            decoded.event,
+            TcpEvent::Drop {
+                reason: "netfilter_drop".into()
+            }
+        );
+        assert_eq!(
+            (decoded.pair, decoded.socket),
+            (None, None),
+            "the packet had no socket yet"
+        );
         record[36..40].copy_from_slice(&9_999_u32.to_ne_bytes());
-        assert_eq!(Tracepoint::Drop.decode(&format, &record).unwrap().event, TcpEvent::Drop { reason: "9999".into() });
+        assert_eq!(
+            Tracepoint::Drop.decode(&format, &record).unwrap().event,
+            TcpEvent::Drop {
+                reason: "9999".into()
+            }
+        );
         assert_eq!(Tracepoint::Drop.decode(&format, &record[..38]), None);
     }
 
@@ -243,21 +337,38 @@ mod tests {
             record[at + 2..at + 4].copy_from_slice(&7_u16.to_be_bytes());
             record[at + 4..at + 8].copy_from_slice(&address);
         }
-        let decoded = Tracepoint::UdpQueueFull.decode(&sample(Tracepoint::UdpQueueFull), &record).unwrap();
+        let decoded = Tracepoint::UdpQueueFull
+            .decode(&sample(Tracepoint::UdpQueueFull), &record)
+            .unwrap();
         assert_eq!(decoded.pair, pair("10.0.0.2:7", "10.0.0.1:7"));
     }
 
     #[test]
     fn a_filter_leaves_out_other_ports_and_other_protocols() {
-        let filter = |tracepoint: Tracepoint, ports: &[u16]| tracepoint.filter(&sample(tracepoint), ports);
-        assert_eq!(filter(Tracepoint::Retransmit, &[5_001]).unwrap(), "sport==5001||dport==5001");
-        assert_eq!(filter(Tracepoint::Retransmit, &[]).unwrap(), "0", "which removes a filter");
+        let filter =
+            |tracepoint: Tracepoint, ports: &[u16]| tracepoint.filter(&sample(tracepoint), ports);
+        assert_eq!(
+            filter(Tracepoint::Retransmit, &[5_001]).unwrap(),
+            "sport==5001||dport==5001"
+        );
+        assert_eq!(
+            filter(Tracepoint::Retransmit, &[]).unwrap(),
+            "0",
+            "which removes a filter"
+        );
         assert_eq!(
             filter(Tracepoint::Drop, &[5_001]).unwrap(),
             "(protocol==2048||protocol==34525)&&reason>2&&reason!=13"
         );
-        assert_eq!(filter(Tracepoint::State, &[7]).unwrap(), "protocol==6&&newstate==1&&(sport==7||dport==7)");
-        assert_eq!(filter(Tracepoint::ResetSent, &[7]).unwrap(), "0", "it has no ports");
+        assert_eq!(
+            filter(Tracepoint::State, &[7]).unwrap(),
+            "protocol==6&&newstate==1&&(sport==7||dport==7)"
+        );
+        assert_eq!(
+            filter(Tracepoint::ResetSent, &[7]).unwrap(),
+            "0",
+            "it has no ports"
+        );
         let old = Format::parse(include_str!("samples/5.10/kfree_skb")).unwrap();
         assert_eq!(Tracepoint::Drop.filter(&old, &[]), None);
     }

@@ -35,7 +35,9 @@ impl Format {
             if let Some(rest) = line.strip_prefix("ID:") {
                 id = rest.trim().parse().ok();
             } else if let Some(rest) = line.trim_start().strip_prefix("field:") {
-                format.fields.extend(field(rest).filter(|_| format.fields.len() < MOST_FIELDS));
+                format
+                    .fields
+                    .extend(field(rest).filter(|_| format.fields.len() < MOST_FIELDS));
             } else if let Some(rest) = line.strip_prefix("print fmt:") {
                 format.names = names(rest);
             }
@@ -67,7 +69,12 @@ impl Format {
 
     /// A field that is a number with a sign.
     pub(crate) fn signed(&self, record: &[u8], field: &str) -> Option<i64> {
-        let bits = self.fields.get(field)?.size.checked_mul(8).filter(|bits| (1..=64).contains(bits))?;
+        let bits = self
+            .fields
+            .get(field)?
+            .size
+            .checked_mul(8)
+            .filter(|bits| (1..=64).contains(bits))?;
         let unused = 64 - u32::try_from(bits).ok()?;
         Some(self.number(record, field)?.cast_signed() << unused >> unused)
     }
@@ -76,14 +83,22 @@ impl Format {
     pub(crate) fn text<'r>(&self, record: &'r [u8], field: &str) -> Option<&'r [u8]> {
         let place = u32::try_from(self.number(record, field)?).ok()?;
         let (offset, length) = ((place & 0xffff) as usize, (place >> 16) as usize);
-        record.get(offset..offset + length)?.split(|byte| *byte == 0).next()
+        record
+            .get(offset..offset + length)?
+            .split(|byte| *byte == 0)
+            .next()
     }
 
     /// The field behind another.
     pub(crate) fn behind(&self, field: &str) -> Option<&str> {
         let before = self.fields.get(field)?.offset;
-        let behind = self.fields.iter().filter(|(_, field)| field.offset > before);
-        behind.min_by_key(|(_, field)| field.offset).map(|(name, _)| name.as_str())
+        let behind = self
+            .fields
+            .iter()
+            .filter(|(_, field)| field.offset > before);
+        behind
+            .min_by_key(|(_, field)| field.offset)
+            .map(|(name, _)| name.as_str())
     }
 
     /// The name of a value.
@@ -93,7 +108,11 @@ impl Format {
 
     /// The value of a name.
     pub(crate) fn value(&self, field: &str, name: &str) -> Option<u64> {
-        self.names.get(field)?.iter().find(|(_, other)| *other == name).map(|(value, _)| *value)
+        self.names
+            .get(field)?
+            .iter()
+            .find(|(_, other)| *other == name)
+            .map(|(value, _)| *value)
     }
 }
 
@@ -101,9 +120,14 @@ impl Format {
 fn field(text: &str) -> Option<(String, Field)> {
     let mut parts = text.split(';').map(str::trim);
     let declared = parts.next()?;
-    let declared =
-        declared.strip_suffix(']').and_then(|array| array.rsplit_once('[')).map_or(declared, |(name, _)| name);
-    let name = declared.rsplit([' ', '*']).next().filter(|name| !name.is_empty())?;
+    let declared = declared
+        .strip_suffix(']')
+        .and_then(|array| array.rsplit_once('['))
+        .map_or(declared, |(name, _)| name);
+    let name = declared
+        .rsplit([' ', '*'])
+        .next()
+        .filter(|name| !name.is_empty())?;
     let (mut offset, mut size) = (None, None);
     for part in parts {
         match part.split_once(':') {
@@ -112,18 +136,30 @@ fn field(text: &str) -> Option<(String, Field)> {
             _ => {}
         }
     }
-    Some((name.to_owned(), Field { offset: offset?, size: size? }))
+    Some((
+        name.to_owned(),
+        Field {
+            offset: offset?,
+            size: size?,
+        },
+    ))
 }
 
 /// `__print_symbolic(REC->reason, { 2, "NOT_SPECIFIED" }, { 3, "NO_SOCKET" })`
 fn names(text: &str) -> BTreeMap<String, BTreeMap<u64, String>> {
     let mut all = BTreeMap::new();
     for call in text.split("__print_symbolic(REC->").skip(1) {
-        let Some((field, mut rest)) = call.split_once(',') else { continue };
+        let Some((field, mut rest)) = call.split_once(',') else {
+            continue;
+        };
         let mut names = BTreeMap::new();
         while let Some(pair) = rest.trim_start_matches([',', ' ']).strip_prefix('{') {
-            let Some((pair, behind)) = pair.split_once('}') else { break };
-            let named = pair.split_once(',').and_then(|(value, name)| Some((number(value)?, unquoted(name)?)));
+            let Some((pair, behind)) = pair.split_once('}') else {
+                break;
+            };
+            let named = pair
+                .split_once(',')
+                .and_then(|(value, name)| Some((number(value)?, unquoted(name)?)));
             names.extend(named.filter(|_| names.len() < MOST_NAMES));
             rest = behind;
         }
@@ -153,15 +189,33 @@ mod tests {
     fn fields_are_found_where_this_kernel_has_them() {
         let format = Format::parse(include_str!("samples/6.18/kfree_skb")).unwrap();
         assert_eq!(format.id, 2310);
-        assert_eq!(format.fields["reason"], Field { offset: 36, size: 4 });
-        assert_eq!(format.fields["rx_sk"], Field { offset: 24, size: 8 }, "a pointer");
+        assert_eq!(
+            format.fields["reason"],
+            Field {
+                offset: 36,
+                size: 4
+            }
+        );
+        assert_eq!(
+            format.fields["rx_sk"],
+            Field {
+                offset: 24,
+                size: 8
+            },
+            "a pointer"
+        );
         assert_eq!(format.name("reason", 6), Some("SOCKET_RCVBUFF"));
         assert_eq!(format.value("reason", "NOT_SPECIFIED"), Some(2));
         let mut record = [0; 40];
         record[32..34].copy_from_slice(&2_048_u16.to_ne_bytes());
         record[36..].copy_from_slice(&65_u32.to_ne_bytes());
         assert_eq!(format.number(&record, "protocol"), Some(2_048));
-        assert_eq!(format.number(&record, "reason").and_then(|at| format.name("reason", at)), Some("QDISC_OVERLIMIT"));
+        assert_eq!(
+            format
+                .number(&record, "reason")
+                .and_then(|at| format.name("reason", at)),
+            Some("QDISC_OVERLIMIT")
+        );
         assert_eq!(format.number(&record[..38], "reason"), None, "too short");
     }
 

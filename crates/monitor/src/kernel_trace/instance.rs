@@ -42,7 +42,11 @@ impl Instance {
         let instances = root.join("instances");
         remove_left(&instances);
         let (directory, lock) = create_directory(&instances)?;
-        Ok(Self { directory, _lock: lock, _mount: mount })
+        Ok(Self {
+            directory,
+            _lock: lock,
+            _mount: mount,
+        })
     }
 
     /// The text of one of its files.
@@ -60,19 +64,23 @@ impl Instance {
             }
             io::Result::Ok(length)
         };
-        let length = read(&mut bytes).map_err(|error| reason(&format!("tracefs {file}"), &error))?;
+        let length =
+            read(&mut bytes).map_err(|error| reason(&format!("tracefs {file}"), &error))?;
         bytes.truncate(length);
         String::from_utf8(bytes).map_err(|_| format!("tracefs {file} is not UTF-8"))
     }
 
     /// Writes one of its files.
     pub(crate) fn write(&self, file: &str, text: &str) -> Result<(), String> {
-        fs::write(self.directory.join(file), text).map_err(|error| reason(&format!("tracefs {file}"), &error))
+        fs::write(self.directory.join(file), text)
+            .map_err(|error| reason(&format!("tracefs {file}"), &error))
     }
 
     /// Adds to one of its files that holds a list.
     pub(crate) fn append(&self, file: &str, text: &str) -> Result<(), String> {
-        let opened = OpenOptions::new().append(true).open(self.directory.join(file));
+        let opened = OpenOptions::new()
+            .append(true)
+            .open(self.directory.join(file));
         opened
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(|error| reason(&format!("tracefs {file}"), &error))
@@ -83,12 +91,17 @@ impl Instance {
         let cores = self.directory.join("per_cpu");
         let ring = |name: &std::ffi::OsStr| {
             let core = cores.join(name);
-            let ring =
-                OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(core.join("trace_pipe_raw"))?;
+            let ring = OpenOptions::new()
+                .read(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open(core.join("trace_pipe_raw"))?;
             io::Result::Ok((ring, core.join("stats")))
         };
-        let rings = fs::read_dir(&cores)
-            .and_then(|entries| entries.map(|entry| ring(&entry?.file_name())).collect::<io::Result<Vec<_>>>());
+        let rings = fs::read_dir(&cores).and_then(|entries| {
+            entries
+                .map(|entry| ring(&entry?.file_name()))
+                .collect::<io::Result<Vec<_>>>()
+        });
         rings.map_err(|error| reason("tracefs per_cpu", &error))
     }
 }
@@ -119,14 +132,20 @@ fn create_directory(instances: &Path) -> Result<(PathBuf, Flock<File>), String> 
         match lock(&directory) {
             Ok(lock) if is_at(&lock, &directory) => return Ok((directory, lock)),
             Ok(_) => {}
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::WouldBlock) => {}
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::WouldBlock
+                ) => {}
             Err(error) => {
                 let _ = fs::remove_dir(&directory);
                 return Err(format!("the trace instance cannot be locked: {error}"));
             }
         }
     }
-    Err(format!("there are {MOST} trace instances of this name already"))
+    Err(format!(
+        "there are {MOST} trace instances of this name already"
+    ))
 }
 
 fn lock(directory: &Path) -> io::Result<Flock<File>> {
@@ -137,7 +156,8 @@ fn lock(directory: &Path) -> io::Result<Flock<File>> {
 /// Whether the locked directory is the one at this path.
 fn is_at(lock: &Flock<File>, directory: &Path) -> bool {
     let there = fs::metadata(directory).map(|there| (there.dev(), there.ino()));
-    lock.metadata().is_ok_and(|locked| there.is_ok_and(|there| there == (locked.dev(), locked.ino())))
+    lock.metadata()
+        .is_ok_and(|locked| there.is_ok_and(|there| there == (locked.dev(), locked.ino())))
 }
 
 /// Removes the instances that killed processes left: how many.
@@ -158,24 +178,37 @@ fn remove_left(instances: &Path) -> usize {
 
 /// The root of tracefs: where it is mounted, else a detached mount.
 fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
-    let mounts = fs::read_to_string("/proc/self/mountinfo").map_err(|error| reason("/proc/self/mountinfo", &error))?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo")
+        .map_err(|error| reason("/proc/self/mountinfo", &error))?;
     let mounts = crate::parse::mounts::parse(&mounts);
-    if let Some(mount) = mounts.iter().find(|mount| mount.kind == "tracefs" && mount.root == "/") {
+    if let Some(mount) = mounts
+        .iter()
+        .find(|mount| mount.kind == "tracefs" && mount.root == "/")
+    {
         let root = PathBuf::from(&mount.point);
         fs::read_dir(root.join("instances")).map_err(|error| reason(&mount.point, &error))?;
         return Ok((root, None));
     }
     let mount = detached_mount().map_err(|error| match error.kind() {
-        io::ErrorKind::PermissionDenied => "kernel trace events need root (CAP_SYS_ADMIN)".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "kernel trace events need root (CAP_SYS_ADMIN)".to_owned()
+        }
         _ => format!("tracefs is not mounted and cannot be: {error}"),
     })?;
-    Ok((PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())), Some(mount)))
+    Ok((
+        PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())),
+        Some(mount),
+    ))
 }
 
 fn detached_mount() -> io::Result<OwnedFd> {
     let filesystem = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&filesystem)?;
-    Ok(fsmount(&filesystem, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())?)
+    Ok(fsmount(
+        &filesystem,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )?)
 }
 
 #[cfg(test)]
@@ -187,11 +220,15 @@ mod tests {
         let instance = match Instance::create() {
             Ok(instance) => instance,
             Err(reason) => {
-                return stackline_testing::skip(format_args!("no trace instance can be created here: {reason}"));
+                return stackline_testing::skip(format_args!(
+                    "no trace instance can be created here: {reason}"
+                ));
             }
         };
         let (root, _mount) = tracefs().unwrap();
-        let left = root.join("instances").join(format!("{PREFIX}left-by-a-killed-one"));
+        let left = root
+            .join("instances")
+            .join(format!("{PREFIX}left-by-a-killed-one"));
         fs::create_dir(&left).unwrap();
         fs::write(left.join("tracing_on"), "1").unwrap();
         assert!(sweep() >= 1 && !left.exists(), "its lock was free");
@@ -200,9 +237,15 @@ mod tests {
         assert!(!left.exists(), "its lock was free");
         let name = |instance: &Instance| instance.directory.file_name().unwrap().to_owned();
         let names = [&instance, &other].map(|instance| root.join("instances").join(name(instance)));
-        assert!(names[0] != names[1] && names.iter().all(|directory| directory.exists()), "both are held");
+        assert!(
+            names[0] != names[1] && names.iter().all(|directory| directory.exists()),
+            "both are held"
+        );
         drop((instance, other));
-        assert!(names.iter().all(|directory| !directory.exists()), "both are removed");
+        assert!(
+            names.iter().all(|directory| !directory.exists()),
+            "both are removed"
+        );
     }
 
     #[test]

@@ -29,14 +29,24 @@ impl Layout {
     /// Reads `header_page`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| {
-            let line = text.lines().find(|line| line.split(';').next().is_some_and(|first| first.ends_with(name)))?;
-            let number =
-                |key: &str| line.split(';').find_map(|part| part.trim().strip_prefix(key)?.parse::<usize>().ok());
+            let line = text.lines().find(|line| {
+                line.split(';')
+                    .next()
+                    .is_some_and(|first| first.ends_with(name))
+            })?;
+            let number = |key: &str| {
+                line.split(';')
+                    .find_map(|part| part.trim().strip_prefix(key)?.parse::<usize>().ok())
+            };
             Some((number("offset:")?, number("size:")?))
         };
         let (length, (data, size)) = (field(" commit")?, field(" data")?);
         let valid = matches!(length.1, 4 | 8) && length.0 < 64 && data < 64 && size < 1 << 20;
-        valid.then(|| Self { length, data, page: data + size })
+        valid.then(|| Self {
+            length,
+            data,
+            page: data + size,
+        })
     }
 }
 
@@ -50,15 +60,30 @@ pub(crate) struct Records<'p> {
 impl<'p> Records<'p> {
     /// The records in the bytes of one read.
     pub(crate) fn of(page: &'p [u8], layout: &Layout) -> Self {
-        let nothing = Self { rest: &[], at_ns: 0 };
-        let at_ns = page.first_chunk::<8>().map(|bytes| u64::from_ne_bytes(*bytes));
-        let length = page.get(layout.length.0..layout.length.0 + layout.length.1).map(|bytes| match *bytes {
-            [a, b, c, d] => u64::from(u32::from_ne_bytes([a, b, c, d])),
-            _ => bytes.try_into().map_or(0, u64::from_ne_bytes),
-        });
-        let (Some(at_ns), Some(length), Some(data)) = (at_ns, length, page.get(layout.data..)) else { return nothing };
-        let length = usize::try_from(length & LENGTH).unwrap_or(0).min(data.len());
-        Self { rest: &data[..length], at_ns }
+        let nothing = Self {
+            rest: &[],
+            at_ns: 0,
+        };
+        let at_ns = page
+            .first_chunk::<8>()
+            .map(|bytes| u64::from_ne_bytes(*bytes));
+        let length = page
+            .get(layout.length.0..layout.length.0 + layout.length.1)
+            .map(|bytes| match *bytes {
+                [a, b, c, d] => u64::from(u32::from_ne_bytes([a, b, c, d])),
+                _ => bytes.try_into().map_or(0, u64::from_ne_bytes),
+            });
+        let (Some(at_ns), Some(length), Some(data)) = (at_ns, length, page.get(layout.data..))
+        else {
+            return nothing;
+        };
+        let length = usize::try_from(length & LENGTH)
+            .unwrap_or(0)
+            .min(data.len());
+        Self {
+            rest: &data[..length],
+            at_ns,
+        }
     }
 
     /// Takes this many bytes; when there are fewer, `None`, and the rest is dropped.
@@ -69,7 +94,9 @@ impl<'p> Records<'p> {
     }
 
     fn word(&mut self) -> Option<u32> {
-        self.take(4)?.first_chunk::<4>().map(|bytes| u32::from_ne_bytes(*bytes))
+        self.take(4)?
+            .first_chunk::<4>()
+            .map(|bytes| u32::from_ne_bytes(*bytes))
     }
 }
 
@@ -95,12 +122,15 @@ impl<'p> Iterator for Records<'p> {
                 }
                 TIME_STAMP => {
                     let low = u64::from(self.word()?) << TIME_BITS | time;
-                    self.at_ns = self.at_ns >> ABSOLUTE_BITS << ABSOLUTE_BITS | low & ((1 << ABSOLUTE_BITS) - 1);
+                    self.at_ns = self.at_ns >> ABSOLUTE_BITS << ABSOLUTE_BITS
+                        | low & ((1 << ABSOLUTE_BITS) - 1);
                 }
                 _ => {
                     self.at_ns = self.at_ns.wrapping_add(time);
                     let length = match kind {
-                        0 => (self.word()? as usize).saturating_sub(4).next_multiple_of(4),
+                        0 => (self.word()? as usize)
+                            .saturating_sub(4)
+                            .next_multiple_of(4),
                         words => words as usize * 4,
                     };
                     return Some((self.at_ns, self.take(length)?));
@@ -115,7 +145,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const LAYOUT: Layout = Layout { length: (8, 8), data: 16, page: 4096 };
+    const LAYOUT: Layout = Layout {
+        length: (8, 8),
+        data: 16,
+        page: 4096,
+    };
 
     fn page(at_ns: u64, words: &[u32]) -> Vec<u8> {
         let mut page = at_ns.to_ne_bytes().to_vec();
@@ -126,22 +160,49 @@ mod tests {
     }
 
     fn records(page: &[u8]) -> Vec<(u64, usize)> {
-        Records::of(page, &LAYOUT).map(|(at, bytes)| (at, bytes.len())).collect()
+        Records::of(page, &LAYOUT)
+            .map(|(at, bytes)| (at, bytes.len()))
+            .collect()
     }
 
     #[test]
     fn the_layout_is_read_from_the_kernels_header() {
-        assert_eq!(Layout::parse(include_str!("samples/6.18/header_page")), Some(LAYOUT));
-        assert_eq!(Layout::parse("field: u64 timestamp;\toffset:0;\tsize:8;"), None);
+        assert_eq!(
+            Layout::parse(include_str!("samples/6.18/header_page")),
+            Some(LAYOUT)
+        );
+        assert_eq!(
+            Layout::parse("field: u64 timestamp;\toffset:0;\tsize:8;"),
+            None
+        );
     }
 
     #[test]
     fn times_are_differences_with_extensions() {
         let data = 2 | 5 << 5;
         let long = 7 << 5;
-        let page = page(1_000, &[data, 0xaa, 0xbb, TIME_EXTEND | 3 << 5, 1, data, 0xcc, 0xdd, long, 9, 1, 2]);
+        let page = page(
+            1_000,
+            &[
+                data,
+                0xaa,
+                0xbb,
+                TIME_EXTEND | 3 << 5,
+                1,
+                data,
+                0xcc,
+                0xdd,
+                long,
+                9,
+                1,
+                2,
+            ],
+        );
         let extended = 1_005 + (1 << TIME_BITS) + 3 + 5;
-        assert_eq!(records(&page), [(1_005, 8), (extended, 8), (extended + 7, 8)]);
+        assert_eq!(
+            records(&page),
+            [(1_005, 8), (extended, 8), (extended + 7, 8)]
+        );
     }
 
     #[test]
@@ -153,7 +214,19 @@ mod tests {
 
     #[test]
     fn discarded_records_are_skipped_and_unused_space_ends_the_page() {
-        let page = page(0, &[PADDING | 1 << 5, 8, 0xff, 1 | 2 << 5, 0xaa, PADDING, 1, 0xbb]);
+        let page = page(
+            0,
+            &[
+                PADDING | 1 << 5,
+                8,
+                0xff,
+                1 | 2 << 5,
+                0xaa,
+                PADDING,
+                1,
+                0xbb,
+            ],
+        );
         assert_eq!(records(&page), [(3, 4)]);
     }
 

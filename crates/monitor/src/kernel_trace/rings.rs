@@ -52,7 +52,14 @@ impl Rings {
         let layout = instance.read("events/header_page")?;
         let layout = Layout::parse(&layout).ok_or("tracefs header_page is not as expected")?;
         let rings = instance.rings()?.into_iter().map(Ring::of).collect();
-        Ok(Self { rings, instance, layout, page: vec![0; layout.page], most_pages: 2 * kib / PAGE_KIB, lost: 0 })
+        Ok(Self {
+            rings,
+            instance,
+            layout,
+            page: vec![0; layout.page],
+            most_pages: 2 * kib / PAGE_KIB,
+            lost: 0,
+        })
     }
 
     /// The instance, for its other switches.
@@ -68,7 +75,8 @@ impl Rings {
 
     /// Sets the filter of an event; `0` removes it.
     pub(crate) fn filter(&self, name: &str, filter: &str) -> Result<(), String> {
-        self.instance.write(&format!("events/{name}/filter"), filter)
+        self.instance
+            .write(&format!("events/{name}/filter"), filter)
     }
 
     /// Switches an event on.
@@ -77,7 +85,10 @@ impl Rings {
     }
 
     /// Reads the records since the last call, core by core: the time on the clock of events, ns, the core, and the record.
-    pub(crate) fn drain(&mut self, mut take: impl FnMut(u64, u32, &[u8])) -> Result<Drained, String> {
+    pub(crate) fn drain(
+        &mut self,
+        mut take: impl FnMut(u64, u32, &[u8]),
+    ) -> Result<Drained, String> {
         let mut until_ns = monotonic_ns();
         let offset_ns = monotonic_to_events_ns();
         let on_events = |at_ns: u64| u64::try_from(i128::from(at_ns) + offset_ns).unwrap_or(0);
@@ -102,14 +113,18 @@ impl Rings {
             }
             until_ns = if all { until_ns } else { until_ns.min(last_ns) };
         }
-        Ok(Drained { lost: self.lost()?, until_ns: on_events(until_ns) })
+        Ok(Drained {
+            lost: self.lost()?,
+            until_ns: on_events(until_ns),
+        })
     }
 
     /// How many records the kernel lost since the last call.
     fn lost(&mut self) -> Result<u64, String> {
         let mut lost = 0;
         for ring in &self.rings {
-            let text = std::fs::read_to_string(&ring.stats).map_err(|error| format!("tracefs stats: {error}"))?;
+            let text = std::fs::read_to_string(&ring.stats)
+                .map_err(|error| format!("tracefs stats: {error}"))?;
             lost += lost_of(&text);
         }
         let since = lost.saturating_sub(self.lost);
@@ -120,8 +135,18 @@ impl Rings {
 
 impl Ring {
     fn of((records, stats): (File, PathBuf)) -> Self {
-        let name = stats.parent().and_then(|core| core.file_name()?.to_str()?.strip_prefix("cpu")?.parse().ok());
-        Self { core: name.unwrap_or(0), records, stats }
+        let name = stats.parent().and_then(|core| {
+            core.file_name()?
+                .to_str()?
+                .strip_prefix("cpu")?
+                .parse()
+                .ok()
+        });
+        Self {
+            core: name.unwrap_or(0),
+            records,
+            stats,
+        }
     }
 }
 
@@ -129,7 +154,8 @@ impl Ring {
 fn lost_of(text: &str) -> u64 {
     let lost = |line: &str| {
         let (name, count) = line.split_once(':')?;
-        matches!(name, "overrun" | "commit overrun" | "dropped events").then(|| count.trim().parse::<u64>().ok())?
+        matches!(name, "overrun" | "commit overrun" | "dropped events")
+            .then(|| count.trim().parse::<u64>().ok())?
     };
     text.lines().filter_map(lost).fold(0, u64::saturating_add)
 }

@@ -27,17 +27,27 @@ impl Ahead {
     fn read() -> Result<Self, String> {
         let read_ns = |which| {
             let time = clock_gettime(which).map_err(|error| format!("clock_gettime: {error}"))?;
-            Ok::<_, String>(i128::from(time.tv_sec()) * i128::from(NANOS_PER_SECOND) + i128::from(time.tv_nsec()))
+            Ok::<_, String>(
+                i128::from(time.tv_sec()) * i128::from(NANOS_PER_SECOND)
+                    + i128::from(time.tv_nsec()),
+            )
         };
         let once = || {
             let before = read_ns(ClockId::CLOCK_MONOTONIC)?;
             let wall = read_ns(ClockId::CLOCK_REALTIME)?;
             let after = read_ns(ClockId::CLOCK_MONOTONIC)?;
             let error_ns = u64::try_from(after - before).unwrap_or(0);
-            Ok(Self { ns: wall - before, error_ns })
+            Ok(Self {
+                ns: wall - before,
+                error_ns,
+            })
         };
-        let all = (0..TRIES).map(|_| once()).collect::<Result<Vec<_>, String>>()?;
-        all.into_iter().min_by_key(|ahead| ahead.error_ns).ok_or_else(|| "it was never read".into())
+        let all = (0..TRIES)
+            .map(|_| once())
+            .collect::<Result<Vec<_>, String>>()?;
+        all.into_iter()
+            .min_by_key(|ahead| ahead.error_ns)
+            .ok_or_else(|| "it was never read".into())
     }
 
     /// The step between two readings, ns, if their errors do not explain the difference.
@@ -63,22 +73,50 @@ mod tests {
     fn a_step_exceeds_the_errors_of_both_readings() {
         let ahead = |ns, error_ns| Ahead { ns, error_ns };
         assert_eq!(ahead(5_000_000, 40).step_ns(ahead(5_000_900, 60)), None);
-        assert_eq!(ahead(5_000_000, 4_000).step_ns(ahead(5_004_900, 60)), None, "the reading was interrupted");
-        assert_eq!(ahead(5_000_000, 40).step_ns(ahead(5_001_101, 60)), Some(1_101));
+        assert_eq!(
+            ahead(5_000_000, 4_000).step_ns(ahead(5_004_900, 60)),
+            None,
+            "the reading was interrupted"
+        );
+        assert_eq!(
+            ahead(5_000_000, 40).step_ns(ahead(5_001_101, 60)),
+            Some(1_101)
+        );
         assert_eq!(ahead(5_000_000, 40).step_ns(ahead(0, 60)), Some(-5_000_000));
     }
 
     #[test]
     fn a_step_is_recorded_once() {
-        let (interval, mut tape) = (Interval { end_ns: 2, length_ns: 1 }, EventLog::default());
+        let (interval, mut tape) = (
+            Interval {
+                end_ns: 2,
+                length_ns: 1,
+            },
+            EventLog::default(),
+        );
         let first = Ahead::read().unwrap();
         // As if the clock had been set forward by an hour since.
-        let earlier = Ahead { ns: first.ns - 3_600_000_000_000, error_ns: 1_000_000 };
+        let earlier = Ahead {
+            ns: first.ns - 3_600_000_000_000,
+            error_ns: 1_000_000,
+        };
         record(interval, &earlier, &mut Ahead::read().unwrap(), &mut tape);
-        record(interval, &Ahead { error_ns: 1_000_000_000, ..first }, &mut Ahead::read().unwrap(), &mut tape);
+        record(
+            interval,
+            &Ahead {
+                error_ns: 1_000_000_000,
+                ..first
+            },
+            &mut Ahead::read().unwrap(),
+            &mut tape,
+        );
         let rows = lines(&tape);
         assert_eq!(rows.len(), 1);
-        let step_ns: i64 = rows[0].strip_prefix("CLOCK_STEP ").unwrap().parse().unwrap();
+        let step_ns: i64 = rows[0]
+            .strip_prefix("CLOCK_STEP ")
+            .unwrap()
+            .parse()
+            .unwrap();
         assert!((step_ns - 3_600_000_000_000).abs() < 1_000_000_000);
     }
 }

@@ -10,7 +10,9 @@ const NS_IN_MS: u64 = 1_000_000;
 /// Starts the monitor.
 pub(super) fn start(_: &Setup<'_>) -> Started {
     let read = files(["/proc/diskstats"], parse)?;
-    sampled(read, |interval, before, now, tape| record(interval, before, now, tape))
+    sampled(read, |interval, before, now, tape| {
+        record(interval, before, now, tape)
+    })
 }
 
 /// One line.
@@ -34,15 +36,29 @@ fn disk(line: &str) -> Option<Disk> {
     let mut next = |skip| columns.nth(skip)?.parse::<u64>().ok();
     let (reads, sectors_read) = (next(0)?, next(1)?);
     let (writes, sectors_written) = (next(1)?, next(1)?);
-    let counters = [reads, sectors_read.wrapping_mul(SECTOR), writes, sectors_written.wrapping_mul(SECTOR)];
-    Some(Disk { device, counters, busy_ms: next(2)? as u32 })
+    let counters = [
+        reads,
+        sectors_read.wrapping_mul(SECTOR),
+        writes,
+        sectors_written.wrapping_mul(SECTOR),
+    ];
+    Some(Disk {
+        device,
+        counters,
+        busy_ms: next(2)? as u32,
+    })
 }
 
 /// A disk that did nothing is left out.
 fn record(interval: Interval, before: &[Disk], now: &[Disk], tape: &mut EventLog) {
     static DISK: Keyword = Keyword::new("DISK");
     for disk in now {
-        let Some(earlier) = before.iter().find(|other| other.device == disk.device && *other != disk) else { continue };
+        let Some(earlier) = before
+            .iter()
+            .find(|other| other.device == disk.device && *other != disk)
+        else {
+            continue;
+        };
         let mut data = [Value::Text(&disk.device); 6];
         for (at, counter) in disk.counters.into_iter().enumerate() {
             data[at + 1] = growth(earlier.counters[at], counter);

@@ -11,7 +11,10 @@ const PATH: &str = "/proc/thread-self/net/dev";
 pub(super) fn start(setup: &Setup<'_>) -> Started {
     let names = setup.config.interfaces.clone();
     let present = parse(TextFile::open(PATH)?.text()?);
-    if let Some(missing) = names.iter().find(|name| present.iter().all(|present| present.name != **name)) {
+    if let Some(missing) = names
+        .iter()
+        .find(|name| present.iter().all(|present| present.name != **name))
+    {
         return Err(format!("there is no interface {missing}"));
     }
     let chosen = move |[text]: [&str; 1]| {
@@ -19,13 +22,17 @@ pub(super) fn start(setup: &Setup<'_>) -> Started {
         traffic.retain(|interface| names.is_empty() || names.contains(&interface.name));
         Some(traffic)
     };
-    sampled(files([PATH], chosen)?, |interval, before, now, tape| record(interval, before, now, tape))
+    sampled(files([PATH], chosen)?, |interval, before, now, tape| {
+        record(interval, before, now, tape)
+    })
 }
 
 fn record(interval: Interval, before: &[Traffic], now: &[Traffic], tape: &mut EventLog) {
     static NETIF: Keyword = Keyword::new("NETIF");
     for interface in now {
-        let Some(earlier) = before.iter().find(|other| other.name == interface.name) else { continue };
+        let Some(earlier) = before.iter().find(|other| other.name == interface.name) else {
+            continue;
+        };
         let mut data = [Value::Text(&interface.name); 9];
         // The file has errors before drops.
         for (at, column) in [0, 1, 3, 2, 4, 5, 7, 6].into_iter().enumerate() {
@@ -43,11 +50,18 @@ mod tests {
 
     #[test]
     fn an_interface_has_the_growth_of_its_counters() {
-        let before =
-            "Inter-|   Receive\n lo: 10 1 0 0 0 0 0 0 10 1 0 0 0 0 0 0\nveth:7: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n";
+        let before = "Inter-|   Receive\n lo: 10 1 0 0 0 0 0 0 10 1 0 0 0 0 0 0\nveth:7: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n";
         let after = "Inter-|   Receive\n lo: 40 3 7 8 0 0 0 0 50 4 5 6 0 0 0 0\nnew: 5 1 0 0 0 0 0 0 5 1 0 0 0 0 0 0\n";
         let mut tape = EventLog::default();
-        record(Interval { end_ns: 2, length_ns: 1 }, &parse(before), &parse(after), &mut tape);
+        record(
+            Interval {
+                end_ns: 2,
+                length_ns: 1,
+            },
+            &parse(before),
+            &parse(after),
+            &mut tape,
+        );
         assert_eq!(lines(&tape), ["NETIF 1;lo;30;2;8;7;40;3;6;5"]);
     }
 

@@ -32,9 +32,15 @@ mod tests {
     #[test]
     fn memory_is_the_present_value() {
         let text = "MemTotal: 100 kB\nMemFree: 40 kB\nMemAvailable: 60 kB\nDirty: 1 kB\n";
-        assert_eq!(recorded(parse, record, [text], [text]), ["MEMORY 1000000000;61440;40960;1024"]);
+        assert_eq!(
+            recorded(parse, record, [text], [text]),
+            ["MEMORY 1000000000;61440;40960;1024"]
+        );
         let old = "MemTotal: 100 kB\nMemFree: 40 kB\n";
-        assert_eq!(recorded(parse, record, [old], [old]), ["MEMORY 1000000000;;40960;"]);
+        assert_eq!(
+            recorded(parse, record, [old], [old]),
+            ["MEMORY 1000000000;;40960;"]
+        );
         assert!(parse(["nothing of it"]).is_none());
     }
 

@@ -25,9 +25,15 @@ const ALL: &[(&str, Start)] = &[
     ("processor", processor::start),
     (system_calls::NAME, system_calls::start),
     ("memory", memory::start),
-    ("pressure/cpu", |_| pressure::start("cpu", "/proc/pressure/cpu")),
-    ("pressure/memory", |_| pressure::start("memory", "/proc/pressure/memory")),
-    ("pressure/io", |_| pressure::start("io", "/proc/pressure/io")),
+    ("pressure/cpu", |_| {
+        pressure::start("cpu", "/proc/pressure/cpu")
+    }),
+    ("pressure/memory", |_| {
+        pressure::start("memory", "/proc/pressure/memory")
+    }),
+    ("pressure/io", |_| {
+        pressure::start("io", "/proc/pressure/io")
+    }),
     ("throttling", throttling::start),
     ("interfaces", interfaces::start),
     ("protocols", protocols::start),

@@ -6,7 +6,9 @@ use stackline_events::{EventLog, Keyword, Value};
 
 /// Starts the monitor of one resource.
 pub(super) fn start(resource: &'static str, path: &'static str) -> Started {
-    sampled(files([path], parse)?, move |interval, before, now, tape| record(resource, interval, before, now, tape))
+    sampled(files([path], parse)?, move |interval, before, now, tape| {
+        record(resource, interval, before, now, tape)
+    })
 }
 
 /// Microseconds that some and that all tasks waited; older kernels do not count all for the processor.
@@ -17,7 +19,13 @@ fn parse([text]: [&str; 1]) -> Option<Pressure> {
     Some((total_us("some")?, total_us("full")))
 }
 
-fn record(resource: &str, interval: Interval, before: &Pressure, now: &Pressure, tape: &mut EventLog) {
+fn record(
+    resource: &str,
+    interval: Interval,
+    before: &Pressure,
+    now: &Pressure,
+    tape: &mut EventLog,
+) {
     static PRESSURE: Keyword = Keyword::new("PRESSURE");
     let ppm = |before: u64, now: u64| {
         let waited_ns = now.checked_sub(before)?.checked_mul(1_000)?;
@@ -25,8 +33,19 @@ fn record(resource: &str, interval: Interval, before: &Pressure, now: &Pressure,
         let share = u128::from(waited_ns) * 1_000_000 / u128::from(interval.length_ns.max(1));
         Some(u64::try_from(share).unwrap_or(u64::MAX).min(1_000_000))
     };
-    let full = before.1.zip(now.1).and_then(|(before, now)| ppm(before, now));
-    interval.record(tape, &PRESSURE, &[Value::Text(resource), ppm(before.0, now.0).into(), full.into()]);
+    let full = before
+        .1
+        .zip(now.1)
+        .and_then(|(before, now)| ppm(before, now));
+    interval.record(
+        tape,
+        &PRESSURE,
+        &[
+            Value::Text(resource),
+            ppm(before.0, now.0).into(),
+            full.into(),
+        ],
+    );
 }
 
 #[cfg(test)]
@@ -37,13 +56,22 @@ mod tests {
 
     #[test]
     fn pressure_is_a_share_of_the_interval() {
-        let before =
-            "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n";
+        let before = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n";
         let after = "some avg10=9.10 avg60=0.00 avg300=0.00 total=251000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=2000000\n";
-        let rows = recorded(parse, |i, b, n, t| record("io", i, b, n, t), [before], [after]);
+        let rows = recorded(
+            parse,
+            |i, b, n, t| record("io", i, b, n, t),
+            [before],
+            [after],
+        );
         assert_eq!(rows, ["PRESSURE 1000000000;io;250000;1000000"]);
         let only_some = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1000\n";
-        let rows = recorded(parse, |i, b, n, t| record("cpu", i, b, n, t), [only_some], [only_some]);
+        let rows = recorded(
+            parse,
+            |i, b, n, t| record("cpu", i, b, n, t),
+            [only_some],
+            [only_some],
+        );
         assert_eq!(rows, ["PRESSURE 1000000000;cpu;0;"]);
     }
 

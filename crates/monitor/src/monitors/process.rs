@@ -19,10 +19,18 @@ const LATE_NS: u64 = 20_000_000;
 pub(super) fn start(setup: &Setup<'_>) -> Started {
     let path = "/proc/self/schedstat";
     waited_ns(TextFile::open(path)?.text()?).ok_or_else(|| format!("{path} is not as expected"))?;
-    let sampler = Thread::open(gettid().to_string()).ok_or("/proc does not list the sampling thread")?;
-    let mut threads = Threads { sampler, others: Vec::new(), samples: 0 };
+    let sampler =
+        Thread::open(gettid().to_string()).ok_or("/proc does not list the sampling thread")?;
+    let mut threads = Threads {
+        sampler,
+        others: Vec::new(),
+        samples: 0,
+    };
     let every_ns = u64::try_from(setup.config.limited_interval().as_nanos()).unwrap_or(u64::MAX);
-    sampled(move || threads.waits(), move |interval, _, waits, tape| record(interval, every_ns, *waits, tape))
+    sampled(
+        move || threads.waits(),
+        move |interval, _, waits, tape| record(interval, every_ns, *waits, tape),
+    )
 }
 
 /// The time a thread could have run and had no core since it began, ns, from `schedstat`: time on a core, time waiting for
@@ -43,7 +51,11 @@ impl Thread {
     fn open(id: String) -> Option<Self> {
         let mut file = TextFile::open(&format!("/proc/self/task/{id}/schedstat")).ok()?;
         let waited_ns = waited_ns(file.text().ok()?)?;
-        Some(Self { id, file, waited_ns })
+        Some(Self {
+            id,
+            file,
+            waited_ns,
+        })
     }
 
     /// How long it waited since the last call, ns; `None` when it has ended.
@@ -70,7 +82,10 @@ struct Threads {
 
 impl Threads {
     fn waits(&mut self) -> Result<Waits, String> {
-        let sampler = self.sampler.wait_ns().ok_or("schedstat of the sampling thread cannot be read any more")?;
+        let sampler = self
+            .sampler
+            .wait_ns()
+            .ok_or("schedstat of the sampling thread cannot be read any more")?;
         let mut longest = 0;
         self.others.retain_mut(|thread| {
             let wait = thread.wait_ns();
@@ -105,14 +120,20 @@ fn record(interval: Interval, every_ns: u64, waits: Waits, tape: &mut EventLog) 
     let late = interval.length_ns.saturating_sub(every_ns);
     // A long interval is late only when a good part of it is.
     let stopped = late >= LATE_NS.max(every_ns / 2) && waits.sampler < late / 2;
-    let waited = waits.longest.max(if late >= LATE_NS { waits.sampler } else { 0 });
+    let waited = waits
+        .longest
+        .max(if late >= LATE_NS { waits.sampler } else { 0 });
     let (waited, reason) = match stopped {
         true => (late, "stopped"),
         false if waited >= interval.length_ns / 2 => (waited, "waited for a core"),
         false => return,
     };
     let pid = Value::from(getpid().as_raw());
-    interval.record(tape, &PROCESS_PAUSED, &[pid, waited.into(), Value::Text(reason)]);
+    interval.record(
+        tape,
+        &PROCESS_PAUSED,
+        &[pid, waited.into(), Value::Text(reason)],
+    );
 }
 
 #[cfg(test)]
@@ -124,8 +145,19 @@ mod tests {
 
     fn recorded(interval_ms: u64, sampler_ms: u64, longest_ms: u64) -> Vec<String> {
         let mut tape = EventLog::default();
-        let interval = Interval { end_ns: 1_000 * MS, length_ns: interval_ms * MS };
-        record(interval, 100 * MS, Waits { sampler: sampler_ms * MS, longest: longest_ms * MS }, &mut tape);
+        let interval = Interval {
+            end_ns: 1_000 * MS,
+            length_ns: interval_ms * MS,
+        };
+        record(
+            interval,
+            100 * MS,
+            Waits {
+                sampler: sampler_ms * MS,
+                longest: longest_ms * MS,
+            },
+            &mut tape,
+        );
         lines(&tape)
     }
 
@@ -139,9 +171,22 @@ mod tests {
     #[test]
     fn a_stop_differs_from_waiting_for_a_core() {
         let pid = getpid();
-        assert_eq!(recorded(1_000, 1, 2), [format!("PROCESS_PAUSED 1000000000;{pid};900000000;stopped")]);
-        assert_eq!(recorded(100, 0, 80), [format!("PROCESS_PAUSED 100000000;{pid};80000000;waited for a core")]);
-        assert_eq!(recorded(400, 290, 0), [format!("PROCESS_PAUSED 400000000;{pid};290000000;waited for a core")]);
+        assert_eq!(
+            recorded(1_000, 1, 2),
+            [format!("PROCESS_PAUSED 1000000000;{pid};900000000;stopped")]
+        );
+        assert_eq!(
+            recorded(100, 0, 80),
+            [format!(
+                "PROCESS_PAUSED 100000000;{pid};80000000;waited for a core"
+            )]
+        );
+        assert_eq!(
+            recorded(400, 290, 0),
+            [format!(
+                "PROCESS_PAUSED 400000000;{pid};290000000;waited for a core"
+            )]
+        );
     }
 
     #[test]

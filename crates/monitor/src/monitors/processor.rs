@@ -38,7 +38,11 @@ fn parse([stat, vmstat]: [&str; 2]) -> Option<Counters> {
         count("pswpin"),
         count("pswpout"),
     ];
-    (!stat.each.is_empty()).then_some(Counters { cores: stat.each, cores_age_ns: 0, counts })
+    (!stat.each.is_empty()).then_some(Counters {
+        cores: stat.each,
+        cores_age_ns: 0,
+        counts,
+    })
 }
 
 fn record(interval: Interval, before: &Counters, now: &mut Counters, tape: &mut EventLog) {
@@ -52,7 +56,10 @@ fn record(interval: Interval, before: &Counters, now: &mut Counters, tape: &mut 
         now.cores_age_ns = length_ns;
         return;
     }
-    let interval = Interval { length_ns, ..interval };
+    let interval = Interval {
+        length_ns,
+        ..interval
+    };
     for (core, times) in &now.cores {
         if let Some((_, earlier)) = before.cores.iter().find(|(other, _)| other == core) {
             record_core(interval, *core, earlier, times, tape);
@@ -60,14 +67,29 @@ fn record(interval: Interval, before: &Counters, now: &mut Counters, tape: &mut 
     }
 }
 
-fn record_core(interval: Interval, core: u32, before: &stat::Times, now: &stat::Times, tape: &mut EventLog) {
+fn record_core(
+    interval: Interval,
+    core: u32,
+    before: &stat::Times,
+    now: &stat::Times,
+    tape: &mut EventLog,
+) {
     static CPU_USE: Keyword = Keyword::new("CPU_USE");
     // Some of the kernel's counts go back by one tick now and then; these count as unchanged.
-    let grown: [u64; stat::KINDS.len()] = std::array::from_fn(|at| now.ticks[at].saturating_sub(before.ticks[at]));
+    let grown: [u64; stat::KINDS.len()] =
+        std::array::from_fn(|at| now.ticks[at].saturating_sub(before.ticks[at]));
     let total = grown.iter().sum::<u64>().max(1);
     let ppm = |ticks: u64| Value::from(ticks.saturating_mul(1_000_000) / total);
     let [user, nice, system, idle, iowait, irq, softirq, steal] = grown;
-    let shares = [ppm(user + nice), ppm(system), ppm(softirq), ppm(irq), ppm(steal), ppm(idle), ppm(iowait)];
+    let shares = [
+        ppm(user + nice),
+        ppm(system),
+        ppm(softirq),
+        ppm(irq),
+        ppm(steal),
+        ppm(idle),
+        ppm(iowait),
+    ];
     let mut values = [Value::from(core); 8];
     values[1..].copy_from_slice(&shares);
     interval.record(tape, &CPU_USE, &values);
@@ -86,7 +108,12 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_time_that_passed() {
-        let rows = recorded(parse, record, [STAT, "pgfault 5\npgpgin 8\n"], [LATER, "pgfault 9\npgpgin 16\n"]);
+        let rows = recorded(
+            parse,
+            record,
+            [STAT, "pgfault 5\npgpgin 8\n"],
+            [LATER, "pgfault 9\npgpgin 16\n"],
+        );
         assert_eq!(
             rows,
             [
@@ -102,13 +129,36 @@ mod tests {
         let short = LATER.replace("cpu0 30 10 20 95 5 3 6 11", "cpu0 10 5 10 53 0 0 0 0");
         let (before, mut now) = (parse([STAT, ""]).unwrap(), parse([&short, ""]).unwrap());
         let mut tape = EventLog::default();
-        record(Interval { end_ns: 9, length_ns: 30 }, &before, &mut now, &mut tape);
+        record(
+            Interval {
+                end_ns: 9,
+                length_ns: 30,
+            },
+            &before,
+            &mut now,
+            &mut tape,
+        );
         assert_eq!(tape.records().count(), 1, "VMSTAT alone");
         let mut later = parse([LATER, ""]).unwrap();
         let mut tape = EventLog::default();
-        record(Interval { end_ns: 19, length_ns: 10 }, &now, &mut later, &mut tape);
-        let cores: Vec<_> = tape.records().filter(|record| record.keyword == "CPU_USE").collect();
-        assert_eq!(cores[0].values[0], Value::Number(40), "both intervals together");
+        record(
+            Interval {
+                end_ns: 19,
+                length_ns: 10,
+            },
+            &now,
+            &mut later,
+            &mut tape,
+        );
+        let cores: Vec<_> = tape
+            .records()
+            .filter(|record| record.keyword == "CPU_USE")
+            .collect();
+        assert_eq!(
+            cores[0].values[0],
+            Value::Number(40),
+            "both intervals together"
+        );
         assert_eq!(cores[0].values[2], Value::Number(238_095));
     }
 

@@ -6,7 +6,16 @@ use stackline_events::{EventLog, Keyword};
 
 /// Starts the monitor.
 pub(super) fn start(_: &Setup<'_>) -> Started {
-    sampled(files(["/proc/thread-self/net/snmp", "/proc/thread-self/net/netstat"], parse)?, record)
+    sampled(
+        files(
+            [
+                "/proc/thread-self/net/snmp",
+                "/proc/thread-self/net/netstat",
+            ],
+            parse,
+        )?,
+        record,
+    )
 }
 
 const TCP: [(&str, &str); 10] = [
@@ -36,7 +45,11 @@ type Protocols = ([Option<u64>; TCP.len()], [Option<u64>; UDP.len()]);
 fn parse([snmp, netstat]: [&str; 2]) -> Option<Protocols> {
     let mut counters = block::parse(snmp);
     counters.extend(block::parse(netstat));
-    let count = |name: (&str, &str)| counters.get(&name).and_then(|count| u64::try_from(*count).ok());
+    let count = |name: (&str, &str)| {
+        counters
+            .get(&name)
+            .and_then(|count| u64::try_from(*count).ok())
+    };
     let protocols = (TCP.map(count), UDP.map(count));
     protocols.0[0].map(|_| protocols)
 }
@@ -63,8 +76,19 @@ mod tests {
             )
         };
         let netstat = |timeouts| format!("TcpExt: DelayedACKs TCPTimeouts\nTcpExt: 4 {timeouts}\n");
-        let rows = recorded(parse, record, [&snmp(100, 3), &netstat(1)], [&snmp(150, 5), &netstat(2)]);
-        assert_eq!(rows, ["NETSTAT_TCP 1000000000;50;0;2;0;1;;;0;;", "NETSTAT_UDP 1000000000;0;0;0;0;"]);
+        let rows = recorded(
+            parse,
+            record,
+            [&snmp(100, 3), &netstat(1)],
+            [&snmp(150, 5), &netstat(2)],
+        );
+        assert_eq!(
+            rows,
+            [
+                "NETSTAT_TCP 1000000000;50;0;2;0;1;;;0;;",
+                "NETSTAT_UDP 1000000000;0;0;0;0;"
+            ]
+        );
         assert!(parse(["", ""]).is_none());
     }
 

@@ -46,7 +46,10 @@ pub(crate) struct Interval {
 
 impl Interval {
     pub(crate) fn between(before_ns: u64, end_ns: u64) -> Self {
-        Self { end_ns, length_ns: end_ns.saturating_sub(before_ns) }
+        Self {
+            end_ns,
+            length_ns: end_ns.saturating_sub(before_ns),
+        }
     }
 
     /// Records an event whose first field is the interval's length.
@@ -65,8 +68,16 @@ pub(crate) fn growth(before: u64, now: u64) -> Value<'static> {
 }
 
 /// How much each counter grew that both samples have.
-pub(crate) fn growths<const N: usize>(before: &[Option<u64>; N], now: &[Option<u64>; N]) -> [Value<'static>; N] {
-    std::array::from_fn(|at| before[at].zip(now[at]).map(|(before, now)| growth(before, now)).into())
+pub(crate) fn growths<const N: usize>(
+    before: &[Option<u64>; N],
+    now: &[Option<u64>; N],
+) -> [Value<'static>; N] {
+    std::array::from_fn(|at| {
+        before[at]
+            .zip(now[at])
+            .map(|(before, now)| growth(before, now))
+            .into()
+    })
 }
 
 /// A monitor made of two functions: `read` takes a reading, `record` records the difference of two. It may put back into
@@ -82,7 +93,11 @@ pub(crate) fn sampled<S: Send + 'static>(
     read: impl FnMut() -> Result<S, String> + Send + 'static,
     record: impl FnMut(Interval, &S, &mut S, &mut EventLog) + Send + 'static,
 ) -> Started {
-    Ok(Box::new(Sampled { read, record, last: None }))
+    Ok(Box::new(Sampled {
+        read,
+        record,
+        last: None,
+    }))
 }
 
 impl<S, R, D> Monitor for Sampled<S, R, D>
@@ -107,7 +122,10 @@ pub(crate) fn files<S, const N: usize>(
     paths: [&'static str; N],
     mut parse: impl FnMut([&str; N]) -> Option<S>,
 ) -> Result<impl FnMut() -> Result<S, String>, String> {
-    let mut files: Vec<TextFile> = paths.into_iter().map(TextFile::open).collect::<Result<_, _>>()?;
+    let mut files: Vec<TextFile> = paths
+        .into_iter()
+        .map(TextFile::open)
+        .collect::<Result<_, _>>()?;
     Ok(move || {
         let mut texts = [""; N];
         for (text, file) in texts.iter_mut().zip(&mut files) {
@@ -137,7 +155,10 @@ mod tests {
             monitor.sample(&mut tape).unwrap();
             assert_eq!(tape.records().count(), records);
         }
-        assert!(tape.records().all(|record| record.values[1] == Value::Number(1)));
+        assert!(
+            tape.records()
+                .all(|record| record.values[1] == Value::Number(1))
+        );
     }
 }
 
@@ -156,7 +177,15 @@ pub(crate) mod testing {
     ) -> Vec<String> {
         let (before, mut now) = (parse(before).unwrap(), parse(after).unwrap());
         let mut tape = EventLog::default();
-        record(Interval { end_ns: 2_000_000_000, length_ns: 1_000_000_000 }, &before, &mut now, &mut tape);
+        record(
+            Interval {
+                end_ns: 2_000_000_000,
+                length_ns: 1_000_000_000,
+            },
+            &before,
+            &mut now,
+            &mut tape,
+        );
         lines(&tape)
     }
 

@@ -7,7 +7,9 @@ use stackline_events::{EventLog, Keyword, Value};
 /// Starts the monitor.
 pub(super) fn start(_: &Setup<'_>) -> Started {
     let read = files(["/proc/thread-self/net/softnet_stat"], parse)?;
-    sampled(read, |interval, before, now, tape| record(interval, before, now, tape))
+    sampled(read, |interval, before, now, tape| {
+        record(interval, before, now, tape)
+    })
 }
 
 /// A core's number and its counters.
@@ -21,7 +23,10 @@ fn parse([text]: [&str; 1]) -> Option<Vec<Core>> {
 fn record(interval: Interval, before: &[Core], now: &[Core], tape: &mut EventLog) {
     static SOFTNET: Keyword = Keyword::new("SOFTNET");
     for (core, softnet) in now {
-        let Some((_, earlier)) = before.iter().find(|(other, before)| other == core && before != softnet) else {
+        let Some((_, earlier)) = before
+            .iter()
+            .find(|(other, before)| other == core && before != softnet)
+        else {
             continue;
         };
         // The kernel's counters have 32 bits.
@@ -45,7 +50,9 @@ mod tests {
     #[test]
     fn counters_of_each_core_wrap_at_32_bits() {
         // Linux 6.18 writes the core in the 13th column; before 5.10 there were 11, and the line was the core.
-        let new = |packets: &str, core| format!("{packets} 00000000 00000026 0 0 0 0 0 0 0 0 0 {core:08x} 0 0\n");
+        let new = |packets: &str, core| {
+            format!("{packets} 00000000 00000026 0 0 0 0 0 0 0 0 0 {core:08x} 0 0\n")
+        };
         let before = new("ffffffff", 0) + &new("00000005", 3);
         let after = new("00000009", 0) + &new("00000005", 3);
         assert_eq!(
@@ -54,7 +61,10 @@ mod tests {
         );
         let old = ["00000001 0 0 0 0 0 0 0 0 0 0\n00000001 0 0 0 0 0 0 0 0 0 0\n"];
         let later = ["00000001 0 0 0 0 0 0 0 0 0 0\n00000003 1 2 0 0 0 0 0 0 0 0\n"];
-        assert_eq!(recorded(parse, |i, b, n, t| record(i, b, n, t), old, later), ["SOFTNET 1000000000;1;2;1;2"]);
+        assert_eq!(
+            recorded(parse, |i, b, n, t| record(i, b, n, t), old, later),
+            ["SOFTNET 1000000000;1;2;1;2"]
+        );
     }
 
     proptest! {

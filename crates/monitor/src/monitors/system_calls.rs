@@ -16,13 +16,25 @@ pub(super) const NAME: &str = "system calls";
 pub(super) fn start(_: &Setup<'_>) -> Started {
     let id = tracepoint_id("raw_syscalls/sys_enter")?;
     let cores = available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut counters = (0..cores).map(|core| counter(id, core)).collect::<Result<Vec<_>, String>>()?;
-    let read = move || counters.iter_mut().try_fold(0, |sum, counter| Ok(sum + counter.read().map_err(words)?));
-    sampled(read, |interval, before, now, tape| record(interval, *before, *now, tape))
+    let mut counters = (0..cores)
+        .map(|core| counter(id, core))
+        .collect::<Result<Vec<_>, String>>()?;
+    let read = move || {
+        counters
+            .iter_mut()
+            .try_fold(0, |sum, counter| Ok(sum + counter.read().map_err(words)?))
+    };
+    sampled(read, |interval, before, now, tape| {
+        record(interval, *before, *now, tape)
+    })
 }
 
 fn counter(id: u64, core: usize) -> Result<Counter, String> {
-    let builder = Builder::new(Tracepoint::with_id(id)).any_pid().one_cpu(core).include_kernel().build();
+    let builder = Builder::new(Tracepoint::with_id(id))
+        .any_pid()
+        .one_cpu(core)
+        .include_kernel()
+        .build();
     let mut counter = builder.map_err(words)?;
     counter.enable().map_err(words)?;
     Ok(counter)
@@ -30,7 +42,9 @@ fn counter(id: u64, core: usize) -> Result<Counter, String> {
 
 fn words(error: std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::PermissionDenied => "counting system calls needs root or CAP_PERFMON".into(),
+        std::io::ErrorKind::PermissionDenied => {
+            "counting system calls needs root or CAP_PERFMON".into()
+        }
         _ => format!("counting system calls: {error}"),
     }
 }
@@ -48,18 +62,31 @@ mod tests {
     #[test]
     fn calls_are_counted_where_that_is_asked_for() {
         let counted = |system_calls| {
-            let config = Config { system_calls, kernel: false, interval: Duration::from_millis(20), ..Config::of("h") };
+            let config = Config {
+                system_calls,
+                kernel: false,
+                interval: Duration::from_millis(20),
+                ..Config::of("h")
+            };
             let watch = Watch::start(config);
             (0..5_000).for_each(|_| drop(std::fs::metadata("/")));
             let observed = watch.stop();
-            let rows = observed.tape.records().filter(|record| record.keyword == "VMSTAT_SYS_CALLS");
-            let calls: Vec<i64> = rows.filter_map(|record| record.values[1].number()).collect();
+            let rows = observed
+                .tape
+                .records()
+                .filter(|record| record.keyword == "VMSTAT_SYS_CALLS");
+            let calls: Vec<i64> = rows
+                .filter_map(|record| record.values[1].number())
+                .collect();
             (calls, observed.absent.get("system calls").cloned())
         };
         assert_eq!(counted(false), (Vec::new(), None));
         match counted(true) {
             (_, Some(why)) => eprintln!("passed over: {why}"),
-            (calls, None) => assert!((5_000..50_000_000).contains(&calls.iter().sum::<i64>()), "{calls:?}"),
+            (calls, None) => assert!(
+                (5_000..50_000_000).contains(&calls.iter().sum::<i64>()),
+                "{calls:?}"
+            ),
         }
     }
 }

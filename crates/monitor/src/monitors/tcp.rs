@@ -65,14 +65,19 @@ struct Tcp {
 
 /// Starts the monitor. It always runs: what it cannot observe is reported at its end.
 pub(super) fn start(setup: &Setup<'_>) -> Started {
-    Ok(Box::new(Tcp::new(setup.config, Arc::clone(&setup.more_ports))))
+    Ok(Box::new(Tcp::new(
+        setup.config,
+        Arc::clone(&setup.more_ports),
+    )))
 }
 
 impl Tcp {
     fn new(config: &Config, more_ports: Arc<Mutex<Ports>>) -> Self {
         let filter = ConnectionFilter::new(&config.connections);
         let mut absent = BTreeMap::new();
-        let sock_diag = SockDiag::open().map_err(|reason| absent.insert("connections".into(), reason)).ok();
+        let sock_diag = SockDiag::open()
+            .map_err(|reason| absent.insert("connections".into(), reason))
+            .ok();
         let trace = match config.kernel {
             true => KernelTrace::start(&filter.fixed_ports()),
             false => Err("trace events are switched off".into()),
@@ -83,7 +88,8 @@ impl Tcp {
                 Some(trace)
             }
             Err(reason) => {
-                let instead = "TCP_INFO gives the retransmissions of intervals instead of their exact times";
+                let instead =
+                    "TCP_INFO gives the retransmissions of intervals instead of their exact times";
                 absent.insert("kernel".into(), format!("{reason}; {instead}"));
                 None
             }
@@ -109,7 +115,12 @@ impl Tcp {
 
     /// Watches the ports that were added since the last sample.
     fn add_ports(&mut self) {
-        let ports = std::mem::take(&mut *self.more_ports.lock().unwrap_or_else(PoisonError::into_inner));
+        let ports = std::mem::take(
+            &mut *self
+                .more_ports
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         if ports == Ports::default() {
             return;
         }
@@ -124,14 +135,22 @@ impl Tcp {
     /// Records the events of watched connections.
     fn record_events(&mut self, tape: &mut EventLog) {
         let waited = std::mem::take(&mut self.undecided);
-        let new = std::mem::take(&mut self.events).into_iter().map(|(at_ns, event)| (0, at_ns, event));
+        let new = std::mem::take(&mut self.events)
+            .into_iter()
+            .map(|(at_ns, event)| (0, at_ns, event));
         for (samples, at_ns, event) in waited.into_iter().chain(new) {
             match event.pair {
-                Some(pair) if self.filter.accepts(&pair) => self.record_event(at_ns, &event.event, Some(pair), tape),
+                Some(pair) if self.filter.accepts(&pair) => {
+                    self.record_event(at_ns, &event.event, Some(pair), tape)
+                }
                 _ if event.event == TcpEvent::Established => {}
-                Some(_) if samples < MOST_SAMPLES => self.undecided.push((samples + 1, at_ns, event)),
+                Some(_) if samples < MOST_SAMPLES => {
+                    self.undecided.push((samples + 1, at_ns, event))
+                }
                 Some(_) => self.unwatched += 1,
-                None if self.filter.accepts_unattributed() => self.record_event(at_ns, &event.event, None, tape),
+                None if self.filter.accepts_unattributed() => {
+                    self.record_event(at_ns, &event.event, None, tape)
+                }
                 None => self.unattributed += 1,
             }
         }
@@ -139,7 +158,13 @@ impl Tcp {
         self.unwatched += self.undecided.drain(..beyond).count() as u64;
     }
 
-    fn record_event(&mut self, at_ns: u64, event: &TcpEvent, pair: Option<AddressPair>, tape: &mut EventLog) {
+    fn record_event(
+        &mut self,
+        at_ns: u64,
+        event: &TcpEvent,
+        pair: Option<AddressPair>,
+        tape: &mut EventLog,
+    ) {
         static STATE: Keyword = Keyword::new("TCP_STATE");
         static DROP: Keyword = Keyword::new("TCP_DROP");
         static FULL: Keyword = Keyword::new("TCP_RCVQ_FULL");
@@ -154,7 +179,13 @@ impl Tcp {
             }
             (TcpEvent::Congestion(state), Some(known)) => {
                 self.congestion.set(known, at_ns, *state);
-                push(tape, &STATE, at_ns, Value::Text(congestion::name(*state)), pair);
+                push(
+                    tape,
+                    &STATE,
+                    at_ns,
+                    Value::Text(congestion::name(*state)),
+                    pair,
+                );
             }
             (TcpEvent::Drop { reason }, _) => push(tape, &DROP, at_ns, Value::Text(reason), pair),
             (TcpEvent::QueueFull { queued }, _) => push(tape, &FULL, at_ns, (*queued).into(), pair),
@@ -167,12 +198,17 @@ impl Tcp {
 
     /// Records every connection that changed since it was recorded last.
     fn record_connections(&mut self, sockets: &[Socket], at_ns: u64, tape: &mut EventLog) {
-        self.beyond_limit = self.beyond_limit.max(sockets.len().saturating_sub(MOST_CONNECTIONS) as u64);
+        self.beyond_limit = self
+            .beyond_limit
+            .max(sockets.len().saturating_sub(MOST_CONNECTIONS) as u64);
         let mut recorded = HashMap::with_capacity(sockets.len().min(MOST_CONNECTIONS));
         for socket in sockets.iter().take(MOST_CONNECTIONS) {
             if let Some(counters) = socket.counters {
                 let before = self.recorded.remove(&socket.cookie);
-                recorded.insert(socket.cookie, self.record_connection(socket, counters, before, at_ns, tape));
+                recorded.insert(
+                    socket.cookie,
+                    self.record_connection(socket, counters, before, at_ns, tape),
+                );
             }
         }
         let open: BTreeSet<&AddressPair> = sockets.iter().map(|socket| &socket.pair).collect();
@@ -190,25 +226,44 @@ impl Tcp {
         at_ns: u64,
         tape: &mut EventLog,
     ) -> Recorded {
-        self.congestion.set_first(socket.pair, at_ns, counters.congestion_state);
+        self.congestion
+            .set_first(socket.pair, at_ns, counters.congestion_state);
         let (earlier_ns, earlier) = match (&before, self.polled_ns) {
             (Some(before), _) => (before.at_ns, before.counters),
             // It was opened since the last poll.
             (None, Some(polled_ns)) => (polled_ns, Counters::default()),
             (None, None) => (at_ns, counters),
         };
-        let mut settled = before.as_ref().map_or(earlier.retransmits, |before| before.settled);
-        if self.retransmissions.settle(&socket.pair, at_ns, counters.retransmits.saturating_sub(settled)) {
+        let mut settled = before
+            .as_ref()
+            .map_or(earlier.retransmits, |before| before.settled);
+        if self.retransmissions.settle(
+            &socket.pair,
+            at_ns,
+            counters.retransmits.saturating_sub(settled),
+        ) {
             settled = counters.retransmits;
         }
         let receive_queue_bytes = socket.receive_queue_bytes;
-        let unchanged = before
-            .is_some_and(|before| (before.counters, before.receive_queue_bytes) == (counters, receive_queue_bytes));
+        let unchanged = before.is_some_and(|before| {
+            (before.counters, before.receive_queue_bytes) == (counters, receive_queue_bytes)
+        });
         let at_ns = if unchanged { earlier_ns } else { at_ns };
         if at_ns > earlier_ns {
-            record_counters(Interval::between(earlier_ns, at_ns), socket, &earlier, &counters, tape);
+            record_counters(
+                Interval::between(earlier_ns, at_ns),
+                socket,
+                &earlier,
+                &counters,
+                tape,
+            );
         }
-        Recorded { at_ns, counters, receive_queue_bytes, settled }
+        Recorded {
+            at_ns,
+            counters,
+            receive_queue_bytes,
+            settled,
+        }
     }
 }
 
@@ -218,7 +273,9 @@ impl Monitor for Tcp {
     }
 
     fn drain(&mut self) -> Result<(), String> {
-        let Some(trace) = &mut self.trace else { return Ok(()) };
+        let Some(trace) = &mut self.trace else {
+            return Ok(());
+        };
         let mut new = Vec::new();
         match trace.drain(&mut new) {
             Ok(lost) => self.lost += lost,
@@ -233,7 +290,10 @@ impl Monitor for Tcp {
 
     fn sample(&mut self, tape: &mut EventLog) -> Result<(), String> {
         let at_ns = clock::now_ns();
-        let sockets = self.sock_diag.as_mut().map_or(Ok(Vec::new()), SockDiag::sockets);
+        let sockets = self
+            .sock_diag
+            .as_mut()
+            .map_or(Ok(Vec::new()), SockDiag::sockets);
         self.drain()?;
         self.add_ports();
         let sockets = sockets.map(|mut sockets| {
@@ -252,7 +312,11 @@ impl Monitor for Tcp {
         self.retransmissions.record(self.sock_diag.is_none(), tape);
         if self.lost > 0 {
             static LOST: Keyword = Keyword::new("EVENTS_LOST");
-            tape.push(LOST.id(), at_ns, &[Value::from(std::mem::take(&mut self.lost))]);
+            tape.push(
+                LOST.id(),
+                at_ns,
+                &[Value::from(std::mem::take(&mut self.lost))],
+            );
         }
         Ok(())
     }
@@ -260,36 +324,67 @@ impl Monitor for Tcp {
     fn finish(&mut self, tape: &mut EventLog, observed: &mut Observed) {
         self.retransmissions.record(true, tape);
         observed.absent.append(&mut self.absent);
-        let mut note = |count: u64, text: String| observed.notes.extend((count > 0).then_some(text));
-        let Self { beyond_limit, unwatched, unattributed, .. } = *self;
+        let mut note =
+            |count: u64, text: String| observed.notes.extend((count > 0).then_some(text));
+        let Self {
+            beyond_limit,
+            unwatched,
+            unattributed,
+            ..
+        } = *self;
         note(
             beyond_limit,
-            format!("TCP_INFO records {MOST_CONNECTIONS} connections at most; up to {beyond_limit} were left out"),
+            format!(
+                "TCP_INFO records {MOST_CONNECTIONS} connections at most; up to {beyond_limit} were left out"
+            ),
         );
         note(
             unwatched,
-            format!("{unwatched} events of TCP belong to connections that are not watched and were left out"),
+            format!(
+                "{unwatched} events of TCP belong to connections that are not watched and were left out"
+            ),
         );
         note(
             unattributed,
-            format!("{unattributed} drops on this machine name no connection and were left out: they may be anyone's"),
+            format!(
+                "{unattributed} drops on this machine name no connection and were left out: they may be anyone's"
+            ),
         );
     }
 }
 
 /// Records an event with one value and a connection, if it has one.
-fn push(tape: &mut EventLog, keyword: &Keyword, at_ns: u64, value: Value<'_>, pair: Option<AddressPair>) {
-    let (local, remote) = (pair.map(|pair| pair.local.to_string()), pair.map(|pair| pair.remote.to_string()));
+fn push(
+    tape: &mut EventLog,
+    keyword: &Keyword,
+    at_ns: u64,
+    value: Value<'_>,
+    pair: Option<AddressPair>,
+) {
+    let (local, remote) = (
+        pair.map(|pair| pair.local.to_string()),
+        pair.map(|pair| pair.remote.to_string()),
+    );
     let mut data = [Value::Absent; 7];
     data[4..].copy_from_slice(&[value, local.as_deref().into(), remote.as_deref().into()]);
     tape.push(keyword.id(), at_ns, &data);
 }
 
-fn record_counters(interval: Interval, socket: &Socket, before: &Counters, now: &Counters, tape: &mut EventLog) {
+fn record_counters(
+    interval: Interval,
+    socket: &Socket,
+    before: &Counters,
+    now: &Counters,
+    tape: &mut EventLog,
+) {
     static TCP_INFO: Keyword = Keyword::new("TCP_INFO");
-    let (local, remote) = (socket.pair.local.to_string(), socket.pair.remote.to_string());
-    let growth =
-        |before: Option<u64>, now: Option<u64>| Value::from(now.map(|now| now.saturating_sub(before.unwrap_or(0))));
+    let (local, remote) = (
+        socket.pair.local.to_string(),
+        socket.pair.remote.to_string(),
+    );
+    let growth = |before: Option<u64>, now: Option<u64>| {
+        Value::from(now.map(|now| now.saturating_sub(before.unwrap_or(0))))
+    };
     let data = [
         Value::Absent,
         Value::Text(&local),

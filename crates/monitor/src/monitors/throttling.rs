@@ -16,7 +16,10 @@ pub(super) fn start(_: &Setup<'_>) -> Started {
 
 fn record(interval: Interval, before: &Throttling, now: &mut Throttling, tape: &mut EventLog) {
     static THROTTLED: Keyword = Keyword::new("THROTTLED");
-    let data = [growth(before.throttled_ns, now.throttled_ns), growth(before.throttled, now.throttled)];
+    let data = [
+        growth(before.throttled_ns, now.throttled_ns),
+        growth(before.throttled, now.throttled),
+    ];
     interval.record(tape, &THROTTLED, &data);
 }
 
@@ -27,11 +30,28 @@ mod tests {
 
     #[test]
     fn the_growth_of_a_new_group_is_unknown() {
-        let throttling = |throttled, throttled_ns| Throttling { periods: 9, throttled, throttled_ns };
-        let interval = Interval { end_ns: 2, length_ns: 1 };
+        let throttling = |throttled, throttled_ns| Throttling {
+            periods: 9,
+            throttled,
+            throttled_ns,
+        };
+        let interval = Interval {
+            end_ns: 2,
+            length_ns: 1,
+        };
         let mut tape = EventLog::default();
-        record(interval, &throttling(1, 500), &mut throttling(3, 800), &mut tape);
-        record(interval, &throttling(3, 800), &mut throttling(0, 0), &mut tape);
+        record(
+            interval,
+            &throttling(1, 500),
+            &mut throttling(3, 800),
+            &mut tape,
+        );
+        record(
+            interval,
+            &throttling(3, 800),
+            &mut throttling(0, 0),
+            &mut tape,
+        );
         assert_eq!(lines(&tape), ["THROTTLED 1;300;2", "THROTTLED 1;;"]);
     }
 }

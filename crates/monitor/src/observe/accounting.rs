@@ -94,8 +94,24 @@ impl Times {
     /// All parts together: the length of the interval.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
-        let Self { running_ns, ready_ns, behind_ns, lock_ns, disk_ns, sleep_ns, .. } = self;
-        let Self { socket_ns, child_ns, unnamed_ns, other_ns, gone_ns, unseen_ns, .. } = self;
+        let Self {
+            running_ns,
+            ready_ns,
+            behind_ns,
+            lock_ns,
+            disk_ns,
+            sleep_ns,
+            ..
+        } = self;
+        let Self {
+            socket_ns,
+            child_ns,
+            unnamed_ns,
+            other_ns,
+            gone_ns,
+            unseen_ns,
+            ..
+        } = self;
         running_ns
             + ready_ns
             + behind_ns
@@ -185,15 +201,20 @@ enum Step {
 impl Step {
     fn of(what: &ThreadChange, observers: &BTreeSet<u32>) -> Option<Self> {
         match what {
-            ThreadChange::Runs { after, .. } => Some(Self::Runs { behind: observers.contains(after) }),
+            ThreadChange::Runs { after, .. } => Some(Self::Runs {
+                behind: observers.contains(after),
+            }),
             ThreadChange::Leaves { state } => Some(Self::Leaves(*state)),
             ThreadChange::Ready => Some(Self::Ready),
             ThreadChange::Calls { call, .. } => Some(Self::Calls(*call)),
-            ThreadChange::Returns { call, result } => {
-                Some(Self::Returns { in_time: ended_with_its_time(*call, *result) })
-            }
+            ThreadChange::Returns { call, result } => Some(Self::Returns {
+                in_time: ended_with_its_time(*call, *result),
+            }),
             ThreadChange::Executes { .. } => Some(Self::Returns { in_time: false }),
-            ThreadChange::Woken { by, in_interrupt: false } if *by != 0 => Some(Self::Woken { by: *by }),
+            ThreadChange::Woken {
+                by,
+                in_interrupt: false,
+            } if *by != 0 => Some(Self::Woken { by: *by }),
             ThreadChange::Woken { .. }
             | ThreadChange::Forked { .. }
             | ThreadChange::Exits { .. }
@@ -205,20 +226,41 @@ impl Step {
 }
 
 impl Standing {
-    const UNSEEN: Self = Self { place: Place::Unseen, call: None };
+    const UNSEEN: Self = Self {
+        place: Place::Unseen,
+        call: None,
+    };
 
     fn after(self, step: Step) -> Self {
         let Self { place, call } = self;
         match step {
-            Step::Runs { .. } => Self { place: Place::Running, call },
+            Step::Runs { .. } => Self {
+                place: Place::Running,
+                call,
+            },
             // Woken before it slept.
             Step::Ready if place == Place::Running => self,
             Step::Woken { .. } => self,
-            Step::Ready => Self { place: Place::Ready, call },
-            Step::Leaves(Left::Dead) => Self { place: Place::Gone, call: None },
-            Step::Leaves(left) => Self { place: left_for(left, call), call },
-            Step::Calls(call) => Self { place: Place::Running, call: Some(call) },
-            Step::Returns { .. } => Self { place: Place::Running, call: None },
+            Step::Ready => Self {
+                place: Place::Ready,
+                call,
+            },
+            Step::Leaves(Left::Dead) => Self {
+                place: Place::Gone,
+                call: None,
+            },
+            Step::Leaves(left) => Self {
+                place: left_for(left, call),
+                call,
+            },
+            Step::Calls(call) => Self {
+                place: Place::Running,
+                call: Some(call),
+            },
+            Step::Returns { .. } => Self {
+                place: Place::Running,
+                call: None,
+            },
             Step::Unseen => Self::UNSEEN,
         }
     }
@@ -272,9 +314,15 @@ fn cause(call: Option<Call>) -> Cause {
 impl ThreadTimes {
     /// Takes an event into account. Events may come somewhat out of the order of time.
     pub fn see(&mut self, event: &ThreadEvent) {
-        let Some(step) = Step::of(&event.what, &self.observers) else { return };
+        let Some(step) = Step::of(&event.what, &self.observers) else {
+            return;
+        };
         if self.threads.len() < MOST_THREADS || self.threads.contains_key(&event.thread) {
-            insert(self.threads.entry(event.thread).or_default(), event.at_ns, step);
+            insert(
+                self.threads.entry(event.thread).or_default(),
+                event.at_ns,
+                step,
+            );
         }
     }
 
@@ -290,7 +338,9 @@ impl ThreadTimes {
             let later = changes.split_off(changes.partition_point(|change| change.at_ns <= to_ns));
             changes.truncate(changes.partition_point(|change| change.at_ns < from_ns));
             insert(changes, from_ns, Step::Unseen);
-            later.into_iter().for_each(|change| insert(changes, change.at_ns, change.step));
+            later
+                .into_iter()
+                .for_each(|change| insert(changes, change.at_ns, change.step));
         }
     }
 
@@ -298,9 +348,12 @@ impl ThreadTimes {
     pub fn forget(&mut self, before_ns: u64) {
         self.threads.retain(|_, changes| {
             // The last change before it says how the thread stood at that time.
-            let kept = changes.partition_point(|change| change.at_ns <= before_ns).saturating_sub(1);
+            let kept = changes
+                .partition_point(|change| change.at_ns <= before_ns)
+                .saturating_sub(1);
             changes.drain(..kept);
-            let ended = |change: &Change| change.at_ns < before_ns && change.stands.place == Place::Gone;
+            let ended =
+                |change: &Change| change.at_ns < before_ns && change.stands.place == Place::Gone;
             !(changes.len() == 1 && changes.front().is_some_and(ended))
         });
     }
@@ -317,16 +370,39 @@ impl ThreadTimes {
         let changes = self.threads.get(&thread).unwrap_or(&nothing);
         let first = changes.partition_point(|change| change.at_ns <= from_ns);
         let mut spans = Vec::new();
-        let (mut since_ns, mut was) =
-            (from_ns, first.checked_sub(1).map_or(Place::Unseen, |before| self.place(changes, before)));
-        for (at, change) in changes.iter().enumerate().skip(first).take_while(|(_, change)| change.at_ns < to_ns) {
+        let (mut since_ns, mut was) = (
+            from_ns,
+            first
+                .checked_sub(1)
+                .map_or(Place::Unseen, |before| self.place(changes, before)),
+        );
+        for (at, change) in changes
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take_while(|(_, change)| change.at_ns < to_ns)
+        {
             let is = self.place(changes, at);
             if is != was {
-                push(&mut spans, Span { from_ns: since_ns, to_ns: change.at_ns, place: was });
+                push(
+                    &mut spans,
+                    Span {
+                        from_ns: since_ns,
+                        to_ns: change.at_ns,
+                        place: was,
+                    },
+                );
                 (since_ns, was) = (change.at_ns, is);
             }
         }
-        push(&mut spans, Span { from_ns: since_ns, to_ns, place: was });
+        push(
+            &mut spans,
+            Span {
+                from_ns: since_ns,
+                to_ns,
+                place: was,
+            },
+        );
         spans
     }
 
@@ -337,20 +413,32 @@ impl ThreadTimes {
         let mut later = changes.range(at + 1..).map(|change| change.step);
         match place {
             Place::Blocked(Cause::Lock | Cause::Socket) => {
-                let end = later.find(|step| matches!(step, Step::Returns { .. } | Step::Calls(_) | Step::Unseen));
+                let end = later.find(|step| {
+                    matches!(step, Step::Returns { .. } | Step::Calls(_) | Step::Unseen)
+                });
                 let is_timed = end == Some(Step::Returns { in_time: true })
-                    || (place == Place::Blocked(Cause::Lock) && timers::ends(&self.threads, changes, at));
-                if is_timed { Place::Blocked(Cause::Sleep) } else { place }
+                    || (place == Place::Blocked(Cause::Lock)
+                        && timers::ends(&self.threads, changes, at));
+                if is_timed {
+                    Place::Blocked(Cause::Sleep)
+                } else {
+                    place
+                }
             }
             Place::Ready => {
                 let is_woken = changes[at].step == Step::Ready;
-                let end =
-                    changes.range(at + 1..).find(|change| !matches!(change.step, Step::Ready | Step::Woken { .. }));
+                let end = changes
+                    .range(at + 1..)
+                    .find(|change| !matches!(change.step, Step::Ready | Step::Woken { .. }));
                 let waited_ns = end.map_or(0, |end| end.at_ns - changes[at].at_ns);
                 match end.map(|end| end.step) {
-                    Some(Step::Runs { behind: true }) if waited_ns <= LONGEST_LOOK_NS => Place::Behind,
+                    Some(Step::Runs { behind: true }) if waited_ns <= LONGEST_LOOK_NS => {
+                        Place::Behind
+                    }
                     // Some kernels do not say that an idle core goes on with a thread: what it does then, it does on that core.
-                    Some(Step::Leaves(_) | Step::Calls(_) | Step::Returns { .. }) if is_woken => Place::Running,
+                    Some(Step::Leaves(_) | Step::Calls(_) | Step::Returns { .. }) if is_woken => {
+                        Place::Running
+                    }
                     _ => place,
                 }
             }
@@ -360,9 +448,18 @@ impl ThreadTimes {
 
     /// How much of the time a thread waited for something of unknown kind, a socket or a descriptor, during intervals; ns.
     #[must_use]
-    pub fn waited_during(&self, thread: u32, intervals: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
+    pub fn waited_during(
+        &self,
+        thread: u32,
+        intervals: &[(u64, u64)],
+        from_ns: u64,
+        to_ns: u64,
+    ) -> u64 {
         let waits = |place| matches!(place, Place::Blocked(Cause::Socket | Cause::Unnamed));
-        let waits = self.spans(thread, from_ns, to_ns).into_iter().filter(|span| waits(span.place));
+        let waits = self
+            .spans(thread, from_ns, to_ns)
+            .into_iter()
+            .filter(|span| waits(span.place));
         let mut intervals = intervals.to_vec();
         intervals.sort_unstable();
         common(waits.map(|span| (span.from_ns, span.to_ns)), &intervals)
@@ -373,14 +470,20 @@ impl ThreadTimes {
     pub fn locked_while(&self, thread: u32, others: &[u32], from_ns: u64, to_ns: u64) -> u64 {
         let in_place = |thread: u32, of: fn(Place) -> bool| {
             let spans = self.spans(thread, from_ns, to_ns).into_iter();
-            spans.filter(move |span| of(span.place)).map(|span| (span.from_ns, span.to_ns)).collect::<Vec<_>>()
+            spans
+                .filter(move |span| of(span.place))
+                .map(|span| (span.from_ns, span.to_ns))
+                .collect::<Vec<_>>()
         };
         let locked = in_place(thread, |place| place == Place::Blocked(Cause::Lock));
         if locked.is_empty() {
             return 0;
         }
         let at_work = |place| matches!(place, Place::Running | Place::Ready | Place::Behind);
-        let mut work: Vec<(u64, u64)> = others.iter().flat_map(|other| in_place(*other, at_work)).collect();
+        let mut work: Vec<(u64, u64)> = others
+            .iter()
+            .flat_map(|other| in_place(*other, at_work))
+            .collect();
         work.sort_unstable();
         common(locked.into_iter(), &work)
     }
@@ -416,7 +519,14 @@ fn push(spans: &mut Vec<Span>, span: Span) {
 /// Inserts a change in the order of time, and says again how the thread stands after each later one.
 fn insert(changes: &mut VecDeque<Change>, at_ns: u64, step: Step) {
     let at = changes.partition_point(|change| change.at_ns <= at_ns);
-    changes.insert(at, Change { at_ns, step, stands: Standing::UNSEEN });
+    changes.insert(
+        at,
+        Change {
+            at_ns,
+            step,
+            stands: Standing::UNSEEN,
+        },
+    );
     let before = at.checked_sub(1).and_then(|before| changes.get(before));
     let mut stands = before.map_or(Standing::UNSEEN, |change| change.stands);
     for change in changes.range_mut(at..) {

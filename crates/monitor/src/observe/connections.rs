@@ -22,7 +22,11 @@ impl Connections {
     /// Takes an event into account, in the order of time. Returns the connection of its socket.
     pub fn see(&mut self, event: &SocketEvent) -> Option<(SocketAddr, SocketAddr)> {
         match event.what {
-            SocketChange::State { local: Some(local), remote: Some(remote), .. } => {
+            SocketChange::State {
+                local: Some(local),
+                remote: Some(remote),
+                ..
+            } => {
                 self.insert(event.socket, (local, remote));
             }
             SocketChange::Probe(probe) => {
@@ -31,7 +35,10 @@ impl Connections {
                 }
             }
             // Another socket begins at this address.
-            SocketChange::State { old: TcpState::Closed, .. } => {
+            SocketChange::State {
+                old: TcpState::Closed,
+                ..
+            } => {
                 self.pairs.remove(&event.socket);
             }
             _ => {}
@@ -60,20 +67,47 @@ mod tests {
 
     fn state(old: TcpState, new: TcpState, ports: [u16; 2]) -> SocketEvent {
         let address = |port| Some(SocketAddr::from(([127, 0, 0, 1], port))).filter(|_| port != 0);
-        let what = SocketChange::State { old, new, local: address(ports[0]), remote: address(ports[1]) };
-        SocketEvent { at_ns: 0, socket: 7, thread: 1, in_interrupt: false, transport: Transport::Tcp, what }
+        let what = SocketChange::State {
+            old,
+            new,
+            local: address(ports[0]),
+            remote: address(ports[1]),
+        };
+        SocketEvent {
+            at_ns: 0,
+            socket: 7,
+            thread: 1,
+            in_interrupt: false,
+            transport: Transport::Tcp,
+            what,
+        }
     }
 
     #[test]
     fn a_socket_keeps_its_connection_until_another_has_its_address() {
         let mut connections = Connections::default();
-        let ports = |pair: Option<(SocketAddr, SocketAddr)>| pair.map(|(local, remote)| (local.port(), remote.port()));
-        assert_eq!(connections.see(&state(TcpState::Closed, TcpState::SynSent, [0, 80])), None);
+        let ports = |pair: Option<(SocketAddr, SocketAddr)>| {
+            pair.map(|(local, remote)| (local.port(), remote.port()))
+        };
+        assert_eq!(
+            connections.see(&state(TcpState::Closed, TcpState::SynSent, [0, 80])),
+            None
+        );
         let established = state(TcpState::SynSent, TcpState::Established, [5_000, 80]);
         assert_eq!(ports(connections.see(&established)), Some((5_000, 80)));
         connections.see(&state(TcpState::LastAck, TcpState::Closed, [5_000, 80]));
-        let read = SocketEvent { what: SocketChange::Received { bytes: 0, flags: 0 }, ..established };
-        assert_eq!(ports(connections.see(&read)), Some((5_000, 80)), "its last read comes after it is closed");
-        assert_eq!(connections.see(&state(TcpState::Closed, TcpState::SynSent, [0, 443])), None);
+        let read = SocketEvent {
+            what: SocketChange::Received { bytes: 0, flags: 0 },
+            ..established
+        };
+        assert_eq!(
+            ports(connections.see(&read)),
+            Some((5_000, 80)),
+            "its last read comes after it is closed"
+        );
+        assert_eq!(
+            connections.see(&state(TcpState::Closed, TcpState::SynSent, [0, 443])),
+            None
+        );
     }
 }

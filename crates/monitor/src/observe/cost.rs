@@ -40,7 +40,10 @@ impl PingPong {
     /// # Errors
     /// Where there is no loopback, or no thread can be started.
     pub fn start() -> io::Result<Self> {
-        let sockets = [UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?];
+        let sockets = [
+            UdpSocket::bind("127.0.0.1:0")?,
+            UdpSocket::bind("127.0.0.1:0")?,
+        ];
         let addresses = [sockets[0].local_addr()?, sockets[1].local_addr()?];
         let [asks, answers] = sockets;
         asks.connect(addresses[1])?;
@@ -48,10 +51,20 @@ impl PingPong {
         asks.set_read_timeout(Some(LOST))?;
         answers.set_read_timeout(Some(LOST))?;
         let core = one_core();
-        let (first, asking) = end(core, move || asks.send(&[0; BYTES]).and_then(|_| asks.recv(&mut [0; BYTES])))?;
-        let (second, answering) =
-            end(core, move || answers.recv(&mut [0; BYTES]).and_then(|_| answers.send(&[0; BYTES])))?;
-        Ok(Self { threads: [first, second], ports: addresses.map(|address| address.port()), ends: [asking, answering] })
+        let (first, asking) = end(core, move || {
+            asks.send(&[0; BYTES])
+                .and_then(|_| asks.recv(&mut [0; BYTES]))
+        })?;
+        let (second, answering) = end(core, move || {
+            answers
+                .recv(&mut [0; BYTES])
+                .and_then(|_| answers.send(&[0; BYTES]))
+        })?;
+        Ok(Self {
+            threads: [first, second],
+            ports: addresses.map(|address| address.port()),
+            ends: [asking, answering],
+        })
     }
 
     /// Lets them go: the CPU time of a round trip of both together, ns, of each batch.
@@ -60,7 +73,11 @@ impl PingPong {
     /// When a datagram is lost.
     pub fn run(self) -> io::Result<Vec<f64>> {
         let [asking, answering] = self.batches()?;
-        Ok(asking.into_iter().zip(answering).map(|(one, other)| (one.0 + other.0) * 1e9 / TRIPS as f64).collect())
+        Ok(asking
+            .into_iter()
+            .zip(answering)
+            .map(|(one, other)| (one.0 + other.0) * 1e9 / TRIPS as f64)
+            .collect())
     }
 
     /// Lets them go: the time of a round trip, ns, of each batch. Where a program is stopped, others work in its place.
@@ -69,7 +86,10 @@ impl PingPong {
     /// When a datagram is lost.
     pub fn elapsed(self) -> io::Result<Vec<f64>> {
         let [asking, _] = self.batches()?;
-        Ok(asking.into_iter().map(|(_, elapsed)| elapsed * 1e9 / TRIPS as f64).collect())
+        Ok(asking
+            .into_iter()
+            .map(|(_, elapsed)| elapsed * 1e9 / TRIPS as f64)
+            .collect())
     }
 
     fn batches(self) -> io::Result<[Vec<(f64, f64)>; 2]> {
@@ -79,34 +99,47 @@ impl PingPong {
         }
         let [asking, answering] = ends.map(|end| end.spent.join());
         let panicked = || io::Error::other("a thread panicked");
-        Ok([asking.map_err(|_| panicked())??, answering.map_err(|_| panicked())??])
+        Ok([
+            asking.map_err(|_| panicked())??,
+            answering.map_err(|_| panicked())??,
+        ])
     }
 }
 
 /// The first core that this thread may use.
 fn one_core() -> CpuSet {
     let allowed = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).unwrap_or_default();
-    let first = (0..CpuSet::count()).find(|core| allowed.is_set(*core).unwrap_or(false)).unwrap_or(0);
+    let first = (0..CpuSet::count())
+        .find(|core| allowed.is_set(*core).unwrap_or(false))
+        .unwrap_or(0);
     let mut one = CpuSet::new();
     let _ = one.set(first);
     one
 }
 
 /// A thread that does its half of a trip so many times, and measures itself.
-fn end(core: CpuSet, mut half: impl FnMut() -> io::Result<usize> + Send + 'static) -> io::Result<(u32, End)> {
+fn end(
+    core: CpuSet,
+    mut half: impl FnMut() -> io::Result<usize> + Send + 'static,
+) -> io::Result<(u32, End)> {
     let (go, wait) = mpsc::sync_channel(1);
     let (tell, told) = mpsc::sync_channel(1);
-    let spent = std::thread::Builder::new().name("cost".into()).spawn(move || {
-        // Both on one core: from one to another a message costs what it costs to wake that.
-        let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &core);
-        let _ = tell.send(nix::unistd::gettid().as_raw().unsigned_abs());
-        batches(&wait, &mut half)
-    })?;
+    let spent = std::thread::Builder::new()
+        .name("cost".into())
+        .spawn(move || {
+            // Both on one core: from one to another a message costs what it costs to wake that.
+            let _ = nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &core);
+            let _ = tell.send(nix::unistd::gettid().as_raw().unsigned_abs());
+            batches(&wait, &mut half)
+        })?;
     let thread = told.recv().map_err(io::Error::other)?;
     Ok((thread, End { go, spent }))
 }
 
-fn batches(wait: &Receiver<()>, half: &mut impl FnMut() -> io::Result<usize>) -> io::Result<Vec<(f64, f64)>> {
+fn batches(
+    wait: &Receiver<()>,
+    half: &mut impl FnMut() -> io::Result<usize>,
+) -> io::Result<Vec<(f64, f64)>> {
     wait.recv().map_err(io::Error::other)?;
     let mut spent = Vec::with_capacity(BATCHES);
     for _ in 0..BATCHES {

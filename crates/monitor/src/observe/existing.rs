@@ -20,7 +20,10 @@ pub fn connections_of(pids: &[u32]) -> BTreeSet<Pair> {
         for file in ["tcp", "tcp6"] {
             let list = fs::read_to_string(format!("/proc/{pid}/net/{file}")).unwrap_or_default();
             all.extend(
-                established(&list).into_iter().filter(|(socket, _)| sockets.contains(socket)).map(|(_, pair)| pair),
+                established(&list)
+                    .into_iter()
+                    .filter(|(socket, _)| sockets.contains(socket))
+                    .map(|(_, pair)| pair),
             );
         }
     }
@@ -42,7 +45,11 @@ fn established(list: &str) -> BTreeMap<u64, Pair> {
 fn address(text: &str) -> Option<SocketAddr> {
     let (ip, port) = text.split_once(':')?;
     let port = u16::from_str_radix(port, 16).ok()?;
-    let word = |at: usize| u32::from_str_radix(ip.get(at * 8..at * 8 + 8)?, 16).ok().map(u32::to_ne_bytes);
+    let word = |at: usize| {
+        u32::from_str_radix(ip.get(at * 8..at * 8 + 8)?, 16)
+            .ok()
+            .map(u32::to_ne_bytes)
+    };
     let ip = match ip.len() {
         8 => IpAddr::from(Ipv4Addr::from(word(0)?)),
         32 => {
@@ -70,14 +77,24 @@ mod tests {
         assert_eq!(from.ip().to_canonical(), own.ip());
         let found = connections_of(&[std::process::id()]);
         let other = SocketAddr::from(([127, 0, 0, 1], port));
-        assert!(found.contains(&(own, other)) && found.contains(&(other, own)), "{found:?}");
-        assert!(found.iter().all(|(_, remote)| remote.port() != 0), "a socket that listens is no connection");
+        assert!(
+            found.contains(&(own, other)) && found.contains(&(other, own)),
+            "{found:?}"
+        );
+        assert!(
+            found.iter().all(|(_, remote)| remote.port() != 0),
+            "a socket that listens is no connection"
+        );
     }
 
     #[test]
     fn what_is_no_list_holds_nothing() {
-        for text in ["", "sl local\n", "0: 0100007F:1F90 x:y 01\n", "0: 0100007F:1F90 0100007F:1F91 01 a b c d e f g\n"]
-        {
+        for text in [
+            "",
+            "sl local\n",
+            "0: 0100007F:1F90 x:y 01\n",
+            "0: 0100007F:1F90 0100007F:1F91 01 a b c d e f g\n",
+        ] {
             assert!(established(text).is_empty(), "{text}");
         }
     }

@@ -28,5 +28,8 @@ fn thread(format: &crate::kernel_trace::Format, record: &[u8]) -> Option<(u32, b
     /// Hard and soft interrupts, and those that cannot be masked (`enum trace_flag_type`).
     const INTERRUPTS: u64 = 0x08 | 0x10 | 0x40;
     let thread = u32::try_from(format.number(record, "common_pid")?).ok()?;
-    Some((thread, format.number(record, "common_flags")? & INTERRUPTS != 0))
+    Some((
+        thread,
+        format.number(record, "common_flags")? & INTERRUPTS != 0,
+    ))
 }

@@ -159,7 +159,9 @@ impl TcpState {
     ];
 
     fn of(number: u64) -> Option<Self> {
-        Self::ALL.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
+        Self::ALL
+            .get(usize::try_from(number.checked_sub(1)?).ok()?)
+            .copied()
     }
 }
 
@@ -176,12 +178,37 @@ enum Kind {
 type Row = (Kind, &'static str, &'static str, &'static [&'static str]);
 
 const EVENTS: [Row; 4] = [
-    (Kind::State, "sock/inet_sock_set_state", "protocol==6", &["skaddr", "oldstate", "newstate", "protocol"]),
-    (Kind::Sent, "sock/sock_send_length", INTERNET, &["sk", "ret", "protocol"]),
-    (Kind::Received, "sock/sock_recv_length", INTERNET, &["sk", "ret", "flags", "protocol"]),
-    (Kind::Ready, "sock/sk_data_ready", INTERNET, &["skaddr", "protocol"]),
+    (
+        Kind::State,
+        "sock/inet_sock_set_state",
+        "protocol==6",
+        &["skaddr", "oldstate", "newstate", "protocol"],
+    ),
+    (
+        Kind::Sent,
+        "sock/sock_send_length",
+        INTERNET,
+        &["sk", "ret", "protocol"],
+    ),
+    (
+        Kind::Received,
+        "sock/sock_recv_length",
+        INTERNET,
+        &["sk", "ret", "flags", "protocol"],
+    ),
+    (
+        Kind::Ready,
+        "sock/sk_data_ready",
+        INTERNET,
+        &["skaddr", "protocol"],
+    ),
 ];
-const PROBE: Row = (Kind::Probe, "tcp/tcp_probe", "", &["skaddr", "snd_nxt", "snd_una"]);
+const PROBE: Row = (
+    Kind::Probe,
+    "tcp/tcp_probe",
+    "",
+    &["skaddr", "snd_nxt", "snd_una"],
+);
 
 /// The events of all sockets, from when it starts until it is dropped.
 pub struct SocketTrace {
@@ -215,7 +242,11 @@ impl SocketTrace {
     pub fn probe(&mut self, ports: &BTreeSet<u16>) -> Result<(), String> {
         let (kind, name, _, fields) = PROBE;
         let either = |port: &u16| format!("sport=={port}||dport=={port}");
-        let filter: Vec<String> = ports.iter().filter(|_| ports.len() <= MOST_PORTS).map(either).collect();
+        let filter: Vec<String> = ports
+            .iter()
+            .filter(|_| ports.len() <= MOST_PORTS)
+            .map(either)
+            .collect();
         self.stream.add(kind, name, &filter.join("||"), fields)
     }
 
@@ -225,7 +256,9 @@ impl SocketTrace {
     /// When the records cannot be read.
     pub fn drain(&mut self, out: &mut Vec<SocketEvent>) -> Result<u64, String> {
         let decode = |kind, format: &Format, _, record: &[u8]| decode(kind, format, record);
-        let drained = self.stream.drain(u64::MAX, decode, |at_ns, event| out.push(SocketEvent { at_ns, ..event }))?;
+        let drained = self.stream.drain(u64::MAX, decode, |at_ns, event| {
+            out.push(SocketEvent { at_ns, ..event })
+        })?;
         Ok(drained.lost)
     }
 }
@@ -246,8 +279,14 @@ fn decode(kind: Kind, format: &Format, record: &[u8]) -> Option<SocketEvent> {
                 remote,
             }
         }
-        Kind::Sent => SocketChange::Sent { bytes: format.signed(record, "ret")?, flags: small("flags").unwrap_or(0) },
-        Kind::Received => SocketChange::Received { bytes: format.signed(record, "ret")?, flags: small("flags")? },
+        Kind::Sent => SocketChange::Sent {
+            bytes: format.signed(record, "ret")?,
+            flags: small("flags").unwrap_or(0),
+        },
+        Kind::Received => SocketChange::Received {
+            bytes: format.signed(record, "ret")?,
+            flags: small("flags")?,
+        },
         Kind::Ready => SocketChange::Ready,
         Kind::Probe => SocketChange::Probe(probe(format, record)?),
     };
@@ -256,11 +295,22 @@ fn decode(kind: Kind, format: &Format, record: &[u8]) -> Option<SocketEvent> {
         _ if number("protocol")? == u64::from(libc::IPPROTO_UDP.cast_unsigned()) => Transport::Udp,
         _ => Transport::Tcp,
     };
-    Some(SocketEvent { at_ns: 0, socket, thread, in_interrupt, transport, what })
+    Some(SocketEvent {
+        at_ns: 0,
+        socket,
+        thread,
+        in_interrupt,
+        transport,
+        what,
+    })
 }
 
 fn probe(format: &Format, record: &[u8]) -> Option<Probe> {
-    let number = |field| format.number(record, field).and_then(|value| u32::try_from(value).ok());
+    let number = |field| {
+        format
+            .number(record, field)
+            .and_then(|value| u32::try_from(value).ok())
+    };
     let (local, remote) = addresses(format, record);
     Some(Probe {
         snd_nxt: number("snd_nxt")?,
@@ -280,5 +330,8 @@ fn probe(format: &Format, record: &[u8]) -> Option<Probe> {
 fn addresses(format: &Format, record: &[u8]) -> (Option<SocketAddr>, Option<SocketAddr>) {
     let pair = address_pair(format, record);
     let known = |address: SocketAddr| Some(address).filter(|address| address.port() != 0);
-    (pair.and_then(|pair| known(pair.local)), pair.and_then(|pair| known(pair.remote)))
+    (
+        pair.and_then(|pair| known(pair.local)),
+        pair.and_then(|pair| known(pair.remote)),
+    )
 }

@@ -16,7 +16,11 @@ pub(super) struct Stream<K, E> {
 impl<K: Copy, E> Stream<K, E> {
     /// Without any event yet.
     pub(super) fn create(kib: u32) -> Result<Self, String> {
-        Ok(Self { rings: Rings::create(kib)?, kinds: HashMap::new(), held: Vec::new() })
+        Ok(Self {
+            rings: Rings::create(kib)?,
+            kinds: HashMap::new(),
+            held: Vec::new(),
+        })
     }
 
     /// The instance and its switches.
@@ -30,7 +34,13 @@ impl<K: Copy, E> Stream<K, E> {
     }
 
     /// Switches an event on, if its records have these fields; records that the filter leaves out are not written.
-    pub(super) fn add(&mut self, kind: K, name: &str, filter: &str, fields: &[&str]) -> Result<(), String> {
+    pub(super) fn add(
+        &mut self,
+        kind: K,
+        name: &str,
+        filter: &str,
+        fields: &[&str],
+    ) -> Result<(), String> {
         let format = self.rings.format(name)?;
         if let Some(lacks) = fields.iter().find(|field| !format.has(field)) {
             return Err(format!("its records have no {lacks}"));
@@ -52,14 +62,25 @@ impl<K: Copy, E> Stream<K, E> {
     ) -> Result<Drained, String> {
         let Self { rings, kinds, held } = self;
         let drained = rings.drain(|at_ns, core, record| {
-            if let Some((kind, format)) = record.first_chunk().and_then(|id| kinds.get(&u16::from_ne_bytes(*id))) {
-                held.extend(decode(*kind, format, core, record).into_iter().map(|event| (at_ns, event)));
+            if let Some((kind, format)) = record
+                .first_chunk()
+                .and_then(|id| kinds.get(&u16::from_ne_bytes(*id)))
+            {
+                held.extend(
+                    decode(*kind, format, core, record)
+                        .into_iter()
+                        .map(|event| (at_ns, event)),
+                );
             }
         })?;
         held.sort_by_key(|(at_ns, _)| *at_ns);
         let until_ns = drained.until_ns.min(limit_ns);
         let ready = held.partition_point(|(at_ns, _)| *at_ns <= until_ns);
-        held.drain(..ready).for_each(|(at_ns, event)| take(at_ns, event));
-        Ok(Drained { until_ns, ..drained })
+        held.drain(..ready)
+            .for_each(|(at_ns, event)| take(at_ns, event));
+        Ok(Drained {
+            until_ns,
+            ..drained
+        })
     }
 }

@@ -208,7 +208,8 @@ impl Call {
         (Self::Clone3, "clone3"),
     ];
     /// Those that receive.
-    const RECEIVES: [(Self, &'static str); 2] = [(Self::Recvfrom, "recvfrom"), (Self::Recvmsg, "recvmsg")];
+    const RECEIVES: [(Self, &'static str); 2] =
+        [(Self::Recvfrom, "recvfrom"), (Self::Recvmsg, "recvmsg")];
 }
 
 /// What is traced besides switches, wake-ups, births, ends and blocking calls.
@@ -239,7 +240,12 @@ impl ThreadTrace {
     /// Where there is no tracefs, or not for this user, or the kernel does not say which threads run.
     pub fn start(pids: &[u32], also: Also) -> Result<(Self, BTreeMap<String, String>), String> {
         let stream = Stream::create(RING_KIB)?;
-        let mut trace = Self { stream, disk: None, followed: HashSet::new(), requests: HashMap::new() };
+        let mut trace = Self {
+            stream,
+            disk: None,
+            followed: HashSet::new(),
+            requests: HashMap::new(),
+        };
         let mut absent = BTreeMap::new();
         // Before any event, so that none of another thread is written.
         let instance = trace.stream.rings().instance();
@@ -263,9 +269,15 @@ impl ThreadTrace {
     fn switch_on(&mut self, also: Also, absent: &mut BTreeMap<String, String>) {
         let mut add = |kind, name: &str, fields: &[&str]| {
             let added = self.stream.add(kind, name, "", fields);
-            added.map_err(|reason| absent.insert(name.to_owned(), reason)).is_ok()
+            added
+                .map_err(|reason| absent.insert(name.to_owned(), reason))
+                .is_ok()
         };
-        add(Kind::Switch, "sched/sched_switch", &["prev_pid", "prev_state", "next_pid"]);
+        add(
+            Kind::Switch,
+            "sched/sched_switch",
+            &["prev_pid", "prev_state", "next_pid"],
+        );
         add(Kind::Woken, "sched/sched_waking", &["pid"]);
         add(Kind::Ready, "sched/sched_wakeup", &["pid"]);
         add(Kind::Ready, "sched/sched_wakeup_new", &["pid"]);
@@ -273,15 +285,27 @@ impl ThreadTrace {
         if !add(Kind::Begins, "task/task_newtask", &["pid", "clone_flags"]) {
             add(Kind::Forks, "sched/sched_process_fork", &["child_pid"]);
         }
-        add(Kind::Executes, "sched/sched_process_exec", &["filename", "pid"]);
+        add(
+            Kind::Executes,
+            "sched/sched_process_exec",
+            &["filename", "pid"],
+        );
         add(Kind::Exits, "sched/sched_process_exit", &["pid"]);
         if also.page_faults {
             add(Kind::Faults, "exceptions/page_fault_user", &["address"]);
         }
         let receives = Call::RECEIVES.into_iter().filter(|_| also.receives);
         for (call, name) in Call::ALWAYS.into_iter().chain(receives) {
-            add(Kind::Calls(call), &format!("syscalls/sys_enter_{name}"), &[]);
-            add(Kind::Returns(call), &format!("syscalls/sys_exit_{name}"), &["ret"]);
+            add(
+                Kind::Calls(call),
+                &format!("syscalls/sys_enter_{name}"),
+                &[],
+            );
+            add(
+                Kind::Returns(call),
+                &format!("syscalls/sys_exit_{name}"),
+                &["ret"],
+            );
         }
     }
 
@@ -292,12 +316,18 @@ impl ThreadTrace {
     pub fn follow(&mut self, pid: u32) -> Result<(), String> {
         // A thread begun by one that is not chosen yet is found in the next list.
         for _ in 0..MOST_LISTS {
-            let new: Vec<u32> = threads_of(pid)?.into_iter().filter(|thread| !self.followed.contains(thread)).collect();
+            let new: Vec<u32> = threads_of(pid)?
+                .into_iter()
+                .filter(|thread| !self.followed.contains(thread))
+                .collect();
             if new.is_empty() {
                 break;
             }
             let words: Vec<String> = new.iter().map(u32::to_string).collect();
-            self.stream.rings().instance().append(CHOSEN, &words.join("\n"))?;
+            self.stream
+                .rings()
+                .instance()
+                .append(CHOSEN, &words.join("\n"))?;
             self.followed.extend(new);
         }
         Ok(())
@@ -308,7 +338,10 @@ impl ThreadTrace {
     /// # Errors
     /// When the kernel refuses.
     pub fn follow_thread(&mut self, thread: u32) -> Result<(), String> {
-        self.stream.rings().instance().append(CHOSEN, &thread.to_string())?;
+        self.stream
+            .rings()
+            .instance()
+            .append(CHOSEN, &thread.to_string())?;
         self.followed.insert(thread);
         Ok(())
     }
@@ -318,16 +351,24 @@ impl ThreadTrace {
     /// # Errors
     /// When the records cannot be read.
     pub fn drain(&mut self, out: &mut Vec<ThreadEvent>) -> Result<u64, String> {
-        let Self { stream, disk, followed, requests } = self;
+        let Self {
+            stream,
+            disk,
+            followed,
+            requests,
+        } = self;
         let before = out.len();
         let take = |at_ns, event| out.extend(of_followed(followed, ThreadEvent { at_ns, ..event }));
         let mut drained = stream.drain(u64::MAX, decode::decode, take)?;
         if drained.lost > 0 {
             // The birth of a thread may be among what was lost.
-            self.followed.extend(listed(&self.stream.rings().instance().read(CHOSEN)?));
+            self.followed
+                .extend(listed(&self.stream.rings().instance().read(CHOSEN)?));
         }
         if let Some(disk) = disk {
-            let take = |at_ns, event| out.extend(with_its_thread(requests, ThreadEvent { at_ns, ..event }));
+            let take = |at_ns, event| {
+                out.extend(with_its_thread(requests, ThreadEvent { at_ns, ..event }))
+            };
             drained.lost += disk.drain(drained.until_ns, decode::decode, take)?.lost;
             out[before..].sort_by_key(|event| event.at_ns);
         }
@@ -343,7 +384,9 @@ fn disk(absent: &mut BTreeMap<String, String>) -> Option<Stream<Kind, ThreadEven
         stream.add(Kind::DiskStarts, "block/block_io_start", "", &fields)?;
         Ok(stream)
     });
-    stream.map_err(|reason| absent.insert("block/block_io_start".into(), reason)).ok()
+    stream
+        .map_err(|reason| absent.insert("block/block_io_start".into(), reason))
+        .ok()
 }
 
 /// Leaves out threads that are not followed, and follows those that are begun.
@@ -366,7 +409,10 @@ fn of_followed(followed: &mut HashSet<u32>, event: ThreadEvent) -> Option<Thread
 }
 
 /// The end of a request is its beginner's event; one begun before is left out.
-fn with_its_thread(requests: &mut HashMap<(u32, u64), u32>, event: ThreadEvent) -> Option<ThreadEvent> {
+fn with_its_thread(
+    requests: &mut HashMap<(u32, u64), u32>,
+    event: ThreadEvent,
+) -> Option<ThreadEvent> {
     match event.what {
         ThreadChange::DiskStarts { device, sector, .. } => {
             if requests.len() >= MOST_REQUESTS {
@@ -375,17 +421,21 @@ fn with_its_thread(requests: &mut HashMap<(u32, u64), u32>, event: ThreadEvent) 
             requests.insert((device, sector), event.thread);
             Some(event)
         }
-        ThreadChange::DiskEnds { device, sector } => {
-            Some(ThreadEvent { thread: requests.remove(&(device, sector))?, ..event })
-        }
+        ThreadChange::DiskEnds { device, sector } => Some(ThreadEvent {
+            thread: requests.remove(&(device, sector))?,
+            ..event
+        }),
         _ => None,
     }
 }
 
 /// The threads of a process now.
 fn threads_of(pid: u32) -> Result<Vec<u32>, String> {
-    let entries = fs::read_dir(format!("/proc/{pid}/task")).map_err(|_| "there is no such process".to_owned())?;
-    Ok(entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect())
+    let entries = fs::read_dir(format!("/proc/{pid}/task"))
+        .map_err(|_| "there is no such process".to_owned())?;
+    Ok(entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect())
 }
 
 /// Numbers, one a line.

@@ -17,7 +17,9 @@ pub(crate) fn paths(text: &str) -> Paths {
         if let (Some(controllers), Some(path)) = (parts.next(), parts.next()) {
             match controllers {
                 "" => paths.unified = Some(path.to_owned()),
-                list if list.split(',').any(|name| name == "cpu") => paths.cpu = Some(path.to_owned()),
+                list if list.split(',').any(|name| name == "cpu") => {
+                    paths.cpu = Some(path.to_owned())
+                }
                 _ => {}
             }
         }
@@ -52,7 +54,11 @@ pub(crate) struct Throttling {
 pub(crate) fn throttling(text: &str) -> Option<Throttling> {
     let values = super::pairs::counters(text);
     let nanoseconds = values.get("throttled_time").copied();
-    let microseconds = || values.get("throttled_usec").and_then(|us| us.checked_mul(1000));
+    let microseconds = || {
+        values
+            .get("throttled_usec")
+            .and_then(|us| us.checked_mul(1000))
+    };
     Some(Throttling {
         periods: *values.get("nr_periods")?,
         throttled: *values.get("nr_throttled")?,

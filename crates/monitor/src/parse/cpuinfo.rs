@@ -37,7 +37,13 @@ fn set(cpu: &mut Cpu, name: &str, value: &str) {
         "cpu MHz" => cpu.mhz = super::finite(value),
         "siblings" => cpu.siblings = value.parse().ok(),
         "cpu cores" => cpu.cores = value.parse().ok(),
-        "flags" => cpu.hypervisor = Some(value.split_ascii_whitespace().any(|flag| flag == "hypervisor")),
+        "flags" => {
+            cpu.hypervisor = Some(
+                value
+                    .split_ascii_whitespace()
+                    .any(|flag| flag == "hypervisor"),
+            )
+        }
         "bugs" => cpu.bugs = Some(value.to_owned()),
         _ => {}
     }

@@ -28,10 +28,16 @@ pub(crate) fn parse(text: &str) -> Vec<Traffic> {
 
 fn line(line: &str) -> Option<Traffic> {
     let (name, rest) = line.rsplit_once(':')?;
-    let all: Vec<u64> = rest.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
+    let all: Vec<u64> = rest
+        .split_ascii_whitespace()
+        .map_while(|word| word.parse().ok())
+        .collect();
     let (received, sent) = (all.get(0..4)?, all.get(8..12)?);
     let mut counters = [0; 8];
     counters[..4].copy_from_slice(received);
     counters[4..].copy_from_slice(sent);
-    Some(Traffic { name: name.trim().to_owned(), counters })
+    Some(Traffic {
+        name: name.trim().to_owned(),
+        counters,
+    })
 }

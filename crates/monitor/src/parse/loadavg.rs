@@ -19,5 +19,9 @@ pub(crate) fn parse(text: &str) -> Option<Load> {
         *mean = super::finite(words.next()?)?;
     }
     let (running, tasks) = words.next()?.split_once('/')?;
-    Some(Load { means, running: running.parse().ok()?, tasks: tasks.parse().ok()? })
+    Some(Load {
+        means,
+        running: running.parse().ok()?,
+        tasks: tasks.parse().ok()?,
+    })
 }

@@ -21,16 +21,24 @@ pub(crate) fn finite(text: &str) -> Option<f64> {
 
 /// How many numbers a kernel list such as `0-3,8` has.
 pub(crate) fn list_length(text: &str) -> Option<u64> {
-    text.trim().split(',').map(range_length).try_fold(0, |sum: u64, n| sum.checked_add(n?))
+    text.trim()
+        .split(',')
+        .map(range_length)
+        .try_fold(0, |sum: u64, n| sum.checked_add(n?))
 }
 
 /// The length of `8` or `0-3`.
 fn range_length(range: &str) -> Option<u64> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
-    last.parse::<u64>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)
+    last.parse::<u64>()
+        .ok()?
+        .checked_sub(first.parse().ok()?)?
+        .checked_add(1)
 }
 
 /// The word in brackets of `always [madvise] never`; the whole line when there are no brackets.
 pub(crate) fn chosen(line: &str) -> &str {
-    line.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(line, |(word, _)| word)
+    line.split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map_or(line, |(word, _)| word)
 }

@@ -38,14 +38,22 @@ fn line(line: &str) -> Option<Mount> {
 
 /// Blanks in names come as `\040`.
 fn unescape(name: &str) -> String {
-    name.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
+    name.replace("\\040", " ")
+        .replace("\\011", "\t")
+        .replace("\\134", "\\")
 }
 
 /// The mount that holds a directory: that with the longest mount point, the later one of two.
 pub(crate) fn holding<'a>(mounts: &'a [Mount], directory: &str) -> Option<&'a Mount> {
-    mounts.iter().filter(|mount| below(directory, &mount.point)).max_by_key(|mount| mount.point.len())
+    mounts
+        .iter()
+        .filter(|mount| below(directory, &mount.point))
+        .max_by_key(|mount| mount.point.len())
 }
 
 fn below(directory: &str, point: &str) -> bool {
-    point == "/" || directory.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    point == "/"
+        || directory
+            .strip_prefix(point)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

@@ -27,5 +27,12 @@ pub(crate) fn counters(text: &str) -> BTreeMap<&str, u64> {
 
 /// The value of `NAME=value`, without its quotes.
 pub(crate) fn assignment<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix('=')?.trim().trim_matches(['"', '\''])))
+    text.lines().find_map(|line| {
+        Some(
+            line.strip_prefix(name)?
+                .strip_prefix('=')?
+                .trim()
+                .trim_matches(['"', '\'']),
+        )
+    })
 }

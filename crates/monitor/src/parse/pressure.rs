@@ -11,10 +11,16 @@ pub(crate) struct Stall {
 
 /// The line of the given kind: `some` (at least one task waited) or `full` (all did).
 pub(crate) fn parse(text: &str, kind: &str) -> Option<Stall> {
-    let line = text.lines().find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
-    Some(Stall { percent_10s: super::finite(field(line, "avg10=")?)?, total_us: field(line, "total=")?.parse().ok()? })
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))?;
+    Some(Stall {
+        percent_10s: super::finite(field(line, "avg10=")?)?,
+        total_us: field(line, "total=")?.parse().ok()?,
+    })
 }
 
 fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
-    line.split_ascii_whitespace().find_map(|word| word.strip_prefix(name))
+    line.split_ascii_whitespace()
+        .find_map(|word| word.strip_prefix(name))
 }

@@ -21,14 +21,23 @@ pub(crate) fn parse(text: &str) -> Option<Softnet> {
 }
 
 fn line(line: &str) -> Option<Softnet> {
-    let mut columns = line.split_ascii_whitespace().map(|hex| u64::from_str_radix(hex, 16).ok());
-    Some(Softnet { processed: columns.next()??, dropped: columns.next()??, squeezed: columns.next()?? })
+    let mut columns = line
+        .split_ascii_whitespace()
+        .map(|hex| u64::from_str_radix(hex, 16).ok());
+    Some(Softnet {
+        processed: columns.next()??,
+        dropped: columns.next()??,
+        squeezed: columns.next()??,
+    })
 }
 
 /// Each core's counters by the core's number; in kernels before 5.10 that is the number of the line.
 pub(crate) fn each(text: &str) -> Vec<(u32, Softnet)> {
     let numbered = |(at, text): (u32, &str)| {
-        let number = text.split_ascii_whitespace().nth(12).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        let number = text
+            .split_ascii_whitespace()
+            .nth(12)
+            .and_then(|hex| u32::from_str_radix(hex, 16).ok());
         Some((number.unwrap_or(at), line(text)?))
     };
     (0..).zip(text.lines()).filter_map(numbered).collect()

@@ -16,12 +16,19 @@ pub(crate) struct Times {
 }
 
 /// Names of [`Times::ticks`].
-pub(crate) const KINDS: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+pub(crate) const KINDS: [&str; 8] = [
+    "user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal",
+];
 
 impl Times {
     /// All but idle and waiting for a disk.
     pub(crate) fn busy(&self) -> u64 {
-        self.ticks.iter().zip(KINDS).filter(|(_, kind)| !matches!(*kind, "idle" | "iowait")).map(|(t, _)| t).sum()
+        self.ticks
+            .iter()
+            .zip(KINDS)
+            .filter(|(_, kind)| !matches!(*kind, "idle" | "iowait"))
+            .map(|(t, _)| t)
+            .sum()
     }
 
     /// The times in seconds.
@@ -36,8 +43,9 @@ impl Times {
 }
 
 /// Names of the softirq columns.
-pub(crate) const SOFTIRQS: [&str; 10] =
-    ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
+pub(crate) const SOFTIRQS: [&str; 10] = [
+    "hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu",
+];
 
 /// The file's content; what it lacks is `None` or missing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -75,12 +83,21 @@ fn set(stat: &mut Stat, name: &str, rest: &str) {
     match name {
         "cpu" => stat.all = times(rest),
         "intr" => stat.interrupts = first(rest),
-        "softirq" => stat.softirqs = rest.split_ascii_whitespace().skip(1).map_while(|n| n.parse().ok()).collect(),
+        "softirq" => {
+            stat.softirqs = rest
+                .split_ascii_whitespace()
+                .skip(1)
+                .map_while(|n| n.parse().ok())
+                .collect()
+        }
         "ctxt" => stat.context_switches = first(rest),
         "processes" => stat.forks = first(rest),
         "procs_running" => stat.running = first(rest),
         "procs_blocked" => stat.blocked = first(rest),
-        _ => stat.each.extend(name.strip_prefix("cpu").and_then(|n| Some((n.parse().ok()?, times(rest)?)))),
+        _ => stat.each.extend(
+            name.strip_prefix("cpu")
+                .and_then(|n| Some((n.parse().ok()?, times(rest)?))),
+        ),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Each parser against a text that a kernel wrote.
 
-use super::{block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs};
+use super::{
+    block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs,
+};
 use super::{pressure, softnet, stat};
 
 const STAT: &str = "cpu  10 1 20 300 4 0 5 6 0 0\ncpu0 5 1 10 150 2 0 3 3 0 0\ncpu1 5 0 10 150 2 0 2\n\
@@ -12,14 +14,24 @@ fn stat_gives_times_and_counts() {
     let stat = stat::parse(STAT);
     let all = stat.all.unwrap();
     assert_eq!((all.busy(), all.total()), (42, 346));
-    assert_eq!((stat.interrupts, stat.context_switches, stat.forks), (Some(234_637), Some(343_735), Some(5987)));
+    assert_eq!(
+        (stat.interrupts, stat.context_switches, stat.forks),
+        (Some(234_637), Some(343_735), Some(5987))
+    );
     assert_eq!((stat.running, stat.blocked), (Some(1), Some(2)));
     assert_eq!(stat.softirqs.len(), stat::SOFTIRQS.len());
 }
 
 #[test]
 fn stat_leaves_out_a_processor_whose_line_is_cut() {
-    assert_eq!(stat::parse(STAT).each.iter().map(|(n, _)| *n).collect::<Vec<_>>(), [0]);
+    assert_eq!(
+        stat::parse(STAT)
+            .each
+            .iter()
+            .map(|(n, _)| *n)
+            .collect::<Vec<_>>(),
+        [0]
+    );
 }
 
 #[test]
@@ -28,7 +40,10 @@ fn cpuinfo_reads_the_first_stanza_only() {
         cpu cores\t: 1\nflags\t\t: fpu hypervisor\nbugs\t\t: mds\n\nprocessor\t: 1\nmodel name\t: Other\n";
     let cpu = cpuinfo::parse(text);
     assert_eq!(cpu.model.as_deref(), Some("Intel(R) Xeon(R)"));
-    assert_eq!((cpu.mhz, cpu.siblings, cpu.cores, cpu.hypervisor), (Some(2000.0), Some(2), Some(1), Some(true)));
+    assert_eq!(
+        (cpu.mhz, cpu.siblings, cpu.cores, cpu.hypervisor),
+        (Some(2000.0), Some(2), Some(1), Some(true))
+    );
 }
 
 #[test]
@@ -39,7 +54,8 @@ fn cpuinfo_of_another_architecture_has_fewer_fields() {
 
 #[test]
 fn meminfo_is_in_bytes() {
-    let meminfo = pairs::meminfo("MemTotal:       24682416 kB\nHugePages_Total:       3\nMemFree: x kB\n");
+    let meminfo =
+        pairs::meminfo("MemTotal:       24682416 kB\nHugePages_Total:       3\nMemFree: x kB\n");
     assert_eq!(meminfo.get("MemTotal"), Some(&(24_682_416 * 1024)));
     assert_eq!(meminfo.get("HugePages_Total"), Some(&3));
     assert_eq!(meminfo.get("MemFree"), None);
@@ -47,8 +63,7 @@ fn meminfo_is_in_bytes() {
 
 #[test]
 fn snmp_and_netstat_pair_names_with_numbers() {
-    let text =
-        "Tcp: RtoMin MaxConn RetransSegs\nTcp: 200 -1 7\nUdp: InDatagrams RcvbufErrors\nUdp: 97 5\nTcpExt: A B\n";
+    let text = "Tcp: RtoMin MaxConn RetransSegs\nTcp: 200 -1 7\nUdp: InDatagrams RcvbufErrors\nUdp: 97 5\nTcpExt: A B\n";
     let counters = block::parse(text);
     assert_eq!(counters.get(&("Tcp", "RetransSegs")), Some(&7));
     assert_eq!(counters.get(&("Tcp", "MaxConn")), Some(&-1));
@@ -61,19 +76,32 @@ fn interfaces_keep_traffic_errors_and_drops() {
     let text = "Inter-|   Receive   |  Transmit\n face |bytes packets\n    lo:    3193      29    1    2    0     0  0  0  3194  30  3  4 0 0 0 0\n eth0: 1 2\n";
     let all = interfaces::parse(text);
     assert_eq!(all.len(), 1);
-    assert_eq!((all[0].name.as_str(), all[0].counters), ("lo", [3193, 29, 1, 2, 3194, 30, 3, 4]));
+    assert_eq!(
+        (all[0].name.as_str(), all[0].counters),
+        ("lo", [3193, 29, 1, 2, 3194, 30, 3, 4])
+    );
 }
 
 #[test]
 fn softnet_counters_are_hexadecimal() {
-    let sums = softnet::parse("0000000d 00000001 00000000 0\n00000f14 00000000 00000002 0\n").unwrap();
-    assert_eq!((sums.processed, sums.dropped, sums.squeezed), (0xd + 0xf14, 1, 2));
+    let sums =
+        softnet::parse("0000000d 00000001 00000000 0\n00000f14 00000000 00000002 0\n").unwrap();
+    assert_eq!(
+        (sums.processed, sums.dropped, sums.squeezed),
+        (0xd + 0xf14, 1, 2)
+    );
 }
 
 #[test]
 fn pressure_has_two_kinds() {
     let text = "some avg10=0.40 avg60=0.36 avg300=0.48 total=7155877\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
-    assert_eq!(pressure::parse(text, "some").unwrap(), pressure::Stall { percent_10s: 0.4, total_us: 7_155_877 });
+    assert_eq!(
+        pressure::parse(text, "some").unwrap(),
+        pressure::Stall {
+            percent_10s: 0.4,
+            total_us: 7_155_877
+        }
+    );
     assert_eq!(pressure::parse(text, "full").unwrap().total_us, 0);
     assert_eq!(pressure::parse("some avg10=0.40", "some"), None);
 }
@@ -81,7 +109,10 @@ fn pressure_has_two_kinds() {
 #[test]
 fn loadavg_counts_tasks() {
     let load = loadavg::parse("0.03 0.14 0.08 1/82 5967\n").unwrap();
-    assert_eq!((load.means, load.running, load.tasks), ([0.03, 0.14, 0.08], 1, 82));
+    assert_eq!(
+        (load.means, load.running, load.tasks),
+        ([0.03, 0.14, 0.08], 1, 82)
+    );
     assert_eq!(loadavg::parse("nan 0.14 0.08 1/82 5967\n"), None);
 }
 
@@ -89,7 +120,10 @@ fn loadavg_counts_tasks() {
 fn a_limit_is_a_number_or_unlimited() {
     let text = "Limit                     Soft Limit           Hard Limit           Units\n\
         Max stack size            8388608              unlimited            bytes\n";
-    assert_eq!(limits::parse(text, "Max stack size"), Some((Some(8_388_608), None)));
+    assert_eq!(
+        limits::parse(text, "Max stack size"),
+        Some((Some(8_388_608), None))
+    );
     assert_eq!(limits::parse(text, "Max stack"), None);
 }
 
@@ -105,13 +139,17 @@ fn the_longest_mount_point_holds_a_directory() {
 #[test]
 fn control_groups_of_both_versions() {
     let paths = cgroup::paths("9:name=systemd:/\n4:cpu,cpuacct:/docker/x\n0::/user.slice\n");
-    assert_eq!((paths.unified.as_deref(), paths.cpu.as_deref()), (Some("/user.slice"), Some("/docker/x")));
+    assert_eq!(
+        (paths.unified.as_deref(), paths.cpu.as_deref()),
+        (Some("/user.slice"), Some("/docker/x"))
+    );
     assert_eq!(cgroup::quota("150000 100000\n"), Some(1.5));
     assert_eq!(cgroup::quota("max 100000\n"), None);
     assert_eq!(cgroup::share("-1", "100000"), None);
     assert_eq!(cgroup::share("1", "0"), None);
     let one = cgroup::throttling("nr_periods 9\nnr_throttled 2\nthrottled_time 3000\n").unwrap();
-    let two = cgroup::throttling("usage_usec 5\nnr_periods 9\nnr_throttled 2\nthrottled_usec 3\n").unwrap();
+    let two = cgroup::throttling("usage_usec 5\nnr_periods 9\nnr_throttled 2\nthrottled_usec 3\n")
+        .unwrap();
     assert_eq!(one, two);
     assert_eq!(cgroup::throttling("usage_usec 5\n"), None);
 }
@@ -123,5 +161,8 @@ fn lists_have_a_length_and_choices_a_value() {
     assert_eq!(list_length(""), None);
     assert_eq!(chosen("always [madvise] never"), "madvise");
     assert_eq!(chosen("none"), "none");
-    assert_eq!(pairs::assignment("ID=debian\nPRETTY_NAME=\"Debian 12\"\n", "PRETTY_NAME"), Some("Debian 12"));
+    assert_eq!(
+        pairs::assignment("ID=debian\nPRETTY_NAME=\"Debian 12\"\n", "PRETTY_NAME"),
+        Some("Debian 12")
+    );
 }

@@ -12,11 +12,16 @@ use std::process::{Child, Command, Stdio};
 /// A switch with these ports, each of whose counters is its number; it replies as in RFC 3416.
 fn ports(numbers: &[u64]) -> BTreeMap<Vec<u64>, ObjectValue> {
     let mut tree = BTreeMap::new();
-    let mut put = |column: &[u64], index: u64, value| drop(tree.insert([column, &[index]].concat(), value));
+    let mut put =
+        |column: &[u64], index: u64, value| drop(tree.insert([column, &[index]].concat(), value));
     for &index in numbers {
         put(&NAME, index, ObjectValue::Name(format!("port{index}")));
-        COLUMNS.iter().for_each(|(column, _)| put(column, index, ObjectValue::Number(index)));
-        OLDER.iter().for_each(|(column, _)| put(column, index, ObjectValue::Number(index)));
+        COLUMNS
+            .iter()
+            .for_each(|(column, _)| put(column, index, ObjectValue::Number(index)));
+        OLDER
+            .iter()
+            .for_each(|(column, _)| put(column, index, ObjectValue::Number(index)));
     }
     tree
 }
@@ -27,7 +32,9 @@ fn reply(tree: &BTreeMap<Vec<u64>, ObjectValue>, names: &[Vec<u64>]) -> Vec<Bind
     for _ in 0..ROWS {
         for name in &mut at {
             let next = tree.range(name.clone()..).find(|(next, _)| *next != name);
-            let (next, value) = next.map_or((name.clone(), ObjectValue::Other), |(n, v)| (n.clone(), v.clone()));
+            let (next, value) = next.map_or((name.clone(), ObjectValue::Other), |(n, v)| {
+                (n.clone(), v.clone())
+            });
             *name = next.clone();
             bindings.push((next, value));
         }
@@ -47,16 +54,32 @@ fn a_walk_reads_every_port() {
     let rows = rows.unwrap();
     assert_eq!(rows.keys().copied().collect::<Vec<_>>(), numbers);
     assert_eq!(rows[&7].name.as_deref(), Some("port7"));
-    assert_eq!(rows[&7].counts, [7, 21, 7, 7, 7, 21, 7, 7].map(Some), "three kinds of packets are one count");
+    assert_eq!(
+        rows[&7].counts,
+        [7, 21, 7, 7, 7, 21, 7, 7].map(Some),
+        "three kinds of packets are one count"
+    );
     assert!(requests <= 8, "{requests} requests");
-    assert_eq!(walk(|_| Ok(Vec::new())).unwrap_err(), "it has no interfaces (IF-MIB)");
+    assert_eq!(
+        walk(|_| Ok(Vec::new())).unwrap_err(),
+        "it has no interfaces (IF-MIB)"
+    );
 }
 
 #[test]
 fn a_port_is_recorded_when_its_counters_change() {
     let row = |bytes| Row {
         name: Some("eth0".into()),
-        counts: [Some(bytes), Some(1), None, Some(0), Some(5), Some(5), None, Some(0)],
+        counts: [
+            Some(bytes),
+            Some(1),
+            None,
+            Some(0),
+            Some(5),
+            Some(5),
+            None,
+            Some(0),
+        ],
     };
     let (mut ports, mut tape) = (Ports::default(), EventLog::default());
     for (at_ns, bytes) in [(10, 100), (20, 100), (30, 400), (40, 300)] {
@@ -64,7 +87,10 @@ fn a_port_is_recorded_when_its_counters_change() {
     }
     assert_eq!(
         lines(&tape),
-        ["SWITCH_PORT 20;eth0;300;0;;0;0;0;;0", "SWITCH_PORT 10;eth0;;0;;0;0;0;;0"],
+        [
+            "SWITCH_PORT 20;eth0;300;0;;0;0;0;;0",
+            "SWITCH_PORT 10;eth0;;0;;0;0;0;;0"
+        ],
         "the growth of a counter that went back is unknown"
     );
 }
@@ -76,7 +102,10 @@ fn a_switch_that_does_not_reply_is_absent() {
     let observed = watched(&address, Access::Community(Secret("public".into())), || {
         std::thread::sleep(PATIENCE * TRIES + Duration::from_millis(200));
     });
-    assert_eq!(observed.absent[&format!("switch {address}")], "it did not answer 3 times");
+    assert_eq!(
+        observed.absent[&format!("switch {address}")],
+        "it did not answer 3 times"
+    );
 }
 
 proptest! {
@@ -97,8 +126,16 @@ proptest! {
 }
 
 fn watched(address: &str, access: Access, meanwhile: impl FnOnce()) -> Observed {
-    let switches = vec![Switch { address: address.into(), access }];
-    let config = Config { kernel: false, switches, interval: Duration::from_millis(50), ..Config::of("khons") };
+    let switches = vec![Switch {
+        address: address.into(),
+        access,
+    }];
+    let config = Config {
+        kernel: false,
+        switches,
+        interval: Duration::from_millis(50),
+        ..Config::of("khons")
+    };
     let watch = Watch::start(config);
     meanwhile();
     watch.stop()
@@ -113,14 +150,19 @@ struct Snmpd {
 
 impl Snmpd {
     fn start() -> Option<Self> {
-        let path =
-            ["/usr/sbin/snmpd", "/usr/local/sbin/snmpd"].into_iter().find(|path| std::path::Path::new(path).exists());
+        let path = ["/usr/sbin/snmpd", "/usr/local/sbin/snmpd"]
+            .into_iter()
+            .find(|path| std::path::Path::new(path).exists());
         let Some(path) = path else {
             stackline_testing::skip("snmpd is not installed (apt-get install snmpd)");
             return None;
         };
         let directory = tempfile::tempdir().unwrap();
-        let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let address = UdpSocket::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .to_string();
         let config = directory.path().join("snmpd.conf");
         let text = format!(
             "agentaddress udp:{address}\nrocommunity readable\ncreateUser private SHA-256 \"first password\" AES \"second password\"\n\
@@ -135,15 +177,29 @@ impl Snmpd {
             "-I",
             "ifTable,ifXTable,interface,snmpEngine,usmUser,usmStats,snmpMPDStats,vacm_conf,usmConf",
         ]);
-        command.arg("-c").arg(&config).arg("-p").arg(directory.path().join("pid"));
-        command.env("SNMP_PERSISTENT_DIR", directory.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .arg("-c")
+            .arg(&config)
+            .arg("-p")
+            .arg(directory.path().join("pid"));
+        command
+            .env("SNMP_PERSISTENT_DIR", directory.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         // Without this it reads all descriptions of MIBs and complains about them.
         command.env("MIBS", "");
         let child = command.spawn().unwrap();
-        let snmpd = Self { child, address, _directory: directory };
+        let snmpd = Self {
+            child,
+            address,
+            _directory: directory,
+        };
         let began = Instant::now();
         while !snmpd.replies() {
-            assert!(began.elapsed() < Duration::from_secs(20), "snmpd does not start");
+            assert!(
+                began.elapsed() < Duration::from_secs(20),
+                "snmpd does not start"
+            );
             std::thread::sleep(Duration::from_millis(100));
         }
         Some(snmpd)
@@ -152,7 +208,8 @@ impl Snmpd {
 
 impl Snmpd {
     fn replies(&self) -> bool {
-        let mut session = SyncSession::new_v2c(&self.address, b"readable", Some(PATIENCE), 1).unwrap();
+        let mut session =
+            SyncSession::new_v2c(&self.address, b"readable", Some(PATIENCE), 1).unwrap();
         bulk(&mut session, &[NAME.to_vec()]).is_ok_and(|bindings| !bindings.is_empty())
     }
 }
@@ -180,15 +237,25 @@ fn traffic(done: Duration) {
 fn recorded_with(access: &Access) -> Option<(Vec<String>, Observed)> {
     let snmpd = Snmpd::start()?;
     // It updates its counters every few seconds only.
-    let observed = watched(&snmpd.address, access.clone(), || traffic(Duration::from_secs(5)));
-    let rows = lines(&observed.tape).into_iter().filter(|line| line.starts_with("SWITCH_PORT")).collect();
+    let observed = watched(&snmpd.address, access.clone(), || {
+        traffic(Duration::from_secs(5))
+    });
+    let rows = lines(&observed.tape)
+        .into_iter()
+        .filter(|line| line.starts_with("SWITCH_PORT"))
+        .collect();
     Some((rows, observed))
 }
 
 fn records_loopback(access: &Access) {
-    let Some((rows, observed)) = recorded_with(access) else { return };
+    let Some((rows, observed)) = recorded_with(access) else {
+        return;
+    };
     let grew = rows.iter().filter(|row| row.contains(";lo;")).any(|row| {
-        row.split(';').nth(2).and_then(|bytes| bytes.parse::<u64>().ok()).is_some_and(|bytes| bytes > 100_000)
+        row.split(';')
+            .nth(2)
+            .and_then(|bytes| bytes.parse::<u64>().ok())
+            .is_some_and(|bytes| bytes > 100_000)
     });
     assert!(grew, "{rows:?} {:?}", observed.absent);
     assert!(observed.cost_s["switches"] > 0.0);
@@ -202,22 +269,43 @@ fn an_agent_replies_to_a_community() {
 #[test]
 fn an_agent_replies_to_an_authenticated_user() {
     let authentication = Some((Authentication::Sha1, Secret("first password".into())));
-    records_loopback(&Access::User { name: "signed".into(), authentication, privacy: None });
+    records_loopback(&Access::User {
+        name: "signed".into(),
+        authentication,
+        privacy: None,
+    });
 }
 
 #[test]
 fn an_agent_replies_to_a_user_with_encryption() {
     let authentication = Some((Authentication::Sha256, Secret("first password".into())));
     let privacy = Some((Privacy::Aes128, Secret("second password".into())));
-    records_loopback(&Access::User { name: "private".into(), authentication, privacy });
+    records_loopback(&Access::User {
+        name: "private".into(),
+        authentication,
+        privacy,
+    });
 }
 
 #[test]
 fn an_agent_does_not_reply_to_a_wrong_password() {
     let wrong = Some((Authentication::Sha256, Secret("wrong password".into())));
     let privacy = Some((Privacy::Aes128, Secret("second password".into())));
-    let access = Access::User { name: "private".into(), authentication: wrong, privacy };
-    let Some((rows, observed)) = recorded_with(&access) else { return };
+    let access = Access::User {
+        name: "private".into(),
+        authentication: wrong,
+        privacy,
+    };
+    let Some((rows, observed)) = recorded_with(&access) else {
+        return;
+    };
     assert!(rows.is_empty());
-    assert!(observed.absent.keys().any(|name| name.starts_with("switch ")), "{:?}", observed.absent);
+    assert!(
+        observed
+            .absent
+            .keys()
+            .any(|name| name.starts_with("switch ")),
+        "{:?}",
+        observed.absent
+    );
 }

@@ -28,7 +28,9 @@ fn join_and_open(user: RawFd, net: RawFd, place: RawFd) -> ! {
     // SAFETY: system calls on numbers that are open, which may be made after a fork; nothing is allocated.
     unsafe {
         let opened = || {
-            if libc::setns(user, libc::CLONE_NEWUSER) < 0 || libc::setns(net, libc::CLONE_NEWNET) < 0 {
+            if libc::setns(user, libc::CLONE_NEWUSER) < 0
+                || libc::setns(net, libc::CLONE_NEWNET) < 0
+            {
                 return false;
             }
             let socket = libc::socket(libc::AF_PACKET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0);
@@ -36,7 +38,11 @@ fn join_and_open(user: RawFd, net: RawFd, place: RawFd) -> ! {
             // It would stay open in the parent.
             put && libc::close(socket) == 0
         };
-        let code = if opened() { 0 } else { *libc::__errno_location() };
+        let code = if opened() {
+            0
+        } else {
+            *libc::__errno_location()
+        };
         libc::_exit(code)
     }
 }

@@ -29,7 +29,16 @@ impl Mapping {
     fn new(socket: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, at an address that the kernel chooses.
-        let start = unsafe { libc::mmap(null_mut(), length, access, libc::MAP_SHARED, socket.as_raw_fd(), 0) };
+        let start = unsafe {
+            libc::mmap(
+                null_mut(),
+                length,
+                access,
+                libc::MAP_SHARED,
+                socket.as_raw_fd(),
+                0,
+            )
+        };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -39,7 +48,8 @@ impl Mapping {
 
     /// The place of a value; `None` outside the memory.
     fn at<T>(&self, offset: usize) -> Option<*mut T> {
-        let fits = offset.checked_add(size_of::<T>())? <= self.length && offset.is_multiple_of(align_of::<T>());
+        let fits = offset.checked_add(size_of::<T>())? <= self.length
+            && offset.is_multiple_of(align_of::<T>());
         // SAFETY: inside the mapping, as checked just now.
         fits.then(|| unsafe { self.start.as_ptr().add(offset).cast() })
     }
@@ -99,7 +109,11 @@ impl Ring {
         let version = libc::tpacket_versions::TPACKET_V3 as i32;
         set_option(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version)?;
         set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        Ok(Self { mapping: Mapping::new(socket, BLOCK * blocks)?, blocks, next: 0 })
+        Ok(Self {
+            mapping: Mapping::new(socket, BLOCK * blocks)?,
+            blocks,
+            next: 0,
+        })
     }
 
     pub(crate) const fn blocks(&self) -> usize {
@@ -108,11 +122,14 @@ impl Ring {
 
     /// Whether the next block is the caller's.
     pub(crate) fn is_ready(&self) -> bool {
-        self.status().is_some_and(|status| status.load(Ordering::Acquire) & libc::TP_STATUS_USER != 0)
+        self.status()
+            .is_some_and(|status| status.load(Ordering::Acquire) & libc::TP_STATUS_USER != 0)
     }
 
     fn status(&self) -> Option<&AtomicU32> {
-        let block = self.mapping.at::<libc::tpacket_block_desc>(self.next * BLOCK)?;
+        let block = self
+            .mapping
+            .at::<libc::tpacket_block_desc>(self.next * BLOCK)?;
         // SAFETY: a block begins with its description, aligned; both sides write its status whole.
         Some(unsafe { AtomicU32::from_ptr(&raw mut (*block).hdr.bh1.block_status) })
     }
@@ -125,16 +142,24 @@ impl Ring {
         let start = self.next * BLOCK;
         let block = self.mapping.at::<libc::tpacket_block_desc>(start)?;
         // SAFETY: the block is the caller's, and the kernel has written its description.
-        let (count, first) = unsafe { ((*block).hdr.bh1.num_pkts, (*block).hdr.bh1.offset_to_first_pkt) };
+        let (count, first) = unsafe {
+            (
+                (*block).hdr.bh1.num_pkts,
+                (*block).hdr.bh1.offset_to_first_pkt,
+            )
+        };
         let mut offset = start + first as usize;
         let mut done = 0;
         while done < count as usize {
-            let Some((frame, next)) = self.frame(offset) else { break };
+            let Some((frame, next)) = self.frame(offset) else {
+                break;
+            };
             each(frame);
             offset += next;
             done += 1;
         }
-        self.status()?.store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        self.status()?
+            .store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.next = (self.next + 1) % self.blocks;
         Some(done)
     }
@@ -150,17 +175,29 @@ impl Ring {
             interface: address.sll_ifindex.cast_unsigned(),
             outgoing: address.sll_pkttype == libc::PACKET_OUTGOING,
             length: header.tp_len,
-            bytes: self.mapping.bytes(offset + usize::from(header.tp_mac), header.tp_snaplen as usize),
+            bytes: self.mapping.bytes(
+                offset + usize::from(header.tp_mac),
+                header.tp_snaplen as usize,
+            ),
         };
         Some((frame, header.tp_next_offset as usize))
     }
 }
 
 /// Has the kernel give the socket what the program keeps, cut to what it returns.
-pub(crate) fn attach_filter(socket: BorrowedFd<'_>, program: &[libc::sock_filter]) -> io::Result<()> {
-    let length = program.len().try_into().map_err(|_| io::ErrorKind::InvalidInput)?;
+pub(crate) fn attach_filter(
+    socket: BorrowedFd<'_>,
+    program: &[libc::sock_filter],
+) -> io::Result<()> {
+    let length = program
+        .len()
+        .try_into()
+        .map_err(|_| io::ErrorKind::InvalidInput)?;
     // The kernel copies the program before the call returns, and does not write to it.
-    let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut() };
+    let program = libc::sock_fprog {
+        len: length,
+        filter: program.as_ptr().cast_mut(),
+    };
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
@@ -182,30 +219,54 @@ pub(crate) fn bind_everywhere(socket: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Packets that the filter kept and those of them that found no room, since the last call.
 pub(crate) fn take_statistics(socket: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
-    let mut value = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
+    let mut value = libc::tpacket_stats_v3 {
+        tp_packets: 0,
+        tp_drops: 0,
+        tp_freeze_q_cnt: 0,
+    };
     let mut length = size_of::<libc::tpacket_stats_v3>() as libc::socklen_t;
     let room = (&raw mut value).cast();
     // SAFETY: both pointers are to live values, the length is that of the first, and any bytes written to it are a value.
     succeeded(unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, room, &raw mut length)
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            room,
+            &raw mut length,
+        )
     })?;
     Ok((value.tp_packets, value.tp_drops))
 }
 
 /// The name of an interface in the socket's network namespace.
 pub(crate) fn interface_name(socket: BorrowedFd<'_>, index: u32) -> io::Result<String> {
-    let ifr_ifru = libc::__c_anonymous_ifr_ifru { ifru_ifindex: index.cast_signed() };
-    let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru };
+    let ifr_ifru = libc::__c_anonymous_ifr_ifru {
+        ifru_ifindex: index.cast_signed(),
+    };
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru,
+    };
     // SAFETY: the pointer is to a live request, which the kernel reads and writes.
-    succeeded(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME as _, &raw mut request) })?;
-    let name: Vec<u8> = request.ifr_name.iter().map(|c| c.cast_unsigned()).take_while(|byte| *byte != 0).collect();
+    succeeded(unsafe {
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFNAME as _, &raw mut request)
+    })?;
+    let name: Vec<u8> = request
+        .ifr_name
+        .iter()
+        .map(|c| c.cast_unsigned())
+        .take_while(|byte| *byte != 0)
+        .collect();
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
 /// The number of an interface in the socket's network namespace.
 pub(crate) fn interface_index(socket: BorrowedFd<'_>, name: &str) -> io::Result<u32> {
-    let mut request =
-        libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_ifindex: 0 } };
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_ifindex: 0 },
+    };
     if name.len() >= request.ifr_name.len() {
         return Err(io::Error::from_raw_os_error(libc::ENODEV));
     }
@@ -213,7 +274,13 @@ pub(crate) fn interface_index(socket: BorrowedFd<'_>, name: &str) -> io::Result<
         *to = byte.cast_signed();
     }
     // SAFETY: as above.
-    succeeded(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFINDEX as _, &raw mut request) })?;
+    succeeded(unsafe {
+        libc::ioctl(
+            socket.as_raw_fd(),
+            libc::SIOCGIFINDEX as _,
+            &raw mut request,
+        )
+    })?;
     // SAFETY: the kernel has written this field.
     Ok(unsafe { request.ifr_ifru.ifru_ifindex }.cast_unsigned())
 }
@@ -222,9 +289,21 @@ pub(crate) fn interface_index(socket: BorrowedFd<'_>, name: &str) -> io::Result<
 fn set_option<T>(socket: BorrowedFd<'_>, level: i32, name: i32, value: &T) -> io::Result<()> {
     let length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the pointer is to a value of that length, alive for the call.
-    succeeded(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, from_ref(value).cast(), length) })
+    succeeded(unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            level,
+            name,
+            from_ref(value).cast(),
+            length,
+        )
+    })
 }
 
 fn succeeded(result: i32) -> io::Result<()> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }

@@ -30,7 +30,11 @@ pub(crate) fn wait() -> io::Result<(Pid, libc::c_int)> {
     let mut status = 0;
     // SAFETY: the kernel writes the status, which is this function's.
     let thread = unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL) };
-    if thread < 0 { Err(io::Error::last_os_error()) } else { Ok((Pid::from_raw(thread), status)) }
+    if thread < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok((Pid::from_raw(thread), status))
+    }
 }
 
 /// Lets a thread go on until it is stopped again, with a signal or 0.
@@ -51,11 +55,24 @@ pub(crate) fn listen(thread: Pid) {
 pub(crate) fn stop_at(calls: &[u32]) -> io::Result<()> {
     let filter = filter(calls).ok_or(io::ErrorKind::Unsupported)?;
     let length = u16::try_from(filter.len()).map_err(io::Error::other)?;
-    let program = libc::sock_fprog { len: length, filter: filter.as_ptr().cast_mut() };
+    let program = libc::sock_fprog {
+        len: length,
+        filter: filter.as_ptr().cast_mut(),
+    };
     nix::sys::prctl::set_no_new_privs()?;
     // SAFETY: the kernel reads the instructions, which live until it returns, and keeps a copy.
-    let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
-    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let set = unsafe {
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const program,
+        )
+    };
+    if set == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// The number by which the kernel calls this kind of processor (`linux/audit.h`).
@@ -72,13 +89,26 @@ fn filter(calls: &[u32]) -> Option<Vec<libc::sock_filter>> {
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
-    let instruction = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let instruction = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
     let count = u8::try_from(calls.len()).ok()?;
-    let mut all = vec![instruction(LOAD, 4, 0, 0), instruction(IF_EQUAL, PROCESSOR?, 0, count.checked_add(1)?)];
+    let mut all = vec![
+        instruction(LOAD, 4, 0, 0),
+        instruction(IF_EQUAL, PROCESSOR?, 0, count.checked_add(1)?),
+    ];
     all.push(instruction(LOAD, 0, 0, 0));
     // The last instruction stops, the one before it lets the call be.
     let to_stop = (1..=count).rev();
-    all.extend(calls.iter().zip(to_stop).map(|(call, over)| instruction(IF_EQUAL, *call, over, 0)));
+    all.extend(
+        calls
+            .iter()
+            .zip(to_stop)
+            .map(|(call, over)| instruction(IF_EQUAL, *call, over, 0)),
+    );
     all.push(instruction(RETURN, libc::SECCOMP_RET_ALLOW, 0, 0));
     all.push(instruction(RETURN, libc::SECCOMP_RET_TRACE, 0, 0));
     Some(all)
@@ -96,7 +126,9 @@ mod tests {
             at += 1;
             match u32::from(step.code) & 0x07 {
                 libc::BPF_LD => loaded = if step.k == 0 { call } else { processor },
-                libc::BPF_JMP => at += usize::from(if loaded == step.k { step.jt } else { step.jf }),
+                libc::BPF_JMP => {
+                    at += usize::from(if loaded == step.k { step.jt } else { step.jf })
+                }
                 _ => return step.k,
             }
         }
@@ -109,7 +141,11 @@ mod tests {
         for call in 0..400 {
             let stops = judged(&filter, call, own) == libc::SECCOMP_RET_TRACE;
             assert_eq!(stops, [0, 1, 45].contains(&call), "{call}");
-            assert_eq!(judged(&filter, call, 0x4000_0003), libc::SECCOMP_RET_ALLOW, "another processor's");
+            assert_eq!(
+                judged(&filter, call, 0x4000_0003),
+                libc::SECCOMP_RET_ALLOW,
+                "another processor's"
+            );
         }
     }
 }

@@ -16,5 +16,9 @@ pub(crate) fn read(socket: BorrowedFd<'_>, room: &mut [u8]) -> io::Result<usize>
             &raw mut length,
         )
     };
-    if result == 0 { Ok(length as usize) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(length as usize)
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }

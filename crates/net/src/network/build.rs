@@ -18,23 +18,42 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// Idle at instant zero. The plan has been checked by `spec`; a link without both ends is left out.
     #[must_use]
     pub fn new(plan: &plan::Network, seed: Seed, tap: T) -> Self {
-        let names = plan.hosts.iter().map(|h| h.name.clone()).chain(plan.switches.iter().map(|s| s.name.clone()));
+        let names = plan
+            .hosts
+            .iter()
+            .map(|h| h.name.clone())
+            .chain(plan.switches.iter().map(|s| s.name.clone()));
         let topology = Topology::new(plan);
         let (shared_buffers, shared_buffer_of) = shared_buffers(plan);
-        let port_configs =
-            PortConfigs { plan, shared_buffer_of: &shared_buffer_of, lengths_wanted: T::ON && T::LENGTHS };
-        let directions = topology.edges.iter().zip(plan.links.iter().flat_map(|link| [link, link])).zip(0..);
+        let port_configs = PortConfigs {
+            plan,
+            shared_buffer_of: &shared_buffer_of,
+            lengths_wanted: T::ON && T::LENGTHS,
+        };
+        let directions = topology
+            .edges
+            .iter()
+            .zip(plan.links.iter().flat_map(|link| [link, link]))
+            .zip(0..);
         let directions = directions
-            .map(|((edge, link), index)| Direction::new(link, port_configs.of(edge), seed.child("port").index(index)))
+            .map(|((edge, link), index)| {
+                Direction::new(link, port_configs.of(edge), seed.child("port").index(index))
+            })
             .collect();
         let cell_switch = plan.hosts.iter().map(|_| false);
-        let cell_switch = cell_switch.chain(plan.switches.iter().map(|s| s.cell_bytes.is_some())).collect();
+        let cell_switch = cell_switch
+            .chain(plan.switches.iter().map(|s| s.cell_bytes.is_some()))
+            .collect();
         Self {
             names: names.collect(),
             topology,
             directions,
             cell_switch,
-            cards: plan.hosts.iter().map(|host| Card::new(&host.interface)).collect(),
+            cards: plan
+                .hosts
+                .iter()
+                .map(|host| Card::new(&host.interface))
+                .collect(),
             shared_buffers,
             events: EventQueue::default(),
             flights: Vec::new(),
@@ -73,10 +92,17 @@ struct PortConfigs<'p> {
 impl<'p> PortConfigs<'p> {
     fn of(&self, edge: &Edge) -> PortConfig<'p> {
         let cells = |node: Node| self.switch(node).and_then(|(switch, _)| switch.cell_bytes);
-        let cells = cells(edge.from).or(cells(edge.to)).map(|bytes| Cells { bytes });
+        let cells = cells(edge.from)
+            .or(cells(edge.to))
+            .map(|bytes| Cells { bytes });
         let tells = |node: Node| self.switch(node).is_some_and(|(switch, _)| switch.abr);
         let abr = tells(edge.from) || (self.switch(edge.from).is_none() && tells(edge.to));
-        let port_config = PortConfig { cells, abr, lengths_wanted: self.lengths_wanted, ..PortConfig::default() };
+        let port_config = PortConfig {
+            cells,
+            abr,
+            lengths_wanted: self.lengths_wanted,
+            ..PortConfig::default()
+        };
         match self.switch(edge.from) {
             Some((switch, index)) => PortConfig {
                 queue: switch.queue.as_ref(),
@@ -86,7 +112,11 @@ impl<'p> PortConfigs<'p> {
                 ..port_config
             },
             None => PortConfig {
-                interface: self.plan.hosts.get(edge.from.0 as usize).map(|host| &host.interface),
+                interface: self
+                    .plan
+                    .hosts
+                    .get(edge.from.0 as usize)
+                    .map(|host| &host.interface),
                 ..port_config
             },
         }

@@ -13,13 +13,18 @@ use stackline_core::time::Instant;
 impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// Cuts a frame into cells that leave one after the other, or forwards it in the cells it came in.
     pub(super) fn enter_cells(&mut self, now: Instant, port: Port, slot: u32) {
-        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
+        let Some(flight) = self.flights[slot as usize].as_mut() else {
+            return;
+        };
         let bytes = flight.packet.bytes();
         let direction = &mut self.directions[port.0 as usize];
-        let Some(cells) = direction.cells.map(|cells| cells.count(bytes)) else { return };
+        let Some(cells) = direction.cells.map(|cells| cells.count(bytes)) else {
+            return;
+        };
         let start = direction.free_at.max(now);
-        let shared_buffer =
-            direction.shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer));
+        let shared_buffer = direction
+            .shared_buffer
+            .and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer));
         let last = match direction.offer(now, bytes, false, shared_buffer) {
             Offer::Leaves(last, _) => last,
             Offer::Refused(reason) => return self.drop_at(now, port, slot, reason),
@@ -34,11 +39,25 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             self.emit(now, port, NetworkEvent::Enqueue(backlog), slot);
             self.emit(last, port, NetworkEvent::Dequeue, slot);
         }
-        self.events.put(comes, Event::Cell { port, slot, index: 0 });
+        self.events.put(
+            comes,
+            Event::Cell {
+                port,
+                slot,
+                index: 0,
+            },
+        );
         if self.directions[port.0 as usize].duplicated()
             && let Some(duplicate) = self.duplicate(comes, port, slot)
         {
-            self.events.put(comes, Event::Cell { port, slot: duplicate, index: 0 });
+            self.events.put(
+                comes,
+                Event::Cell {
+                    port,
+                    slot: duplicate,
+                    index: 0,
+                },
+            );
         }
     }
 
@@ -46,7 +65,12 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     fn duplicate(&mut self, at: Instant, port: Port, slot: u32) -> Option<u32> {
         let flight = self.flights[slot as usize].as_ref()?;
         let (last_port, hops, cells_left) = (flight.last_port, flight.hops, flight.cells_left);
-        let duplicate = Flight { last_port, hops, cells_left, ..Flight::new(flight.packet.again(), flight.arrival) };
+        let duplicate = Flight {
+            last_port,
+            hops,
+            cells_left,
+            ..Flight::new(flight.packet.again(), flight.arrival)
+        };
         let duplicate = self.insert(duplicate);
         self.directions[port.0 as usize].counters.duplicated += 1;
         self.emit(at, port, NetworkEvent::Duplicate, duplicate);
@@ -74,31 +98,49 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Schedules the cell behind one that has just crossed the first link.
     fn next_cell(&mut self, port: Port, slot: u32, index: u32) {
-        let Some(flight) = &self.flights[slot as usize] else { return };
-        let count = self.directions[port.0 as usize].cells.map_or(1, |cells| cells.count(flight.packet.bytes()));
+        let Some(flight) = &self.flights[slot as usize] else {
+            return;
+        };
+        let count = self.directions[port.0 as usize]
+            .cells
+            .map_or(1, |cells| cells.count(flight.packet.bytes()));
         let index = index + 1;
         if u64::from(index) < count {
-            self.events.put(flight.arrival.at(index, count as u32), Event::Cell { port, slot, index });
+            self.events.put(
+                flight.arrival.at(index, count as u32),
+                Event::Cell { port, slot, index },
+            );
         }
     }
 
     /// A cell switch forwards a cell.
     fn cell_on(&mut self, now: Instant, node: Node, slot: u32, index: u32) {
-        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
-        let next = self.topology.next(node, flight.packet.to, flight.packet.flow);
-        let Some(port) = next else { return self.lose_cell(now, Port(0), slot, Reason::NoPath) };
+        let Some(flight) = self.flights[slot as usize].as_mut() else {
+            return;
+        };
+        let next = self
+            .topology
+            .next(node, flight.packet.to, flight.packet.flow);
+        let Some(port) = next else {
+            return self.lose_cell(now, Port(0), slot, Reason::NoPath);
+        };
         let (from, to, flow) = (flight.packet.from, flight.packet.to, flight.packet.flow);
         if self.directions[port.0 as usize].shares.is_some() {
             self.tell_rates(now, port, from, to, flow);
         }
-        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
+        let Some(flight) = self.flights[slot as usize].as_mut() else {
+            return;
+        };
         let direction = &mut self.directions[port.0 as usize];
         if index == 0 && flight.packet.bytes() > direction.mtu {
             flight.too_large = true;
         }
         if index == 0 && direction.early_discard {
-            let shared = direction.shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer));
-            let full = direction.half_full(now) || shared.is_some_and(|shared_buffer| shared_buffer.half_full(now));
+            let shared = direction
+                .shared_buffer
+                .and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer));
+            let full = direction.half_full(now)
+                || shared.is_some_and(|shared_buffer| shared_buffer.half_full(now));
             flight.refused_at = full.then_some(port).or(flight.refused_at);
         }
         if flight.too_large {
@@ -107,11 +149,17 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         if flight.refused_at == Some(port) {
             return self.lose_cell(now, port, slot, Reason::EarlyDiscard);
         }
-        let shared_buffer =
-            direction.shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer));
+        let shared_buffer = direction
+            .shared_buffer
+            .and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer));
         match direction.offer_cell(now, shared_buffer) {
             Ok(departure) => {
-                let comes = direction.arrival(Span { first: departure, last: departure }).last;
+                let comes = direction
+                    .arrival(Span {
+                        first: departure,
+                        last: departure,
+                    })
+                    .last;
                 if T::ON && index == 0 {
                     let backlog = direction.backlog(now);
                     self.emit(now, port, NetworkEvent::Enqueue(backlog), slot);
@@ -127,23 +175,37 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// A cell of that circuit comes to a port that tells hosts their rates: management cells go back where these change.
     fn tell_rates(&mut self, now: Instant, port: Port, from: Node, to: Node, flow: u32) {
-        let Some(source) = self.topology.next(from, to, flow) else { return };
+        let Some(source) = self.topology.next(from, to, flow) else {
+            return;
+        };
         let direction = &mut self.directions[port.0 as usize];
-        let Some(bit_s) = direction.transmitter_bit_s(now) else { return };
-        let told = direction.shares.as_mut().and_then(|shares| shares.cell(now, Circuit { source, to }, bit_s));
+        let Some(bit_s) = direction.transmitter_bit_s(now) else {
+            return;
+        };
+        let told = direction
+            .shares
+            .as_mut()
+            .and_then(|shares| shares.cell(now, Circuit { source, to }, bit_s));
         let Some((circuits, rate)) = told else { return };
         for circuit in circuits {
             // A management cell takes the way back; what it waits for in queues there is not counted.
             let back = self.directions[circuit.source.0 as usize].least_delay();
             self.managed = self.managed.wrapping_add(1);
             self.management.insert(self.managed, (circuit, port, rate));
-            self.events.put(now + back, Event::Rate { number: self.managed });
+            self.events.put(
+                now + back,
+                Event::Rate {
+                    number: self.managed,
+                },
+            );
         }
     }
 
     /// A management cell reaches its host.
     pub(super) fn told(&mut self, number: u32) {
-        let Some((circuit, by, bit_s)) = self.management.remove(&number) else { return };
+        let Some((circuit, by, bit_s)) = self.management.remove(&number) else {
+            return;
+        };
         if let Some(granted) = &mut self.directions[circuit.source.0 as usize].granted {
             granted.tell(circuit.to, by, bit_s);
         }
@@ -152,9 +214,14 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// A cell is lost, and its frame with it.
     fn lose_cell(&mut self, now: Instant, port: Port, slot: u32, reason: Reason) {
         self.directions[port.0 as usize].count_drop(reason, 1);
-        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
+        let Some(flight) = self.flights[slot as usize].as_mut() else {
+            return;
+        };
         flight.cells_left -= 1;
-        let (first, gone) = (!core::mem::replace(&mut flight.incomplete, true), flight.cells_left == 0);
+        let (first, gone) = (
+            !core::mem::replace(&mut flight.incomplete, true),
+            flight.cells_left == 0,
+        );
         if first {
             self.directions[port.0 as usize].counters.spoilt += 1;
             self.emit(now, port, NetworkEvent::Drop(reason), slot);
@@ -177,13 +244,26 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             self.remove(slot);
             return None;
         }
-        (flight.arrival, flight.last_port, flight.refused_at) = (Span { first: now, last: now }, Some(port), None);
+        (flight.arrival, flight.last_port, flight.refused_at) = (
+            Span {
+                first: now,
+                last: now,
+            },
+            Some(port),
+            None,
+        );
         self.emit(now, port, NetworkEvent::Dequeue, slot);
         // A frame is duplicated as a whole, by the link on which it leaves the cell switches.
         if self.directions[port.0 as usize].duplicated()
             && let Some(duplicate) = self.duplicate(now, port, slot)
         {
-            self.events.put(now, Event::At { node, slot: duplicate });
+            self.events.put(
+                now,
+                Event::At {
+                    node,
+                    slot: duplicate,
+                },
+            );
         }
         self.at(now, node, slot)
     }

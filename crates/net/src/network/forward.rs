@@ -22,12 +22,21 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// Forwards a packet from a node.
     #[inline]
     pub(super) fn forward(&mut self, now: Instant, node: Node, slot: u32) {
-        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
-        let next = self.topology.next(node, flight.packet.to, flight.packet.flow).filter(|_| flight.hops < MOST_HOPS);
-        let Some(port) = next else { return self.no_path(now, node, slot) };
+        let Some(flight) = self.flights[slot as usize].as_mut() else {
+            return;
+        };
+        let next = self
+            .topology
+            .next(node, flight.packet.to, flight.packet.flow)
+            .filter(|_| flight.hops < MOST_HOPS);
+        let Some(port) = next else {
+            return self.no_path(now, node, slot);
+        };
         let direction = &self.directions[port.0 as usize];
         let segments = flight.packet.segments;
-        if segments.bytes_of(0) > direction.mtu || segments.bytes_of(segments.count - 1) > direction.mtu {
+        if segments.bytes_of(0) > direction.mtu
+            || segments.bytes_of(segments.count - 1) > direction.mtu
+        {
             return self.drop_at(now, port, slot, Reason::TooLarge);
         }
         if segments.count > 1 {
@@ -49,19 +58,30 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     fn no_path(&mut self, now: Instant, node: Node, slot: u32) {
-        let Some(flight) = self.remove(slot) else { return };
+        let Some(flight) = self.remove(slot) else {
+            return;
+        };
         self.lost += u64::from(flight.packet.segments.count);
         if T::ON {
-            self.tap.record(now, Place::Host(node), NetworkEvent::Drop(Reason::NoPath), &flight.packet);
+            self.tap.record(
+                now,
+                Place::Host(node),
+                NetworkEvent::Drop(Reason::NoPath),
+                &flight.packet,
+            );
         }
     }
 
     /// Forwards a train, cut into pieces that the link takes whole; each leaves when its last segment cannot delay it.
     fn forward_train(&mut self, now: Instant, node: Node, port: Port, mut slot: u32) {
         loop {
-            let Some((whole, each)) = self.largest_piece(now, port, slot) else { return };
+            let Some((whole, each)) = self.largest_piece(now, port, slot) else {
+                return;
+            };
             let rest = self.cut(slot, whole);
-            let Some(flight) = self.flights[slot as usize].as_mut() else { return };
+            let Some(flight) = self.flights[slot as usize].as_mut() else {
+                return;
+            };
             let span = u64::from(flight.packet.segments.count - 1) * each.0;
             let ready = Instant(flight.arrival.last.0.saturating_sub(span));
             if ready > now {
@@ -72,7 +92,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 self.enqueue(now, port, slot);
             }
             let Some(rest) = rest else { return };
-            let comes = self.flights[rest as usize].as_ref().map_or(now, |flight| flight.arrival.first);
+            let comes = self.flights[rest as usize]
+                .as_ref()
+                .map_or(now, |flight| flight.arrival.first);
             if comes > now {
                 return self.events.put(comes, Event::At { node, slot: rest });
             }
@@ -84,7 +106,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     fn largest_piece(&self, now: Instant, port: Port, slot: u32) -> Option<(u32, Duration)> {
         let segments = self.flights[slot as usize].as_ref()?.packet.segments;
         let direction = &self.directions[port.0 as usize];
-        let time = direction.airtime(now, direction.charged(segments)).unwrap_or(Duration::ZERO);
+        let time = direction
+            .airtime(now, direction.charged(segments))
+            .unwrap_or(Duration::ZERO);
         let each = time.0 / u64::from(segments.count);
         // Where the next node takes packets one by one, they arrive one by one.
         let to = self.topology.edge(port).to;
@@ -92,7 +116,11 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         if direction.holds() || direction.cells.is_some() || copied {
             return Some((1, Duration(each)));
         }
-        let most = GRANULE.0.checked_div(each).unwrap_or(u64::MAX).clamp(1, u64::from(segments.count));
+        let most = GRANULE
+            .0
+            .checked_div(each)
+            .unwrap_or(u64::MAX)
+            .clamp(1, u64::from(segments.count));
         Some((most as u32, Duration(each)))
     }
 
@@ -105,15 +133,36 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
         let (span, last_port, hops) = (flight.arrival, flight.last_port, flight.hops);
         let packet = flight.packet.split(at);
-        flight.arrival = Span { first: span.first, last: span.at(at - 1, count) };
-        let arrival = Span { first: span.at(at, count), last: span.last };
-        Some(self.insert(Flight { last_port, hops, ..Flight::new(packet, arrival) }))
+        flight.arrival = Span {
+            first: span.first,
+            last: span.at(at - 1, count),
+        };
+        let arrival = Span {
+            first: span.at(at, count),
+            last: span.last,
+        };
+        Some(self.insert(Flight {
+            last_port,
+            hops,
+            ..Flight::new(packet, arrival)
+        }))
     }
 
     /// A packet leaves a queue over `departure`: segments that the link loses end here, the rest travels.
-    pub(super) fn depart(&mut self, now: Instant, port: Port, slot: u32, departure: Span, mark: bool) {
+    pub(super) fn depart(
+        &mut self,
+        now: Instant,
+        port: Port,
+        slot: u32,
+        departure: Span,
+        mark: bool,
+    ) {
         if T::ON {
-            let backlog = if T::LENGTHS { self.directions[port.0 as usize].backlog(now) } else { 0 };
+            let backlog = if T::LENGTHS {
+                self.directions[port.0 as usize].backlog(now)
+            } else {
+                0
+            };
             self.emit(now, port, NetworkEvent::Enqueue(backlog), slot);
         }
         if mark {
@@ -126,26 +175,46 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// Takes the segments that the link loses out of a train.
     pub(super) fn lose_or_travel(&mut self, port: Port, mut slot: u32, mut departure: Span) {
         while let Some((index, reason)) = self.first_lost(port, slot, departure) {
-            let count = self.flights[slot as usize].as_ref().map_or(1, |flight| flight.packet.segments.count);
+            let count = self.flights[slot as usize]
+                .as_ref()
+                .map_or(1, |flight| flight.packet.segments.count);
             let at = departure.at(index, count);
             let mut victim = slot;
             if index > 0 {
-                let Some(rest) = self.cut(slot, index) else { return };
-                self.travel(port, slot, Span { first: departure.first, last: departure.at(index - 1, count) });
+                let Some(rest) = self.cut(slot, index) else {
+                    return;
+                };
+                self.travel(
+                    port,
+                    slot,
+                    Span {
+                        first: departure.first,
+                        last: departure.at(index - 1, count),
+                    },
+                );
                 victim = rest;
             }
             let rest = self.cut(victim, 1);
             self.drop_at(at, port, victim, reason);
             let Some(rest) = rest else { return };
-            (slot, departure) = (rest, Span { first: departure.at(index + 1, count), last: departure.last });
+            (slot, departure) = (
+                rest,
+                Span {
+                    first: departure.at(index + 1, count),
+                    last: departure.last,
+                },
+            );
         }
         self.travel(port, slot, departure);
     }
 
     fn mark(&mut self, now: Instant, port: Port, slot: u32) {
-        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
+        let Some(flight) = self.flights[slot as usize].as_mut() else {
+            return;
+        };
         if flight.packet.mark() {
-            self.directions[port.0 as usize].counters.marked += u64::from(flight.packet.segments.count);
+            self.directions[port.0 as usize].counters.marked +=
+                u64::from(flight.packet.segments.count);
             self.emit(now, port, NetworkEvent::Mark, slot);
         }
     }
@@ -159,7 +228,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let segments = self.flights[slot as usize].as_ref()?.packet.segments;
         (0..segments.count).find_map(|index| {
             let at = departure.at(index, segments.count);
-            direction.lost(at, segments.bytes_of(index)).map(|reason| (index, reason))
+            direction
+                .lost(at, segments.bytes_of(index))
+                .map(|reason| (index, reason))
         })
     }
 
@@ -169,7 +240,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let arrival = direction.arrival(departure);
         let duplicated = direction.duplicated();
         let node = self.topology.edge(port).to;
-        let Some(flight) = self.flights[slot as usize].as_mut() else { return };
+        let Some(flight) = self.flights[slot as usize].as_mut() else {
+            return;
+        };
         (flight.arrival, flight.last_port) = (arrival, Some(port));
         let (at, event): (_, fn(Node, u32) -> Event) = if flight.packet.to == node {
             (arrival.last, |_, slot| Event::Complete { slot })
@@ -178,8 +251,11 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         };
         self.events.put(at, event(node, slot));
         if duplicated {
-            let duplicate =
-                Flight { last_port: Some(port), hops: flight.hops, ..Flight::new(flight.packet.again(), arrival) };
+            let duplicate = Flight {
+                last_port: Some(port),
+                hops: flight.hops,
+                ..Flight::new(flight.packet.again(), arrival)
+            };
             let duplicate = self.insert(duplicate);
             self.directions[port.0 as usize].counters.duplicated += 1;
             self.emit(arrival.last, port, NetworkEvent::Duplicate, duplicate);

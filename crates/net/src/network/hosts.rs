@@ -9,7 +9,9 @@ use stackline_core::time::Instant;
 impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// The host has handed the packet over.
     pub(super) fn host_sends(&mut self, now: Instant, slot: u32) {
-        let Some(flight) = &self.flights[slot as usize] else { return };
+        let Some(flight) = &self.flights[slot as usize] else {
+            return;
+        };
         let (from, to) = (flight.packet.from, flight.packet.to);
         if from == to {
             // A packet to the sender itself does not use the interface.
@@ -22,7 +24,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let mut next = Some(slot);
         while let Some(slot) = next {
             next = self.cut(slot, 1);
-            let bytes = self.flights[slot as usize].as_ref().map_or(0, |flight| flight.packet.bytes());
+            let bytes = self.flights[slot as usize]
+                .as_ref()
+                .map_or(0, |flight| flight.packet.bytes());
             if let Some(Some(card)) = self.cards.get_mut(from.0 as usize) {
                 card.leaves(slot, bytes);
             }
@@ -34,16 +38,25 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     pub(super) fn host_receives(&mut self, now: Instant, slot: u32) -> Option<u32> {
         let packet = &self.flights[slot as usize].as_ref()?.packet;
         let (from, to, bytes) = (packet.from, packet.to, packet.bytes());
-        let Some(Some(card)) = self.cards.get_mut(to.0 as usize).filter(|_| from != to) else { return Some(slot) };
+        let Some(Some(card)) = self.cards.get_mut(to.0 as usize).filter(|_| from != to) else {
+            return Some(slot);
+        };
         if card.arrives(slot, bytes) {
             self.start_copy(now, to);
         } else if let Some(flight) = self.remove(slot) {
             if let Some(port) = flight.last_port {
-                self.directions[port.0 as usize]
-                    .count_drop(Reason::InterfaceFull, u64::from(flight.packet.segments.count));
+                self.directions[port.0 as usize].count_drop(
+                    Reason::InterfaceFull,
+                    u64::from(flight.packet.segments.count),
+                );
             }
             if T::ON {
-                self.tap.record(now, Place::Host(to), NetworkEvent::Drop(Reason::InterfaceFull), &flight.packet);
+                self.tap.record(
+                    now,
+                    Place::Host(to),
+                    NetworkEvent::Drop(Reason::InterfaceFull),
+                    &flight.packet,
+                );
             }
         }
         None
@@ -54,7 +67,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let card = self.cards.get_mut(node.0 as usize)?.as_mut()?;
         let done = card.copied(now);
         if let Some((slot, Way::Out)) = done {
-            let port = self.flights[slot as usize].as_ref().map(|f| (f.packet.to, f.packet.flow));
+            let port = self.flights[slot as usize]
+                .as_ref()
+                .map(|f| (f.packet.to, f.packet.flow));
             let port = port.and_then(|(to, flow)| self.topology.next(node, to, flow));
             self.forward(now, node, slot);
             let departure = port.map_or(now, |port| self.directions[port.0 as usize].free_at);
@@ -63,14 +78,19 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
             }
         }
         self.start_copy(now, node);
-        done.filter(|(_, way)| *way == Way::In).map(|(slot, _)| slot)
+        done.filter(|(_, way)| *way == Way::In)
+            .map(|(slot, _)| slot)
     }
 
     /// Begins the interface's next copy.
     fn start_copy(&mut self, now: Instant, node: Node) {
-        let Some(Some(card)) = self.cards.get_mut(node.0 as usize) else { return };
+        let Some(Some(card)) = self.cards.get_mut(node.0 as usize) else {
+            return;
+        };
         match card.next_step(now) {
-            NextStep::CopyUntil(at) | NextStep::WaitUntil(at) => self.events.put(at, Event::CopyDone { node }),
+            NextStep::CopyUntil(at) | NextStep::WaitUntil(at) => {
+                self.events.put(at, Event::CopyDone { node })
+            }
             NextStep::Rest => {}
         }
     }

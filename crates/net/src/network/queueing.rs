@@ -17,9 +17,14 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     /// Offers a packet to a queue that decides at arrival: whole if no part of it can be treated differently.
     #[inline]
     pub(super) fn queue(&mut self, now: Instant, port: Port, slot: u32) {
-        let Some(flight) = &self.flights[slot as usize] else { return };
+        let Some(flight) = &self.flights[slot as usize] else {
+            return;
+        };
         let (segments, arrival) = (flight.packet.segments, flight.arrival);
-        let arrival = Span { first: now, last: arrival.last.max(now) };
+        let arrival = Span {
+            first: now,
+            last: arrival.last.max(now),
+        };
         match self.directions[port.0 as usize].send_whole(arrival, segments) {
             Some(departure) => self.depart(now, port, slot, departure, false),
             None => self.queue_by_segment(now, port, slot, segments, arrival),
@@ -27,20 +32,50 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     /// Each segment is offered when it arrives; neighbours with the same outcome stay together.
-    fn queue_by_segment(&mut self, now: Instant, port: Port, mut slot: u32, segments: Segments, arrival: Span) {
+    fn queue_by_segment(
+        &mut self,
+        now: Instant,
+        port: Port,
+        mut slot: u32,
+        segments: Segments,
+        arrival: Span,
+    ) {
         let mut run: Option<(Outcome, Span, u32)> = None;
         for index in 0..segments.count {
             let at = arrival.at(index, segments.count).max(now);
             let (outcome, leaves) = self.offer(at, port, slot, segments.bytes_of(index));
             run = match run {
-                Some((same, span, count)) if same == outcome => Some((same, Span { last: leaves, ..span }, count + 1)),
+                Some((same, span, count)) if same == outcome => Some((
+                    same,
+                    Span {
+                        last: leaves,
+                        ..span
+                    },
+                    count + 1,
+                )),
                 Some((before, span, count)) => {
-                    let Some(rest) = self.cut(slot, count) else { return };
+                    let Some(rest) = self.cut(slot, count) else {
+                        return;
+                    };
                     self.settle_run(now, port, slot, before, span);
                     slot = rest;
-                    Some((outcome, Span { first: leaves, last: leaves }, 1))
+                    Some((
+                        outcome,
+                        Span {
+                            first: leaves,
+                            last: leaves,
+                        },
+                        1,
+                    ))
                 }
-                None => Some((outcome, Span { first: leaves, last: leaves }, 1)),
+                None => Some((
+                    outcome,
+                    Span {
+                        first: leaves,
+                        last: leaves,
+                    },
+                    1,
+                )),
             };
         }
         if let Some((outcome, span, _)) = run {
@@ -49,10 +84,13 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
     }
 
     fn offer(&mut self, at: Instant, port: Port, slot: u32, bytes: u64) -> (Outcome, Instant) {
-        let can_mark = self.flights[slot as usize].as_ref().is_some_and(|f| f.packet.ecn != Ecn::NotCapable);
+        let can_mark = self.flights[slot as usize]
+            .as_ref()
+            .is_some_and(|f| f.packet.ecn != Ecn::NotCapable);
         let direction = &mut self.directions[port.0 as usize];
-        let shared_buffer =
-            direction.shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer));
+        let shared_buffer = direction
+            .shared_buffer
+            .and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer));
         match direction.offer(at, bytes, can_mark, shared_buffer) {
             Offer::Leaves(departure, mark) => (Outcome::Leaves { mark }, departure),
             Offer::Refused(reason) => (Outcome::Refused(reason), at),
@@ -68,11 +106,14 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     /// Queues a packet by its slot where the discipline decides at departure.
     pub(super) fn hold(&mut self, now: Instant, port: Port, slot: u32) {
-        let Some(flight) = &self.flights[slot as usize] else { return };
+        let Some(flight) = &self.flights[slot as usize] else {
+            return;
+        };
         let (flow, bytes) = (flight.packet.flow, flight.packet.bytes());
         let direction = &mut self.directions[port.0 as usize];
-        if let Some(shared_buffer) =
-            direction.shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer))
+        if let Some(shared_buffer) = direction
+            .shared_buffer
+            .and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer))
         {
             while !shared_buffer.take(now, bytes) {
                 // A queue that drops at its head makes room from its own packets.
@@ -87,7 +128,11 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let mut refused = false;
         while let Some(gone) = self.displaced.pop() {
             refused |= gone == slot;
-            let reason = if gone == slot { Reason::SharedBufferFull } else { Reason::Displaced };
+            let reason = if gone == slot {
+                Reason::SharedBufferFull
+            } else {
+                Reason::Displaced
+            };
             self.drop_at(now, port, gone, reason);
         }
         if refused {
@@ -95,7 +140,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         }
         let direction = &mut self.directions[port.0 as usize];
         let to_drop = &mut self.to_drop;
-        direction.hold(now, flow, bytes, slot, |slot, reason| to_drop.push((slot, reason)));
+        direction.hold(now, flow, bytes, slot, |slot, reason| {
+            to_drop.push((slot, reason))
+        });
         if T::ON {
             let backlog = direction.backlog(now);
             self.emit(now, port, NetworkEvent::Enqueue(backlog), slot);
@@ -108,7 +155,9 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     fn drop_marked_slots(&mut self, now: Instant, port: Port) {
         while let Some((slot, reason)) = self.to_drop.pop() {
-            let bytes = self.flights[slot as usize].as_ref().map_or(0, |flight| flight.packet.bytes());
+            let bytes = self.flights[slot as usize]
+                .as_ref()
+                .map_or(0, |flight| flight.packet.bytes());
             self.release_shared_buffer(now, port, bytes);
             self.drop_at(now, port, slot, reason);
         }
@@ -116,7 +165,8 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
 
     fn release_shared_buffer(&mut self, at: Instant, port: Port, bytes: u64) {
         let shared_buffer = self.directions[port.0 as usize].shared_buffer;
-        if let Some(shared_buffer) = shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer))
+        if let Some(shared_buffer) =
+            shared_buffer.and_then(|shared_buffer| self.shared_buffers.get_mut(shared_buffer))
         {
             shared_buffer.release(at, bytes);
         }
@@ -131,8 +181,13 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
                 let free = direction.free_at;
                 return self.events.put(free, Event::Free { port });
             }
-            let Some(slot) = self.pull(now, port) else { return };
-            let Some(segments) = self.flights[slot as usize].as_ref().map(|flight| flight.packet.segments) else {
+            let Some(slot) = self.pull(now, port) else {
+                return;
+            };
+            let Some(segments) = self.flights[slot as usize]
+                .as_ref()
+                .map(|flight| flight.packet.segments)
+            else {
                 return;
             };
             let departure = self.directions[port.0 as usize].send(now, segments);
@@ -148,7 +203,10 @@ impl<P: Payload, T: Tap<P>> Network<P, T> {
         let (marks, flights, to_drop) = (direction.marks(), &mut self.flights, &mut self.to_drop);
         let mut marked = 0;
         let slot = direction.release(now, |slot| {
-            let may = marks && flights[slot as usize].as_mut().is_some_and(|flight| flight.packet.mark());
+            let may = marks
+                && flights[slot as usize]
+                    .as_mut()
+                    .is_some_and(|flight| flight.packet.mark());
             if may {
                 marked += 1;
             } else {

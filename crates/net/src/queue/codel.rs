@@ -47,7 +47,13 @@ impl CoDel {
     ///
     /// `backlog_after_bytes` wait behind it; up to `mtu` bytes are no standing queue. If it was dropped, offer the next
     /// one at the same `now`.
-    pub fn drop_or_mark(&mut self, now: Instant, sojourn: Duration, backlog_after_bytes: u64, mtu: u64) -> bool {
+    pub fn drop_or_mark(
+        &mut self,
+        now: Instant,
+        sojourn: Duration,
+        backlog_after_bytes: u64,
+        mtu: u64,
+    ) -> bool {
         let stands = self.waited_too_long(now, sojourn, backlog_after_bytes, mtu);
         let pending = core::mem::take(&mut self.pending);
         if !stands {
@@ -70,7 +76,13 @@ impl CoDel {
     }
 
     /// Whether packets have waited longer than the target for an interval or more.
-    fn waited_too_long(&mut self, now: Instant, sojourn: Duration, backlog_after_bytes: u64, mtu: u64) -> bool {
+    fn waited_too_long(
+        &mut self,
+        now: Instant,
+        sojourn: Duration,
+        backlog_after_bytes: u64,
+        mtu: u64,
+    ) -> bool {
         if sojourn < self.target || backlog_after_bytes <= mtu {
             self.above_target_since = None;
             return false;
@@ -130,7 +142,12 @@ mod tests {
     #[test]
     fn up_to_one_packet_behind_it_is_no_queue() {
         let mut codel = CoDel::new(TARGET, INTERVAL);
-        assert!((0..1000).all(|ms| !codel.drop_or_mark(Instant(ms * MS), Duration(50 * MS), 1500, 1500)));
+        assert!((0..1000).all(|ms| !codel.drop_or_mark(
+            Instant(ms * MS),
+            Duration(50 * MS),
+            1500,
+            1500
+        )));
     }
 
     #[test]
@@ -144,7 +161,9 @@ mod tests {
         assert_eq!(&dropped[..2], [610, 651]);
         // After 16 intervals the old rate no longer counts.
         assert!(!codel.drop_or_mark(Instant(700 * MS), Duration::ZERO, 0, 1500));
-        let dropped: Vec<u64> = (4000..4300).filter(|ms| standing(&mut codel, *ms)).collect();
+        let dropped: Vec<u64> = (4000..4300)
+            .filter(|ms| standing(&mut codel, *ms))
+            .collect();
         assert_eq!(&dropped[..2], [4100, 4200]);
     }
 
@@ -189,7 +208,12 @@ mod tests {
         }
         for slot in 0..100 {
             let (since, ..) = queue.pop().unwrap();
-            assert!(!codel.drop_or_mark(Instant(slot * MS), Instant(slot * MS) - since, queue.bytes(), 1500));
+            assert!(!codel.drop_or_mark(
+                Instant(slot * MS),
+                Instant(slot * MS) - since,
+                queue.bytes(),
+                1500
+            ));
         }
     }
 

@@ -12,7 +12,10 @@ pub struct Fifo<T> {
 
 impl<T> Default for Fifo<T> {
     fn default() -> Self {
-        Self { waiting: VecDeque::new(), bytes: 0 }
+        Self {
+            waiting: VecDeque::new(),
+            bytes: 0,
+        }
     }
 }
 
@@ -39,7 +42,9 @@ impl<T> Fifo<T> {
     /// The item at the head, as [`Self::pop`] would return it.
     #[must_use]
     pub fn head(&self) -> Option<(Instant, u64, &T)> {
-        self.waiting.front().map(|(since, bytes, item)| (*since, *bytes, item))
+        self.waiting
+            .front()
+            .map(|(since, bytes, item)| (*since, *bytes, item))
     }
 
     /// Bytes in it.
@@ -72,10 +77,16 @@ mod tests {
         let mut queue = Fifo::new();
         queue.push(Instant(1), 1500, 'a');
         queue.push(Instant(2), 40, 'b');
-        assert_eq!((queue.bytes(), queue.len(), queue.head()), (1540, 2, Some((Instant(1), 1500, &'a'))));
+        assert_eq!(
+            (queue.bytes(), queue.len(), queue.head()),
+            (1540, 2, Some((Instant(1), 1500, &'a')))
+        );
         assert_eq!(queue.pop(), Some((Instant(1), 1500, 'a')));
         assert_eq!(queue.pop(), Some((Instant(2), 40, 'b')));
-        assert_eq!((queue.pop(), queue.bytes(), queue.is_empty()), (None, 0, true));
+        assert_eq!(
+            (queue.pop(), queue.bytes(), queue.is_empty()),
+            (None, 0, true)
+        );
     }
 
     proptest! {

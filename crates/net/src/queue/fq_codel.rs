@@ -47,7 +47,14 @@ impl<T> FqCoDel<T> {
     /// `target`, `interval` and `mtu` (bytes) are CoDel's; flows are hashed to `flows` queues in a way that
     /// `perturbation` changes; a queue sends up to `quantum` bytes in its turn.
     #[must_use]
-    pub fn new(target: Duration, interval: Duration, flows: u32, quantum: u32, mtu: u64, perturbation: u64) -> Self {
+    pub fn new(
+        target: Duration,
+        interval: Duration,
+        flows: u32,
+        quantum: u32,
+        mtu: u64,
+        perturbation: u64,
+    ) -> Self {
         Self {
             codel: CoDel::new(target, interval),
             quantum: i64::from(quantum.max(1)),
@@ -96,10 +103,18 @@ impl<T> FqCoDel<T> {
 
     /// Takes the next item. One that CoDel wants dropped or marked goes to `to_drop`, which returns it marked, or keeps
     /// it, and the next one follows.
-    pub fn pop(&mut self, now: Instant, mut to_drop: impl FnMut(T, Verdict) -> Option<T>) -> Option<T> {
+    pub fn pop(
+        &mut self,
+        now: Instant,
+        mut to_drop: impl FnMut(T, Verdict) -> Option<T>,
+    ) -> Option<T> {
         loop {
             let from_new = !self.new.is_empty();
-            let list = if from_new { &mut self.new } else { &mut self.old };
+            let list = if from_new {
+                &mut self.new
+            } else {
+                &mut self.old
+            };
             let at = *list.front()?;
             let queue = &mut self.queues[at as usize];
             if queue.deficit <= 0 {
@@ -127,7 +142,11 @@ impl<T> FqCoDel<T> {
 
     /// Takes the head of the longest queue in bytes, to be dropped when the total is too much.
     pub fn drop_from_longest(&mut self) -> Option<T> {
-        let longest = self.queues.iter_mut().rev().max_by_key(|queue| queue.waiting.bytes())?;
+        let longest = self
+            .queues
+            .iter_mut()
+            .rev()
+            .max_by_key(|queue| queue.waiting.bytes())?;
         let (_, bytes, item) = longest.waiting.pop()?;
         self.bytes -= bytes;
         self.items -= 1;
@@ -142,19 +161,32 @@ impl<T> FqCoDel<T> {
         if *known == NONE {
             *known = self.queues.len() as u32;
             let codel = self.codel.clone();
-            self.queues.push(Queue { waiting: Fifo::new(), codel, deficit: 0, listed: false });
+            self.queues.push(Queue {
+                waiting: Fifo::new(),
+                codel,
+                deficit: 0,
+                listed: false,
+            });
         }
         *known
     }
 
     /// The first item of a queue that CoDel lets pass, or that was returned marked, with its bytes.
-    fn head(&mut self, at: u32, now: Instant, to_drop: &mut impl FnMut(T, Verdict) -> Option<T>) -> Option<(u64, T)> {
+    fn head(
+        &mut self,
+        at: u32,
+        now: Instant,
+        to_drop: &mut impl FnMut(T, Verdict) -> Option<T>,
+    ) -> Option<(u64, T)> {
         let queue = &mut self.queues[at as usize];
         while let Some((since, bytes, item)) = queue.waiting.pop() {
             self.bytes -= bytes;
             self.items -= 1;
             let sojourn = now.since(since);
-            if !queue.codel.drop_or_mark(now, sojourn, queue.waiting.bytes(), self.mtu) {
+            if !queue
+                .codel
+                .drop_or_mark(now, sojourn, queue.waiting.bytes(), self.mtu)
+            {
                 return Some((bytes, item));
             }
             if let Some(item) = to_drop(item, Verdict { bytes, sojourn }) {
@@ -204,7 +236,13 @@ mod tests {
     #[test]
     fn round_robin_by_hand() {
         let mut queue = FqCoDel::new(Duration(5 * MS), Duration(100 * MS), 1024, 1000, 1514, 1);
-        for (flow, bytes, name) in [(1, 600, "a1"), (1, 600, "a2"), (1, 600, "a3"), (2, 1000, "b1"), (2, 1000, "b2")] {
+        for (flow, bytes, name) in [
+            (1, 600, "a1"),
+            (1, 600, "a2"),
+            (1, 600, "a3"),
+            (2, 1000, "b1"),
+            (2, 1000, "b2"),
+        ] {
             queue.push(NOW, flow, bytes, name);
         }
         // a has 1000, sends 600 and 600 and owes 200; b sends 1000 and has none left; both are old then. a gets to 800.
@@ -213,7 +251,10 @@ mod tests {
         for name in ["a4", "a5", "a6"] {
             queue.push(NOW, 1, 600, name);
         }
-        assert_eq!([queue.pop(NOW, drop_item), queue.pop(NOW, drop_item)], [Some("a4"), Some("a5")]);
+        assert_eq!(
+            [queue.pop(NOW, drop_item), queue.pop(NOW, drop_item)],
+            [Some("a4"), Some("a5")]
+        );
         queue.push(NOW, 2, 100, "b3");
         assert_eq!(drain(&mut queue), ["b3", "a6"]);
     }
@@ -246,12 +287,21 @@ mod tests {
     #[test]
     fn overload_drops_the_head_of_the_longest_queue() {
         let mut queue = fair();
-        for (flow, bytes, name) in [(1, 100, "a1"), (2, 900, "b1"), (2, 200, "b2"), (3, 1000, "c1")] {
+        for (flow, bytes, name) in [
+            (1, 100, "a1"),
+            (2, 900, "b1"),
+            (2, 200, "b2"),
+            (3, 1000, "c1"),
+        ] {
             queue.push(NOW, flow, bytes, name);
         }
         assert_eq!((queue.bytes(), queue.len()), (2200, 4));
         assert_eq!(
-            [queue.drop_from_longest(), queue.drop_from_longest(), queue.drop_from_longest()],
+            [
+                queue.drop_from_longest(),
+                queue.drop_from_longest(),
+                queue.drop_from_longest()
+            ],
             [Some("b1"), Some("c1"), Some("b2")]
         );
         assert_eq!((queue.bytes(), queue.len()), (100, 1));
@@ -291,7 +341,8 @@ mod tests {
     #[test]
     fn the_perturbation_changes_who_shares_a_queue() {
         let places = |perturbation| -> Vec<u32> {
-            let mut queue: FqCoDel<()> = FqCoDel::new(Duration(0), Duration(0), 4, 1, 1, perturbation);
+            let mut queue: FqCoDel<()> =
+                FqCoDel::new(Duration(0), Duration(0), 4, 1, 1, perturbation);
             (0..16).map(|flow| queue.queue(flow)).collect()
         };
         assert_ne!(places(1), places(2));

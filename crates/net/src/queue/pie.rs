@@ -72,12 +72,21 @@ impl Pie {
     }
 
     /// The decision about a packet of `bytes` that would wait for `delay` behind `backlog_bytes`.
-    pub fn admit(&mut self, now: Instant, delay: Duration, backlog_bytes: u64, bytes: u64) -> Admission {
+    pub fn admit(
+        &mut self,
+        now: Instant,
+        delay: Duration,
+        backlog_bytes: u64,
+        bytes: u64,
+    ) -> Admission {
         self.update_probability(now, delay);
         (self.seen, self.last_delay) = (now, delay);
         // A moving average with weight 1/8; it starts at the first size.
-        let step =
-            if self.typical_bytes == 0 { bytes } else { self.typical_bytes - self.typical_bytes / 8 + bytes / 8 };
+        let step = if self.typical_bytes == 0 {
+            bytes
+        } else {
+            self.typical_bytes - self.typical_bytes / 8 + bytes / 8
+        };
         self.typical_bytes = step.max(1);
         if self.is_uncongested(delay) {
             self.burst = MAX_BURST;
@@ -85,7 +94,11 @@ impl Pie {
         if self.burst > Duration::ZERO || self.is_small_queue(backlog_bytes) || !self.draws_drop() {
             return Admission::Take;
         }
-        if self.probability > MOST_MARKED { Admission::Forced } else { Admission::Early }
+        if self.probability > MOST_MARKED {
+            Admission::Forced
+        } else {
+            Admission::Early
+        }
     }
 
     /// The current probability, 0 to 1.
@@ -105,7 +118,8 @@ impl Pie {
 
     /// Keeps the link busy: with hardly any delay or backlog nothing is dropped.
     const fn is_small_queue(&self, backlog_bytes: u64) -> bool {
-        self.low(self.updated_delay) && self.probability < 0.2 || backlog_bytes <= 2 * self.typical_bytes
+        self.low(self.updated_delay) && self.probability < 0.2
+            || backlog_bytes <= 2 * self.typical_bytes
     }
 
     /// Draws, except too soon or too late after the last drop.
@@ -117,7 +131,8 @@ impl Pie {
         if self.accumulated < 0.85 {
             return false;
         }
-        let draws_drop = self.accumulated >= 8.5 || bernoulli::draw(self.probability, &mut self.generator);
+        let draws_drop =
+            self.accumulated >= 8.5 || bernoulli::draw(self.probability, &mut self.generator);
         if draws_drop {
             self.accumulated = 0.0;
         }
@@ -135,7 +150,9 @@ impl Pie {
             self.burst = Duration(self.burst.0.saturating_sub(passed.0));
         }
         while due > 0 {
-            let still = self.probability == 0.0 && self.updated_delay == Duration::ZERO && delay == Duration::ZERO;
+            let still = self.probability == 0.0
+                && self.updated_delay == Duration::ZERO
+                && delay == Duration::ZERO;
             // Where nothing changes any more, the rest is one step.
             let steps = if still { due } else { 1 };
             self.updated += Duration(steps * self.update.0);
@@ -172,9 +189,18 @@ impl Pie {
 
     /// A small probability is adjusted in small steps.
     fn caution(&self) -> f64 {
-        const STEPS: [(f64, f64); 6] =
-            [(1e-6, 2048.0), (1e-5, 512.0), (1e-4, 128.0), (1e-3, 32.0), (1e-2, 8.0), (1e-1, 2.0)];
-        STEPS.iter().find(|(below, _)| self.probability < *below).map_or(1.0, |(_, divisor)| *divisor)
+        const STEPS: [(f64, f64); 6] = [
+            (1e-6, 2048.0),
+            (1e-5, 512.0),
+            (1e-4, 128.0),
+            (1e-3, 32.0),
+            (1e-2, 8.0),
+            (1e-1, 2.0),
+        ];
+        STEPS
+            .iter()
+            .find(|(below, _)| self.probability < *below)
+            .map_or(1.0, |(_, divisor)| *divisor)
     }
 }
 
@@ -201,7 +227,10 @@ mod tests {
         assert!((pie.probability() - 0.053_75).abs() < 1e-12);
         pie.probability = 0.5;
         pie.adjust(Duration(1000 * MS));
-        assert!((pie.probability() - 0.52).abs() < 1e-12, "no more than 2 % at once");
+        assert!(
+            (pie.probability() - 0.52).abs() < 1e-12,
+            "no more than 2 % at once"
+        );
         pie.updated_delay = Duration::ZERO;
         pie.adjust(Duration::ZERO);
         assert!((pie.probability() - (0.52 - 0.001_875) * 0.98).abs() < 1e-12);
@@ -211,7 +240,10 @@ mod tests {
     fn gains_belong_to_an_interval() {
         let pie = Pie::new(TARGET, Duration(7_500_000), Seed::root(1));
         assert_eq!((pie.alpha, pie.beta), (0.0625, 1.281_25));
-        assert_eq!(Pie::new(TARGET, Duration(u64::MAX), Seed::root(1)).beta, 0.0);
+        assert_eq!(
+            Pie::new(TARGET, Duration(u64::MAX), Seed::root(1)).beta,
+            0.0
+        );
     }
 
     #[test]
@@ -234,12 +266,16 @@ mod tests {
     #[test]
     fn a_burst_passes_after_an_idle_time() {
         let mut pie = pie(1);
-        let taken = |pie: &mut Pie, ms: u64| pie.admit(Instant(ms * MS), Duration(100 * MS), 100_000, 1000);
+        let taken =
+            |pie: &mut Pie, ms: u64| pie.admit(Instant(ms * MS), Duration(100 * MS), 100_000, 1000);
         assert!((0..150).all(|ms| taken(&mut pie, ms) == Admission::Take));
         assert!((150..5_000).any(|ms| taken(&mut pie, ms) != Admission::Take));
         // An hour without load brings the probability to zero and the burst allowance back.
         let hour = 3_600_000;
-        assert_eq!(pie.admit(Instant(hour * MS), Duration::ZERO, 0, 1000), Admission::Take);
+        assert_eq!(
+            pie.admit(Instant(hour * MS), Duration::ZERO, 0, 1000),
+            Admission::Take
+        );
         assert_eq!(pie.probability(), 0.0);
         assert!((1..140).all(|ms| taken(&mut pie, hour + ms) == Admission::Take));
     }
@@ -253,7 +289,9 @@ mod tests {
                 .map(|_| pie.admit(Instant(0), TARGET, 100_000, 1000))
                 .filter(|admission| *admission != Admission::Take)
                 .collect();
-            assert!(not_taken.len() > 40 && not_taken.iter().all(|admission| *admission == expected));
+            assert!(
+                not_taken.len() > 40 && not_taken.iter().all(|admission| *admission == expected)
+            );
         }
     }
 
@@ -261,11 +299,17 @@ mod tests {
     fn gaps_are_neither_too_short_nor_too_long() {
         let mut pie = pie(3);
         (pie.burst, pie.updated_delay, pie.probability) = (Duration::ZERO, TARGET, 0.05);
-        let fallen: Vec<usize> =
-            (0..100_000).filter(|_| pie.admit(Instant(0), TARGET, 100_000, 1000) != Admission::Take).collect();
+        let fallen: Vec<usize> = (0..100_000)
+            .filter(|_| pie.admit(Instant(0), TARGET, 100_000, 1000) != Admission::Take)
+            .collect();
         let gaps: Vec<usize> = fallen.windows(2).map(|pair| pair[1] - pair[0]).collect();
         // 0.85 / 0.05 and 8.5 / 0.05, give or take one for the rounding of the sums.
-        assert!(gaps.iter().all(|gap| (17..=171).contains(gap)), "{:?} {:?}", gaps.iter().min(), gaps.iter().max());
+        assert!(
+            gaps.iter().all(|gap| (17..=171).contains(gap)),
+            "{:?} {:?}",
+            gaps.iter().min(),
+            gaps.iter().max()
+        );
     }
 
     #[test]
@@ -273,7 +317,10 @@ mod tests {
         let mut pie = pie(4);
         (pie.burst, pie.updated_delay, pie.probability) = (Duration::ZERO, TARGET, 1.0);
         assert!((0..100).all(|_| pie.admit(Instant(0), TARGET, 2_000, 1000) == Admission::Take));
-        assert_eq!(pie.admit(Instant(0), TARGET, 2_001, 1000), Admission::Forced);
+        assert_eq!(
+            pie.admit(Instant(0), TARGET, 2_001, 1000),
+            Admission::Forced
+        );
     }
 
     #[test]
@@ -295,7 +342,10 @@ mod tests {
         }
         let mean = sum / count;
         assert!((12 * MS..18 * MS).contains(&mean), "{mean}");
-        assert!((9_500..10_500).contains(&dropped), "{dropped} of 10 000 that are too many");
+        assert!(
+            (9_500..10_500).contains(&dropped),
+            "{dropped} of 10 000 that are too many"
+        );
     }
 
     proptest! {

@@ -26,7 +26,15 @@ impl Red {
     #[must_use]
     pub fn new(min_bytes: u64, max_bytes: u64, most: f64, weight: f64, seed: Seed) -> Self {
         let (min, max) = (min_bytes as f64, max_bytes as f64);
-        Self { min, max, most, weight, average: 0.0, taken: 0, generator: seed.generator() }
+        Self {
+            min,
+            max,
+            most,
+            weight,
+            average: 0.0,
+            taken: 0,
+            generator: seed.generator(),
+        }
     }
 
     /// The decision about a packet that finds so many bytes in the queue.
@@ -71,7 +79,11 @@ impl Red {
     fn draw(&mut self) -> Admission {
         let probability = self.probability();
         let spread = 1.0 - f64::from(self.taken) * probability;
-        let uniform = if spread > probability { probability / spread } else { 1.0 };
+        let uniform = if spread > probability {
+            probability / spread
+        } else {
+            1.0
+        };
         if bernoulli::draw(uniform, &mut self.generator) {
             self.taken = 0;
             return Admission::Early;
@@ -104,7 +116,9 @@ mod tests {
     }
 
     fn early(red: &mut Red, backlog: u64, packets: usize) -> Vec<usize> {
-        (0..packets).filter(|_| red.admit(NOW, backlog, None, 1) == Admission::Early).collect()
+        (0..packets)
+            .filter(|_| red.admit(NOW, backlog, None, 1) == Admission::Early)
+            .collect()
     }
 
     #[test]
@@ -142,7 +156,10 @@ mod tests {
             gaps[pair[1] - pair[0] - 1] += 1.0;
         }
         let n = (at.len() - 1) as f64;
-        let chi_square: f64 = gaps.iter().map(|seen: &f64| (seen - n / 20.0).powi(2) / (n / 20.0)).sum();
+        let chi_square: f64 = gaps
+            .iter()
+            .map(|seen: &f64| (seen - n / 20.0).powi(2) / (n / 20.0))
+            .sum();
         // 19 degrees of freedom: 36.2 is exceeded once in a hundred times.
         assert!(chi_square < 36.2, "{chi_square}");
     }
@@ -151,7 +168,11 @@ mod tests {
     fn above_the_maximum_it_rises_gently_to_one() {
         let share = |backlog| early(&mut steady(4), backlog, 100_000).len() as f64 / 100_000.0;
         // A probability of 1 / n gives gaps with a mean of (n + 1) / 2.
-        assert!((share(15_000) - 2.0 / 11.0).abs() < 0.005, "{}", share(15_000));
+        assert!(
+            (share(15_000) - 2.0 / 11.0).abs() < 0.005,
+            "{}",
+            share(15_000)
+        );
         assert!(share(20_000) < share(25_000) && share(25_000) < share(29_999));
         assert!(share(29_999) > 0.999);
     }

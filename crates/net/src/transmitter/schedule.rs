@@ -40,16 +40,24 @@ struct Step {
 impl Step {
     /// Work that can be done up to that time of the period.
     const fn work(&self, until: u64) -> u128 {
-        self.before.saturating_add(self.rate.saturating_mul((until - self.from) as u128))
+        self.before
+            .saturating_add(self.rate.saturating_mul((until - self.from) as u128))
     }
 }
 
 impl Schedule {
     pub(super) fn new(plan: &RateSchedule) -> Self {
-        let period = plan.period.map(|period| period.0).filter(|period| *period > 0);
+        let period = plan
+            .period
+            .map(|period| period.0)
+            .filter(|period| *period > 0);
         let mut steps: Vec<Step> = Vec::with_capacity(plan.steps.len() + 1);
         // Nothing leaves before the first step.
-        let silence = plan.steps.first().is_none_or(|(from, _)| from.0 > 0).then_some((0, 0.0));
+        let silence = plan
+            .steps
+            .first()
+            .is_none_or(|(from, _)| from.0 > 0)
+            .then_some((0, 0.0));
         let declared = plan.steps.iter().map(|(from, bit_s)| (from.0, *bit_s));
         for (from, bit_s) in silence.into_iter().chain(declared) {
             if period.is_some_and(|period| from >= period) {
@@ -57,10 +65,25 @@ impl Schedule {
             }
             let rate = libm::round(libm::ldexp(bit_s, PLACES)) as u128;
             let before = steps.last().map_or(0, |last| last.work(from));
-            steps.push(Step { from, rate, before, bit_s });
+            steps.push(Step {
+                from,
+                rate,
+                before,
+                bit_s,
+            });
         }
-        let end = steps.last().map_or(0, |last| last.work(period.unwrap_or(u64::MAX)));
-        Self { steps, period, whole: end, cycle: 0, used: 0, step: 0, last_end: 0 }
+        let end = steps
+            .last()
+            .map_or(0, |last| last.work(period.unwrap_or(u64::MAX)));
+        Self {
+            steps,
+            period,
+            whole: end,
+            cycle: 0,
+            used: 0,
+            step: 0,
+            last_end: 0,
+        }
     }
 
     pub(super) fn bit_s(&self, at: Instant) -> f64 {
@@ -98,7 +121,9 @@ impl Schedule {
             }
             let periods = (self.used - 1) / self.whole;
             self.used -= periods * self.whole;
-            self.cycle = self.cycle.saturating_add(u64::try_from(periods).unwrap_or(u64::MAX));
+            self.cycle = self
+                .cycle
+                .saturating_add(u64::try_from(periods).unwrap_or(u64::MAX));
         }
         self.step = self.step_of_work(self.used);
         let step = self.steps[self.step];
@@ -109,7 +134,8 @@ impl Schedule {
 
     /// The number of the period in which an instant lies, and the time since that began.
     fn place(&self, at: u64) -> (u64, u64) {
-        self.period.map_or((0, at), |period| (at / period, at % period))
+        self.period
+            .map_or((0, at), |period| (at / period, at % period))
     }
 
     /// The step in force at that time of the period.
@@ -142,8 +168,14 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     fn schedule(steps: &[(u64, f64)], period: Option<u64>) -> Schedule {
-        let steps = steps.iter().map(|(ms, bit_s)| (Duration(ms * MS), *bit_s)).collect();
-        Schedule::new(&RateSchedule { steps, period: period.map(|ms| Duration(ms * MS)) })
+        let steps = steps
+            .iter()
+            .map(|(ms, bit_s)| (Duration(ms * MS), *bit_s))
+            .collect();
+        Schedule::new(&RateSchedule {
+            steps,
+            period: period.map(|ms| Duration(ms * MS)),
+        })
     }
 
     #[test]
@@ -151,15 +183,25 @@ mod tests {
         // 1 byte a ms, then 10.
         let mut link = schedule(&[(0, 8e3), (100, 80e3)], None);
         assert_eq!(link.finish(Instant(90 * MS), 30), Instant(102 * MS));
-        assert_eq!(link.finish(Instant(102 * MS), 5), Instant(102 * MS + MS / 2));
-        assert_eq!((link.bit_s(Instant(99 * MS)), link.bit_s(Instant(100 * MS))), (8e3, 80e3));
+        assert_eq!(
+            link.finish(Instant(102 * MS), 5),
+            Instant(102 * MS + MS / 2)
+        );
+        assert_eq!(
+            (link.bit_s(Instant(99 * MS)), link.bit_s(Instant(100 * MS))),
+            (8e3, 80e3)
+        );
     }
 
     #[test]
     fn an_outage_holds_everything_back() {
         let mut link = schedule(&[(0, 8e3), (10, 0.0), (50, 8e3)], Some(100));
         assert_eq!(link.finish(Instant(5 * MS), 10), Instant(55 * MS));
-        assert_eq!(link.finish(Instant(112 * MS), 1), Instant(151 * MS), "it lies in the outage of the second period");
+        assert_eq!(
+            link.finish(Instant(112 * MS), 1),
+            Instant(151 * MS),
+            "it lies in the outage of the second period"
+        );
         assert_eq!(
             link.finish(Instant(151 * MS), 49 + 10),
             Instant(210 * MS),
@@ -174,7 +216,10 @@ mod tests {
         assert_eq!(link.finish(Instant(0), 10), Instant(10 * MS));
         assert_eq!(link.finish(Instant(10 * MS), 1), Instant(u64::MAX));
         assert_eq!(link.finish(Instant(u64::MAX), 1), Instant(u64::MAX));
-        assert_eq!(schedule(&[(0, 0.0)], Some(5)).finish(Instant(0), 1), Instant(u64::MAX));
+        assert_eq!(
+            schedule(&[(0, 0.0)], Some(5)).finish(Instant(0), 1),
+            Instant(u64::MAX)
+        );
         assert_eq!(schedule(&[], None).finish(Instant(0), 1), Instant(u64::MAX));
     }
 
@@ -182,8 +227,14 @@ mod tests {
     fn long_pauses_and_packets_take_constant_work() {
         // A byte a ns in every other ns: 2^62 ns of pause and 2^60 bytes would take for ever otherwise.
         let steps = vec![(Duration(0), 8e9), (Duration(1), 0.0)];
-        let mut link = Schedule::new(&RateSchedule { steps, period: Some(Duration(2)) });
-        assert_eq!(link.finish(Instant(1 << 62), 1 << 60), Instant((1 << 62) + (1 << 61) - 1));
+        let mut link = Schedule::new(&RateSchedule {
+            steps,
+            period: Some(Duration(2)),
+        });
+        assert_eq!(
+            link.finish(Instant(1 << 62), 1 << 60),
+            Instant((1 << 62) + (1 << 61) - 1)
+        );
     }
 
     proptest! {

@@ -23,8 +23,17 @@ pub(super) struct Trace {
 
 impl Trace {
     pub(super) fn new(plan: &DeliveryTrace) -> Self {
-        let period = plan.opportunities_ms.last().map_or(0, |last| u64::from(*last) * NS_PER_MS);
-        Self { moments_ms: plan.opportunities_ms.clone(), period, next: 0, left: 0, moment: 0 }
+        let period = plan
+            .opportunities_ms
+            .last()
+            .map_or(0, |last| u64::from(*last) * NS_PER_MS);
+        Self {
+            moments_ms: plan.opportunities_ms.clone(),
+            period,
+            next: 0,
+            left: 0,
+            moment: 0,
+        }
     }
 
     /// The mean.
@@ -60,7 +69,9 @@ impl Trace {
     fn at(&self, number: u64) -> u64 {
         let count = self.moments_ms.len() as u64;
         let within = u64::from(self.moments_ms[(number % count) as usize]) * NS_PER_MS;
-        (number / count).saturating_mul(self.period).saturating_add(within)
+        (number / count)
+            .saturating_mul(self.period)
+            .saturating_add(within)
     }
 
     /// Passes over the moments before `start`.
@@ -71,7 +82,9 @@ impl Trace {
         // The last moment of a repetition is also the start of the next; it belongs to the one that it ends.
         let cycle = (start - 1) / self.period;
         let within = start - cycle * self.period;
-        let passed = self.moments_ms.partition_point(|ms| u64::from(*ms) * NS_PER_MS < within);
+        let passed = self
+            .moments_ms
+            .partition_point(|ms| u64::from(*ms) * NS_PER_MS < within);
         let number = u128::from(cycle) * self.moments_ms.len() as u128 + passed as u128;
         self.next = u64::try_from(number).unwrap_or(u64::MAX).max(self.next);
     }
@@ -85,7 +98,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn trace(moments_ms: &[u32]) -> Trace {
-        Trace::new(&DeliveryTrace { file: String::new(), opportunities_ms: moments_ms.to_vec() })
+        Trace::new(&DeliveryTrace {
+            file: String::new(),
+            opportunities_ms: moments_ms.to_vec(),
+        })
     }
 
     fn ms(ms: u64) -> Instant {
@@ -96,9 +112,21 @@ mod tests {
     fn a_moment_carries_1504_bytes() {
         let mut link = trace(&[2, 5, 5, 10]);
         assert_eq!(link.finish(ms(1), 1000), ms(2));
-        assert_eq!(link.finish(ms(2), 500), ms(2), "several small ones share it");
-        assert_eq!(link.finish(ms(2), 1504), ms(5), "4 bytes at 2 ms, the others at 5 ms");
-        assert_eq!(link.finish(ms(5), 1508), ms(5), "what was left, and the second moment there");
+        assert_eq!(
+            link.finish(ms(2), 500),
+            ms(2),
+            "several small ones share it"
+        );
+        assert_eq!(
+            link.finish(ms(2), 1504),
+            ms(5),
+            "4 bytes at 2 ms, the others at 5 ms"
+        );
+        assert_eq!(
+            link.finish(ms(5), 1508),
+            ms(5),
+            "what was left, and the second moment there"
+        );
         assert_eq!(link.finish(ms(5), 1), ms(10));
         assert_eq!(link.finish(ms(10), 1503), ms(10));
         assert_eq!(link.finish(ms(10), 1), ms(12), "it begins again");
@@ -113,7 +141,11 @@ mod tests {
             ms(1_000_000_000),
             "the last moment of a repetition, long after"
         );
-        assert_eq!(link.finish(Instant(ms(1_000_000_000).0 + 1), 40), ms(1_000_000_002), "what was left there is lost");
+        assert_eq!(
+            link.finish(Instant(ms(1_000_000_000).0 + 1), 40),
+            ms(1_000_000_002),
+            "what was left there is lost"
+        );
     }
 
     #[test]

@@ -33,7 +33,8 @@ impl Tap<Numbers> for Log {
             Place::Port(port) => format!("port {}", port.0),
             Place::Host(node) => format!("host {}", node.0),
         };
-        self.0.push((at, format!("{place} {what:?} {:?}", packet.payload.0)));
+        self.0
+            .push((at, format!("{place} {what:?} {:?}", packet.payload.0)));
     }
 }
 
@@ -41,23 +42,36 @@ impl Log {
     /// In the order of time.
     pub(crate) fn sorted(mut self) -> Vec<String> {
         self.0.sort_by_key(|(at, _)| *at);
-        self.0.into_iter().map(|(at, line)| format!("{at} {line}")).collect()
+        self.0
+            .into_iter()
+            .map(|(at, line)| format!("{at} {line}"))
+            .collect()
     }
 }
 
 pub(crate) fn host(name: &str) -> Host {
-    Host { name: name.into(), ..Host::default() }
+    Host {
+        name: name.into(),
+        ..Host::default()
+    }
 }
 
 pub(crate) fn switch(name: &str) -> Switch {
-    Switch { name: name.into(), ..Switch::default() }
+    Switch {
+        name: name.into(),
+        ..Switch::default()
+    }
 }
 
 pub(crate) fn link(ends: &str, mbit_s: f64, delay_ms: f64) -> Link {
     let (from, to) = ends.split_once('-').expect("FROM-TO");
     Link {
         ends: (from.into(), to.into()),
-        rate: if mbit_s > 0.0 { Rate::Constant(mbit_s * 1e6) } else { Rate::Unlimited },
+        rate: if mbit_s > 0.0 {
+            Rate::Constant(mbit_s * 1e6)
+        } else {
+            Rate::Unlimited
+        },
         delay: Duration::from_seconds(delay_ms / 1e3),
         ..Link::default()
     }
@@ -65,7 +79,11 @@ pub(crate) fn link(ends: &str, mbit_s: f64, delay_ms: f64) -> Link {
 
 /// Two hosts and one link.
 pub(crate) fn pair(link: Link) -> Plan {
-    Plan { hosts: vec![host("a"), host("b")], links: vec![link], ..Plan::default() }
+    Plan {
+        hosts: vec![host("a"), host("b")],
+        links: vec![link],
+        ..Plan::default()
+    }
 }
 
 pub(crate) fn build(plan: &Plan) -> Network<Numbers, Log> {
@@ -88,7 +106,12 @@ pub(crate) fn packet(from: u32, to: u32, bytes: u32, number: u64) -> Packet<Numb
 /// A train of full segments: 40 bytes of header, 1460 behind it.
 pub(crate) fn train(from: u32, to: u32, count: u32, first: u64) -> Packet<Numbers> {
     Packet {
-        segments: Segments { count, header: 40, full: 1460, last: 1460 },
+        segments: Segments {
+            count,
+            header: 40,
+            full: 1460,
+            last: 1460,
+        },
         payload: Numbers((first..first + u64::from(count)).collect()),
         ..packet(from, to, 1500, first)
     }
@@ -96,5 +119,7 @@ pub(crate) fn train(from: u32, to: u32, count: u32, first: u64) -> Packet<Number
 
 /// Everything that arrives, with its instant in ns.
 pub(crate) fn drain(network: &mut Network<Numbers, Log>) -> Vec<(u64, Vec<u64>)> {
-    std::iter::from_fn(|| network.poll(Instant(u64::MAX - 1))).map(|d| (d.due.0, d.packet.payload.0)).collect()
+    std::iter::from_fn(|| network.poll(Instant(u64::MAX - 1)))
+        .map(|d| (d.due.0, d.packet.payload.0))
+        .collect()
 }

@@ -1,7 +1,8 @@
 //! Section 2.1.2 and what follows from it, as numbers: what a line carries, how long it holds a packet, buffers, paths together.
 
 use stackline_model::messages::{
-    Acknowledgement, Hop, PACKET_BITS, SATELLITE_MILES, SECONDS_A_MILE, Shape, in_flight, of_paths, useful,
+    Acknowledgement, Hop, PACKET_BITS, SATELLITE_MILES, SECONDS_A_MILE, Shape, in_flight, of_paths,
+    useful,
 };
 use stackline_proto::imp::Machine;
 use stackline_report::sheet::{Cell, Sheet};
@@ -58,7 +59,10 @@ pub(super) fn lines() -> Sheet {
             time.release,
             time.total(),
         ];
-        let mut row = vec![Cell::text(format!("{kbit_s} kbit/s, {miles} miles")), Cell::Number(useful(bit_s) / 1e3, 1)];
+        let mut row = vec![
+            Cell::text(format!("{kbit_s} kbit/s, {miles} miles")),
+            Cell::Number(useful(bit_s) / 1e3, 1),
+        ];
         row.extend(parts.map(ms));
         row.push(Cell::Number(time.buffers(bit_s, PACKET_BITS), 1));
         row.push(Cell::Number(mixed.buffers(bit_s, MIXED_BITS), 1));
@@ -82,7 +86,11 @@ pub(super) fn paths() -> Sheet {
         ],
     );
     let path = |hops: usize| {
-        let hop = Hop { bit_s: 50e3, delay_s: 100.0 * SECONDS_A_MILE, apart: false };
+        let hop = Hop {
+            bit_s: 50e3,
+            delay_s: 100.0 * SECONDS_A_MILE,
+            apart: false,
+        };
         in_flight(&vec![hop; hops], Shape::FULL)
     };
     for hops in [&[2][..], &[2, 2], &[1, 8], &[2, 5, 8]] {
@@ -106,15 +114,30 @@ mod tests {
 
     #[test]
     fn a_line_of_50_kbit_s_carries_40_and_needs_no_more_than_its_channels() {
-        let number = |cell: &Cell| if let Cell::Number(value, _) = cell { *value } else { f64::NAN };
+        let number = |cell: &Cell| {
+            if let Cell::Number(value, _) = cell {
+                *value
+            } else {
+                f64::NAN
+            }
+        };
         let sheet = lines();
         for (row, (kbit_s, miles)) in sheet.rows.iter().zip(LINES) {
             let parts: f64 = row[2..9].iter().map(number).sum();
-            assert!((parts - number(&row[9])).abs() < 1e-9, "the seven parts are the whole");
+            assert!(
+                (parts - number(&row[9])).abs() < 1e-9,
+                "the seven parts are the whole"
+            );
             let channels = if miles > 10_000.0 { 32.0 } else { 8.0 };
             // At 1000 miles of 230.4 kbit/s full packets need 5.
-            assert!(number(&row[10]) <= channels, "{kbit_s} kbit/s, {miles} miles: {row:?}");
+            assert!(
+                number(&row[10]) <= channels,
+                "{kbit_s} kbit/s, {miles} miles: {row:?}"
+            );
         }
-        assert!((number(&sheet.rows[1][1]) - 40.0).abs() < 1e-9 && (number(&sheet.rows[4][1]) - 191.5).abs() < 0.1);
+        assert!(
+            (number(&sheet.rows[1][1]) - 40.0).abs() < 1e-9
+                && (number(&sheet.rows[4][1]) - 191.5).abs() < 0.1
+        );
     }
 }

@@ -32,14 +32,37 @@ fn throughput() -> Chart {
     let lengths: Vec<f64> = (1..=400).map(|at| most * f64::from(at) / 400.0).collect();
     let mut curves = Vec::new();
     for (name, machine) in [("516", Machine::H516), ("316", Machine::H316)] {
-        let of = |net: bool| lengths.iter().map(|bits| (*bits, through(machine, *bits, net))).collect();
-        curves.push(Curve { name: format!("{name}, all bits on its lines"), line: of(false), points: Vec::new() });
-        curves.push(Curve { name: format!("{name}, data of hosts"), line: of(true), points: Vec::new() });
+        let of = |net: bool| {
+            lengths
+                .iter()
+                .map(|bits| (*bits, through(machine, *bits, net)))
+                .collect()
+        };
+        curves.push(Curve {
+            name: format!("{name}, all bits on its lines"),
+            line: of(false),
+            points: Vec::new(),
+        });
+        curves.push(Curve {
+            name: format!("{name}, data of hosts"),
+            line: of(true),
+            points: Vec::new(),
+        });
     }
     Chart {
         title: "Figure 1: throughput of an IMP against the length of messages".into(),
-        x: Axis { name: "bits of a message".into(), scale: Scale::Linear, from: 0.0, to: most },
-        y: Axis { name: "kbit/s".into(), scale: Scale::Linear, from: 0.0, to: 1000.0 },
+        x: Axis {
+            name: "bits of a message".into(),
+            scale: Scale::Linear,
+            from: 0.0,
+            to: most,
+        },
+        y: Axis {
+            name: "kbit/s".into(),
+            scale: Scale::Linear,
+            from: 0.0,
+            to: 1000.0,
+        },
         band: None,
         curves,
         below: format!("{LOST}, 1160 cycles a packet, one answer a message"),
@@ -49,7 +72,10 @@ fn throughput() -> Chart {
 fn buffers() -> Chart {
     let miles: Vec<f64> = (0..=200).map(|at| f64::from(at) * 15.0).collect();
     // Of three packets two are short, or none is.
-    let mixes = [("full packets", PACKET_BITS), ("two short to a full one", (PACKET_BITS + 2.0 * 152.0) / 3.0)];
+    let mixes = [
+        ("full packets", PACKET_BITS),
+        ("two short to a full one", (PACKET_BITS + 2.0 * 152.0) / 3.0),
+    ];
     let mut curves = Vec::new();
     for (rate, bit_s) in [("50 kbit/s", 50e3), ("230.4 kbit/s", 230.4e3)] {
         for (mix, bits) in mixes {
@@ -59,13 +85,27 @@ fn buffers() -> Chart {
                 (*miles, time.buffers(bit_s, bits))
             };
             let line = miles.iter().map(needed).collect();
-            curves.push(Curve { name: format!("{rate}, {mix}"), line, points: Vec::new() });
+            curves.push(Curve {
+                name: format!("{rate}, {mix}"),
+                line,
+                points: Vec::new(),
+            });
         }
     }
     Chart {
         title: "Figure 2: packet buffers for full use of a line against its length".into(),
-        x: Axis { name: "miles".into(), scale: Scale::Linear, from: 0.0, to: 3000.0 },
-        y: Axis { name: "packets held".into(), scale: Scale::Logarithmic, from: 1.0, to: 50.0 },
+        x: Axis {
+            name: "miles".into(),
+            scale: Scale::Linear,
+            from: 0.0,
+            to: 3000.0,
+        },
+        y: Axis {
+            name: "packets held".into(),
+            scale: Scale::Logarithmic,
+            from: 1.0,
+            to: 50.0,
+        },
         band: None,
         curves,
         below: format!("{LOST}: seven parts of an acknowledgement"),

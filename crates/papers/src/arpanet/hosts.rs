@@ -65,7 +65,11 @@ pub(super) fn netspd() -> Sheet {
     let (both_s, slower_s) = (8064.0 / 32_500.0, 8064.0 / 52_500.0);
     let (_, miles) = (0, [0.0, 3250.0, 3900.0]);
     for (((hops, one, four), miles), at) in NETSPD.iter().zip(miles).zip(0..) {
-        let way = if *hops == 0 { 0.0 } else { (f64::from(*hops) + 7.0) * packet_s(LINE) + 2.0 * miles * 5.4e-6 };
+        let way = if *hops == 0 {
+            0.0
+        } else {
+            (f64::from(*hops) + 7.0) * packet_s(LINE) + 2.0 * miles * 5.4e-6
+        };
         let trip = both_s + way;
         let line = if at == 0 { f64::INFINITY } else { 38.0 };
         let model_4 = (4.0 * 8.064 / trip).min(8.064 / slower_s).min(line);
@@ -96,7 +100,12 @@ pub(super) fn tapes() -> Sheet {
     let mut sheet = Sheet::new(
         "Table 7",
         "tapes from Tinker to McClellan, kbit/s by kilobits a block: printed, by the time of a block",
-        &[("block", "kilobits"), ("printed", "printed"), ("model", "model"), ("difference", "%")],
+        &[
+            ("block", "kilobits"),
+            ("printed", "printed"),
+            ("model", "model"),
+            ("difference", "%"),
+        ],
     );
     let mut worst: f64 = 0.0;
     for (kilobits, printed) in TAPES {
@@ -104,7 +113,12 @@ pub(super) fn tapes() -> Sheet {
         let difference = 100.0 * (model / printed - 1.0);
         worst = worst.max(difference.abs());
         let cells = [(kilobits, 1), (printed, 1), (model, 1), (difference, 1)];
-        sheet.rows.push(cells.into_iter().map(|(value, digits)| Cell::Number(value, digits)).collect());
+        sheet.rows.push(
+            cells
+                .into_iter()
+                .map(|(value, digits)| Cell::Number(value, digits))
+                .collect(),
+        );
     }
     sheet.note(format!(
         "Fitted, in three pieces: a block takes 151 ms and 13.0 ms a kilobit, from 8.1 kilobits on 195 and 19.7, from 15.3 on 463 and \

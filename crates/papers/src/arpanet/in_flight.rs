@@ -29,7 +29,11 @@ impl Path {
 
     /// With the satellite apart, as the table has it, or as one line more.
     fn needed(&self, is_apart: bool) -> f64 {
-        let hop = |miles: f64, apart| Hop { bit_s: self.bit_s, delay_s: miles * SECONDS_A_MILE, apart };
+        let hop = |miles: f64, apart| Hop {
+            bit_s: self.bit_s,
+            delay_s: miles * SECONDS_A_MILE,
+            apart,
+        };
         let mut path = vec![hop(self.miles, false); usize::from(self.hops)];
         path.extend(self.satellite.then(|| hop(SATELLITE_MILES, is_apart)));
         in_flight(&path, Shape::FULL)
@@ -37,22 +41,41 @@ impl Path {
 
     /// Its network.
     fn plan(&self, options: Options) -> Plan {
-        let mut lines: Vec<_> = (0..self.hops).map(|end| line((end, end + 1), self.bit_s, self.miles)).collect();
+        let mut lines: Vec<_> = (0..self.hops)
+            .map(|end| line((end, end + 1), self.bit_s, self.miles))
+            .collect();
         if self.satellite {
-            lines.push(line((self.hops, self.hops + 1), self.bit_s, SATELLITE_MILES));
+            lines.push(line(
+                (self.hops, self.hops + 1),
+                self.bit_s,
+                SATELLITE_MILES,
+            ));
         }
         network(&vec![options; lines.len() + 1], lines)
     }
 }
 
 fn rows() -> impl Iterator<Item = (bool, &'static Row1)> {
-    LAND.iter().map(|row| (false, row)).chain(SATELLITE.iter().map(|row| (true, row)))
+    LAND.iter()
+        .map(|row| (false, row))
+        .chain(SATELLITE.iter().map(|row| (true, row)))
 }
 
 /// Printed beside the formula.
 pub(super) fn table() -> Sheet {
-    let mut columns = vec![("path", "path"), ("miles", "miles a hop"), ("kbit_s", "kbit/s")];
-    columns.extend([("h1", "1 hop"), ("h2", "2"), ("h4", "4"), ("h8", "8"), ("h16", "16"), ("h32", "32")]);
+    let mut columns = vec![
+        ("path", "path"),
+        ("miles", "miles a hop"),
+        ("kbit_s", "kbit/s"),
+    ];
+    columns.extend([
+        ("h1", "1 hop"),
+        ("h2", "2"),
+        ("h4", "4"),
+        ("h8", "8"),
+        ("h16", "16"),
+        ("h32", "32"),
+    ]);
     columns.push(("agree", "agree"));
     let mut sheet = Sheet::new(
         "Table 1",
@@ -65,7 +88,13 @@ pub(super) fn table() -> Sheet {
         row.extend([Cell::Number(*miles, 0), Cell::Number(*kbit_s, 1)]);
         let mut agree = 0;
         for (hops, printed) in HOPS.iter().zip(printed) {
-            let needed = Path { hops: *hops, bit_s: kbit_s * 1e3, miles: *miles, satellite }.printed();
+            let needed = Path {
+                hops: *hops,
+                bit_s: kbit_s * 1e3,
+                miles: *miles,
+                satellite,
+            }
+            .printed();
             let rounded = (needed * 10.0).round() / 10.0;
             let is_same = (rounded - printed).abs() < 0.01;
             agree += usize::from(is_same);
@@ -105,16 +134,29 @@ pub(super) fn simulated(seed: u64) -> Sheet {
             ("h32", "32"),
         ],
     );
-    let wanted: Vec<(bool, &Row1)> = rows().filter(|(_, (_, kbit_s, _))| *kbit_s <= FASTEST).collect();
+    let wanted: Vec<(bool, &Row1)> = rows()
+        .filter(|(_, (_, kbit_s, _))| *kbit_s <= FASTEST)
+        .collect();
     let mut paths = Vec::new();
     for (satellite, (miles, kbit_s, _)) in &wanted {
-        paths.extend(HOPS.map(|hops| Path { hops, bit_s: kbit_s * 1e3, miles: *miles, satellite: *satellite }));
+        paths.extend(HOPS.map(|hops| Path {
+            hops,
+            bit_s: kbit_s * 1e3,
+            miles: *miles,
+            satellite: *satellite,
+        }));
     }
     let differences = parallel::each(&paths, |path| difference(path, seed));
-    for ((satellite, (miles, kbit_s, _)), differences) in wanted.iter().zip(differences.chunks(HOPS.len())) {
+    for ((satellite, (miles, kbit_s, _)), differences) in
+        wanted.iter().zip(differences.chunks(HOPS.len()))
+    {
         let mut row = vec![Cell::text(if *satellite { "satellite" } else { "land" })];
         row.extend([Cell::Number(*miles, 0), Cell::Number(*kbit_s, 1)]);
-        row.extend(differences.iter().map(|difference| Cell::Number(*difference, 1)));
+        row.extend(
+            differences
+                .iter()
+                .map(|difference| Cell::Number(*difference, 1)),
+        );
         sheet.rows.push(row);
     }
     let worst = differences.iter().copied().fold(0.0, f64::max);
@@ -137,12 +179,23 @@ fn difference(path: &Path, seed: u64) -> f64 {
 
 /// kbit/s with so many messages in flight.
 fn throughput(path: &Path, in_flight: u32, seed: u64) -> f64 {
-    let mut plan = Plan { control_is_free: true, ..path.plan(Options::UNBOUNDED) };
+    let mut plan = Plan {
+        control_is_free: true,
+        ..path.plan(Options::UNBOUNDED)
+    };
     let to = plan.imps.len() as u16 - 1;
-    let (from, to) = (host(&mut plan, 0, None, HostKind::default()), host(&mut plan, to, None, HostKind::default()));
+    let (from, to) = (
+        host(&mut plan, 0, None, HostKind::default()),
+        host(&mut plan, to, None, HostKind::default()),
+    );
     let message_s = 8.0 * packet_s(path.bit_s);
     let trip_s = path.needed(false) * message_s;
-    rates(&plan, &[full(from, to, in_flight)], seed, (6.0 * trip_s, 60.0 * trip_s.max(message_s)))[0]
+    rates(
+        &plan,
+        &[full(from, to, in_flight)],
+        seed,
+        (6.0 * trip_s, 60.0 * trip_s.max(message_s)),
+    )[0]
 }
 
 /// One bound of the real network after the other.
@@ -165,15 +218,38 @@ pub(super) fn bounds(seed: u64) -> Sheet {
     );
     let known = Options::default();
     let free = Options::UNBOUNDED;
-    let room = |reassembly| Options { reassembly, reservation: true, ..free };
+    let room = |reassembly| Options {
+        reassembly,
+        reservation: true,
+        ..free
+    };
     let cases = [
         (free, true),
         (free, false),
-        (Options { channels: known.channels, satellite_channels: known.satellite_channels, ..free }, false),
-        (Options { window: known.window, ..free }, true),
+        (
+            Options {
+                channels: known.channels,
+                satellite_channels: known.satellite_channels,
+                ..free
+            },
+            false,
+        ),
+        (
+            Options {
+                window: known.window,
+                ..free
+            },
+            true,
+        ),
         (room(3), true),
         (room(10), true),
-        (Options { machine: Machine::H516, ..free }, true),
+        (
+            Options {
+                machine: Machine::H516,
+                ..free
+            },
+            true,
+        ),
         (of(Machine::H516), false),
     ];
     let paths = [(1, false), (4, false), (8, false), (4, true)].map(|(hops, satellite)| Path {
@@ -182,17 +258,37 @@ pub(super) fn bounds(seed: u64) -> Sheet {
         miles: 1000.0,
         satellite,
     });
-    let each: Vec<_> = paths.iter().flat_map(|path| cases.iter().map(move |case| (*path, *case))).collect();
+    let each: Vec<_> = paths
+        .iter()
+        .flat_map(|path| cases.iter().map(move |case| (*path, *case)))
+        .collect();
     let found = parallel::each(&each, |(path, (options, control_is_free))| {
-        let mut plan = Plan { control_is_free: *control_is_free, ..path.plan(*options) };
+        let mut plan = Plan {
+            control_is_free: *control_is_free,
+            ..path.plan(*options)
+        };
         let last = plan.imps.len() as u16 - 1;
-        let (from, to) =
-            (host(&mut plan, 0, None, HostKind::default()), host(&mut plan, last, None, HostKind::default()));
-        rates(&plan, &[full(from, to, (2.0 * path.needed(false)).ceil() as u32)], seed, (30.0, 200.0))[0]
+        let (from, to) = (
+            host(&mut plan, 0, None, HostKind::default()),
+            host(&mut plan, last, None, HostKind::default()),
+        );
+        rates(
+            &plan,
+            &[full(from, to, (2.0 * path.needed(false)).ceil() as u32)],
+            seed,
+            (30.0, 200.0),
+        )[0]
     });
     for (path, found) in paths.iter().zip(found.chunks(cases.len())) {
-        let mut row = vec![Cell::text(if path.satellite { "land and satellite" } else { "land" })];
-        row.push(Cell::Number(f64::from(path.hops + u16::from(path.satellite)), 0));
+        let mut row = vec![Cell::text(if path.satellite {
+            "land and satellite"
+        } else {
+            "land"
+        })];
+        row.push(Cell::Number(
+            f64::from(path.hops + u16::from(path.satellite)),
+            0,
+        ));
         row.extend(found.iter().map(|rate| Cell::Number(*rate, 1)));
         sheet.rows.push(row);
     }

@@ -8,8 +8,11 @@ use stackline_proto::imp::Machine;
 use stackline_report::sheet::{Cell, Sheet};
 
 /// The machines, in the order of the table.
-pub(super) const MACHINES: [(&str, Machine); 3] =
-    [("516 IMP", Machine::H516), ("316 IMP", Machine::H316), ("316 TIP", Machine::TIP)];
+pub(super) const MACHINES: [(&str, Machine); 3] = [
+    ("516 IMP", Machine::H516),
+    ("316 IMP", Machine::H316),
+    ("316 TIP", Machine::TIP),
+];
 /// The share of the processor that is the IMP's own: to a dead host, to itself (2.2.1.1).
 const SHARES: [f64; 2] = [0.20, 0.45];
 const SECONDS: f64 = 20.0;
@@ -18,13 +21,28 @@ const SECONDS: f64 = 20.0;
 fn rate(machine: Machine, is_dead: bool, seed: u64) -> f64 {
     let mut plan = network(&[of(machine)], Vec::new());
     let (from, to) = (fake(&mut plan, 0), fake(&mut plan, 0));
-    let to = if is_dead { stackline_proto::imp::Address { host: 7, ..to } } else { to };
+    let to = if is_dead {
+        stackline_proto::imp::Address { host: 7, ..to }
+    } else {
+        to
+    };
     // A host takes up again at once where its message failed.
-    let sender = stackline_sim::imps::traffic::Sender { begins: Instant(0), ..super::lab::full(from, to, 4) };
+    let sender = stackline_sim::imps::traffic::Sender {
+        begins: Instant(0),
+        ..super::lab::full(from, to, 4)
+    };
     let found = &outcomes(&plan, &[sender], seed, (0.0, SECONDS))[0];
     let of_dead: u64 = found.failed.values().sum();
-    let bits = if is_dead { of_dead as f64 * f64::from(sender.bits) } else { found.delivered.1 as f64 };
-    let time = if is_dead { super::lab::BEGINS_S + SECONDS } else { SECONDS };
+    let bits = if is_dead {
+        of_dead as f64 * f64::from(sender.bits)
+    } else {
+        found.delivered.1 as f64
+    };
+    let time = if is_dead {
+        super::lab::BEGINS_S + SECONDS
+    } else {
+        SECONDS
+    };
     bits / time / 1e3
 }
 
@@ -50,7 +68,11 @@ pub(super) fn rates(seed: u64) -> Sheet {
         let mut row = vec![Cell::text(to)];
         for ((_, machine), printed) in MACHINES.iter().zip(printed) {
             let is = rate(*machine, to == "dead", seed);
-            row.extend([Cell::Number(printed, 0), Cell::Number(is, 0), Cell::Number(100.0 * (is / printed - 1.0), 1)]);
+            row.extend([
+                Cell::Number(printed, 0),
+                Cell::Number(is, 0),
+                Cell::Number(100.0 * (is / printed - 1.0), 1),
+            ]);
         }
         sheet.rows.push(row);
     }
@@ -63,13 +85,23 @@ pub(super) fn derived() -> Sheet {
     let mut sheet = Sheet::new(
         "Table 3B",
         "what the IMP (the generator and discard) would do alone, kbit/s: printed / rate by share",
-        &[("to", "to"), ("h516", "516"), ("h316", "316"), ("tip", "TIP")],
+        &[
+            ("to", "to"),
+            ("h516", "516"),
+            ("h316", "316"),
+            ("tip", "TIP"),
+        ],
     );
     for (((to, measured), (_, printed)), share) in INTERNAL.iter().zip(ALONE).zip(SHARES) {
         let mut row = vec![Cell::text(*to)];
         for (rate, (imp, fakes)) in measured.iter().zip(printed) {
-            let (own, other) = (alone(*rate, share).floor(), alone(*rate, 1.0 - share).floor());
-            row.push(Cell::text(format!("{imp:.0} ({fakes:.0}) / {own:.0} ({other:.0})")));
+            let (own, other) = (
+                alone(*rate, share).floor(),
+                alone(*rate, 1.0 - share).floor(),
+            );
+            row.push(Cell::text(format!(
+                "{imp:.0} ({fakes:.0}) / {own:.0} ({other:.0})"
+            )));
         }
         sheet.rows.push(row);
     }

@@ -29,27 +29,54 @@ pub(super) fn at(seconds: f64) -> Instant {
 /// A line on land.
 pub(super) fn line(ends: (u16, u16), bit_s: f64, miles: f64) -> Line {
     let delay = Duration::from_seconds(miles * SECONDS_A_MILE);
-    Line { ends, bit_s, delay, satellite: miles > 20_000.0, loss: Loss::None }
+    Line {
+        ends,
+        bit_s,
+        delay,
+        satellite: miles > 20_000.0,
+        loss: Loss::None,
+    }
 }
 
 /// IMPs that are alike.
 pub(super) fn imps(options: &[Options]) -> Vec<Node> {
-    options.iter().map(|options| Node { options: *options, splits: false }).collect()
+    options
+        .iter()
+        .map(|options| Node {
+            options: *options,
+            splits: false,
+        })
+        .collect()
 }
 
 /// One of a kind of machine.
 pub(super) fn of(machine: Machine) -> Options {
-    Options { machine, ..Options::default() }
+    Options {
+        machine,
+        ..Options::default()
+    }
 }
 
 /// A network at the beginning: IMPs and lines, no hosts.
 pub(super) fn network(options: &[Options], lines: Vec<Line>) -> Plan {
-    Plan { imps: imps(options), lines, overhead_bits: OVERHEAD_BITS, ..Plan::default() }
+    Plan {
+        imps: imps(options),
+        lines,
+        overhead_bits: OVERHEAD_BITS,
+        ..Plan::default()
+    }
 }
 
 /// One more fake host, which generates or discards.
 pub(super) fn fake(plan: &mut Plan, imp: u16) -> Address {
-    host(plan, imp, None, HostKind { fake_cycles: FakeHost::Word.cycles() })
+    host(
+        plan,
+        imp,
+        None,
+        HostKind {
+            fake_cycles: FakeHost::Word.cycles(),
+        },
+    )
 }
 
 /// One more host that costs the IMP nothing but what it takes itself.
@@ -61,10 +88,19 @@ pub(super) fn host(plan: &mut Plan, imp: u16, bit_s: Option<f64>, kind: HostKind
 
 /// Background: messages of one packet at random, so that they take that share of a line.
 pub(super) fn background(plan: &mut Plan, from: u16, to: u16, share: f64) -> Sender {
-    let (from, to) = (host(plan, from, None, HostKind::default()), host(plan, to, None, HostKind::default()));
+    let (from, to) = (
+        host(plan, from, None, HostKind::default()),
+        host(plan, to, None, HostKind::default()),
+    );
     let bits = 500;
     let gap = f64::from(bits + OVERHEAD_BITS) / (LINE * share);
-    Sender { from, to, bits, begins: at(1.0), pace: Pace::Random(Duration::from_seconds(gap)) }
+    Sender {
+        from,
+        to,
+        bits,
+        begins: at(1.0),
+        pace: Pace::Random(Duration::from_seconds(gap)),
+    }
 }
 
 /// When senders begin: ways are known then.
@@ -72,17 +108,33 @@ pub(super) const BEGINS_S: f64 = 20.0;
 
 /// A sender of full messages, so many under way.
 pub(super) fn full(from: Address, to: Address, in_flight: u32) -> Sender {
-    Sender { begins: at(BEGINS_S), ..Sender::full(from, to, in_flight) }
+    Sender {
+        begins: at(BEGINS_S),
+        ..Sender::full(from, to, in_flight)
+    }
 }
 
 /// kbit/s of each sender: for `warm` seconds it is not counted, then for `counted`.
-pub(super) fn rates(plan: &Plan, senders: &[Sender], seed: u64, (warm, counted): (f64, f64)) -> Vec<f64> {
+pub(super) fn rates(
+    plan: &Plan,
+    senders: &[Sender],
+    seed: u64,
+    (warm, counted): (f64, f64),
+) -> Vec<f64> {
     let results = outcomes(plan, senders, seed, (warm, counted));
-    results.iter().map(|result| result.rate(Duration::from_seconds(counted)) / 1e3).collect()
+    results
+        .iter()
+        .map(|result| result.rate(Duration::from_seconds(counted)) / 1e3)
+        .collect()
 }
 
 /// The same, with all that is known.
-pub(super) fn outcomes(plan: &Plan, senders: &[Sender], seed: u64, (warm, counted): (f64, f64)) -> Vec<Outcome> {
+pub(super) fn outcomes(
+    plan: &Plan,
+    senders: &[Sender],
+    seed: u64,
+    (warm, counted): (f64, f64),
+) -> Vec<Outcome> {
     let mut run = Run::new(plan, senders, Seed::root(seed));
     run.run((at(BEGINS_S + warm), at(BEGINS_S + warm + counted)))
 }

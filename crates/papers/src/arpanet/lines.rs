@@ -24,11 +24,21 @@ fn pair(from: Machine, to: Machine, is_busy: bool, seed: u64) -> (f64, f64) {
     let (back, got) = (fake(&mut plan, 1), fake(&mut plan, 0));
     let mut others = Vec::new();
     if is_busy {
-        others = vec![background(&mut plan, 0, 1, BACKGROUND), background(&mut plan, 1, 0, BACKGROUND)];
+        others = vec![
+            background(&mut plan, 0, 1, BACKGROUND),
+            background(&mut plan, 1, 0, BACKGROUND),
+        ];
     }
     let one = [&[full(sends, gets, MANY)], &others[..]].concat();
-    let both = [&[full(sends, gets, MANY), full(back, got, MANY)], &others[..]].concat();
-    (rates(&plan, &one, seed, TIMES)[0], rates(&plan, &both, seed, TIMES)[0])
+    let both = [
+        &[full(sends, gets, MANY), full(back, got, MANY)],
+        &others[..],
+    ]
+    .concat();
+    (
+        rates(&plan, &one, seed, TIMES)[0],
+        rates(&plan, &both, seed, TIMES)[0],
+    )
 }
 
 /// Table 4.
@@ -46,14 +56,21 @@ pub(super) fn pairs(seed: u64) -> Sheet {
             ("from_tip_simulated", "simulated"),
         ],
     );
-    let cells: Vec<(usize, usize)> = (0..3).flat_map(|to| (0..3).map(move |from| (to, from))).collect();
-    let found = parallel::each(&cells, |(to, from)| pair(MACHINES[*from].1, MACHINES[*to].1, true, seed));
-    let words = |(one, both): (f64, f64), digits| Cell::text(format!("{one:.digits$} ({both:.digits$})"));
+    let cells: Vec<(usize, usize)> = (0..3)
+        .flat_map(|to| (0..3).map(move |from| (to, from)))
+        .collect();
+    let found = parallel::each(&cells, |(to, from)| {
+        pair(MACHINES[*from].1, MACHINES[*to].1, true, seed)
+    });
+    let words =
+        |(one, both): (f64, f64), digits| Cell::text(format!("{one:.digits$} ({both:.digits$})"));
     let mut worst: f64 = 0.0;
     for ((to, printed), found) in PAIRS.iter().zip(found.chunks(3)) {
         let mut row = vec![Cell::text(*to)];
         for (printed, found) in printed.iter().zip(found) {
-            worst = worst.max((printed.0 - found.0).abs()).max((printed.1 - found.1).abs());
+            worst = worst
+                .max((printed.0 - found.0).abs())
+                .max((printed.1 - found.1).abs());
             row.extend([words(*printed, 0), words(*found, 1)]);
         }
         sheet.rows.push(row);
@@ -66,8 +83,13 @@ pub(super) fn pairs(seed: u64) -> Sheet {
 
 /// Sources around one destination, each over a line of its own.
 fn around(sources: u16, reassembly: u32, seed: u64) -> Vec<f64> {
-    let options = Options { reassembly, ..Options::default() };
-    let lines = (0..sources).map(|source| line((source + 1, 0), LINE, 10.0)).collect();
+    let options = Options {
+        reassembly,
+        ..Options::default()
+    };
+    let lines = (0..sources)
+        .map(|source| line((source + 1, 0), LINE, 10.0))
+        .collect();
     let mut all = vec![options];
     all.extend((0..sources).map(|_| Options::default()));
     let mut plan = network(&all, lines);
@@ -104,13 +126,25 @@ pub(super) fn sources(seed: u64) -> Sheet {
             ("fairness_10", "fairness"),
         ],
     );
-    let printed = ["36 to 38", "no less", "32 to 33; no less at BBN (10)", "26 to 27"];
-    let cases: Vec<(u16, u32)> = (1..=4).flat_map(|sources| [(sources, 3), (sources, 10)]).collect();
-    let found = parallel::each(&cases, |(sources, reassembly)| around(*sources, *reassembly, seed));
+    let printed = [
+        "36 to 38",
+        "no less",
+        "32 to 33; no less at BBN (10)",
+        "26 to 27",
+    ];
+    let cases: Vec<(u16, u32)> = (1..=4)
+        .flat_map(|sources| [(sources, 3), (sources, 10)])
+        .collect();
+    let found = parallel::each(&cases, |(sources, reassembly)| {
+        around(*sources, *reassembly, seed)
+    });
     for (number, (printed, found)) in printed.iter().zip(found.chunks(2)).enumerate() {
         let mut row = vec![Cell::Number(number as f64 + 1.0, 0), Cell::text(*printed)];
         for rates in found {
-            row.extend([Cell::Number(mean(rates), 1), Cell::Number(fairness(rates), 3)]);
+            row.extend([
+                Cell::Number(mean(rates), 1),
+                Cell::Number(fairness(rates), 3),
+            ]);
         }
         sheet.rows.push(row);
     }
@@ -122,7 +156,12 @@ pub(super) fn shared(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.4, shared",
         "sources that share lines, kbit/s each",
-        &[("case", "case"), ("printed", "printed"), ("rates", "simulated"), ("fairness", "fairness")],
+        &[
+            ("case", "case"),
+            ("printed", "printed"),
+            ("rates", "simulated"),
+            ("fairness", "fairness"),
+        ],
     );
     let chain = |length: u16, rows: u16| {
         let mut lines = Vec::new();
@@ -132,7 +171,10 @@ pub(super) fn shared(seed: u64) -> Sheet {
                 lines.push(line((row * length + place + 1, before), LINE, 10.0));
             }
         }
-        let options = Options { reassembly: 10, ..Options::default() };
+        let options = Options {
+            reassembly: 10,
+            ..Options::default()
+        };
         let mut plan = network(&vec![options; usize::from(length * rows) + 1], lines);
         let mut senders = Vec::new();
         for source in 1..=length * rows {
@@ -141,24 +183,47 @@ pub(super) fn shared(seed: u64) -> Sheet {
         }
         rates(&plan, &senders, seed, TIMES)
     };
-    let cases =
-        [("2 in a row", "20 each", chain(2, 1)), ("3 in a row", "-", chain(3, 1)), ("two rows of 2", "-", chain(2, 2))];
+    let cases = [
+        ("2 in a row", "20 each", chain(2, 1)),
+        ("3 in a row", "-", chain(3, 1)),
+        ("two rows of 2", "-", chain(2, 2)),
+    ];
     for (case, printed, rates) in cases {
         let words: Vec<String> = rates.iter().map(|rate| format!("{rate:.1}")).collect();
-        let row = [Cell::text(case), Cell::text(printed), Cell::text(words.join(", "))];
-        sheet.rows.push(row.into_iter().chain([Cell::Number(fairness(&rates), 3)]).collect());
+        let row = [
+            Cell::text(case),
+            Cell::text(printed),
+            Cell::text(words.join(", ")),
+        ];
+        sheet.rows.push(
+            row.into_iter()
+                .chain([Cell::Number(fairness(&rates), 3)])
+                .collect(),
+        );
     }
     sheet.note("From the nearest to the farthest; room for 10 messages at the destination.")
 }
 
 /// kbit/s over two paths of two lines each, or over one.
 fn split(channels: u16, paths: u16, splits: bool, seed: u64) -> f64 {
-    let free = Options { channels, window: 64, reassembly: 64, machine: Machine::H516, ..Options::default() };
+    let free = Options {
+        channels,
+        window: 64,
+        reassembly: 64,
+        machine: Machine::H516,
+        ..Options::default()
+    };
     let mut lines = vec![line((0, 1), LINE, 10.0), line((1, 3), LINE, 10.0)];
     if paths > 1 {
         lines.extend([line((0, 2), LINE, 10.0), line((2, 3), LINE, 10.0)]);
     }
-    let mut plan = network(&[Options { store_and_forward: 200, ..free }; 4], lines);
+    let mut plan = network(
+        &[Options {
+            store_and_forward: 200,
+            ..free
+        }; 4],
+        lines,
+    );
     plan.imps.iter_mut().for_each(|node| node.splits = splits);
     let (from, to) = (fake(&mut plan, 0), fake(&mut plan, 3));
     rates(&plan, &[full(from, to, 32)], seed, TIMES)[0]
@@ -169,17 +234,35 @@ pub(super) fn splitting(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.5",
         "one stream over two paths of two lines: what the second gains, %",
-        &[("rule", "rule"), ("printed", "printed"), ("formula", "formula"), ("simulated", "simulated")],
+        &[
+            ("rule", "rule"),
+            ("printed", "printed"),
+            ("formula", "formula"),
+            ("simulated", "simulated"),
+        ],
     );
-    let gain = |channels, splits| 100.0 * (split(channels, 2, splits, seed) / split(channels, 1, splits, seed) - 1.0);
-    let formula = |queue| 100.0 * split_gain(queue, PACKET_BITS, LINE, Duration::from_seconds(2.0 / 3.0)).min(1.0);
+    let gain = |channels, splits| {
+        100.0 * (split(channels, 2, splits, seed) / split(channels, 1, splits, seed) - 1.0)
+    };
+    let formula = |queue| {
+        100.0 * split_gain(queue, PACKET_BITS, LINE, Duration::from_seconds(2.0 / 3.0)).min(1.0)
+    };
     for (rule, printed, channels, splits) in [
         ("routing alone, queues of 8", "25", 8, false),
         ("routing alone, queues of 30", "-", 30, false),
         ("explicit choice, queues of 8", "-", 8, true),
     ] {
-        let formula = if splits { Cell::Absent } else { Cell::Number(formula(f64::from(channels)), 1) };
-        sheet.rows.push(vec![Cell::text(rule), Cell::text(printed), formula, Cell::Number(gain(channels, splits), 1)]);
+        let formula = if splits {
+            Cell::Absent
+        } else {
+            Cell::Number(formula(f64::from(channels)), 1)
+        };
+        sheet.rows.push(vec![
+            Cell::text(rule),
+            Cell::text(printed),
+            formula,
+            Cell::Number(gain(channels, splits), 1),
+        ]);
     }
     sheet.note("Routing sends all packets over the line with the shorter queue and looks every 640 ms: the other drains meanwhile. A window of 64 messages and room for as many, so that nothing else limits. The explicit choice is announced for the first quarter of 1973; here packets go to the shortest queue of lines that lead as near.")
 }
@@ -189,13 +272,19 @@ pub(super) fn fast(seed: u64) -> Sheet {
     let mut sheet = Sheet::new(
         "2.2.1.6",
         "other lines, kbit/s",
-        &[("line", "line"), ("printed", "printed"), ("simulated", "simulated")],
+        &[
+            ("line", "line"),
+            ("printed", "printed"),
+            ("simulated", "simulated"),
+        ],
     );
     let over = |bit_s, miles, options: Options, generator: Option<(u64, u64)>| {
         let mut plan = network(&[options; 2], vec![line((0, 1), bit_s, miles)]);
         let (from, to) = (fake(&mut plan, 0), fake(&mut plan, 1));
         if let Some(cycles) = generator {
-            plan.hosts.iter_mut().for_each(|host| host.kind.fake_cycles = cycles);
+            plan.hosts
+                .iter_mut()
+                .for_each(|host| host.kind.fake_cycles = cycles);
         }
         rates(&plan, &[full(from, to, 32)], seed, TIMES)[0]
     };
@@ -210,19 +299,52 @@ pub(super) fn fast(seed: u64) -> Sheet {
     // A packet at a time costs next to nothing a word.
     let at_a_time = Some((1, 1));
     let rows = [
-        ("230.4 kbit/s, TIPs, a word at a time", "120", over(230.4e3, 0.1, of(Machine::TIP), None)),
-        ("230.4 kbit/s, 516s, a packet at a time", "190", over(230.4e3, 0.1, of(Machine::H516), at_a_time)),
-        ("230.4 kbit/s, free processors", "191 (formula)", over(230.4e3, 0.1, of(Machine::FREE), at_a_time)),
-        ("satellite, 8 channels", "-", over(LINE, miles, satellite(8), None)),
-        ("satellite, 32 channels", "40 (planned)", over(LINE, miles, satellite(32), None)),
+        (
+            "230.4 kbit/s, TIPs, a word at a time",
+            "120",
+            over(230.4e3, 0.1, of(Machine::TIP), None),
+        ),
+        (
+            "230.4 kbit/s, 516s, a packet at a time",
+            "190",
+            over(230.4e3, 0.1, of(Machine::H516), at_a_time),
+        ),
+        (
+            "230.4 kbit/s, free processors",
+            "191 (formula)",
+            over(230.4e3, 0.1, of(Machine::FREE), at_a_time),
+        ),
+        (
+            "satellite, 8 channels",
+            "-",
+            over(LINE, miles, satellite(8), None),
+        ),
+        (
+            "satellite, 32 channels",
+            "40 (planned)",
+            over(LINE, miles, satellite(32), None),
+        ),
         (
             "satellite, 32 channels, window of 4, room for 10",
             "-",
-            over(LINE, miles, Options { reassembly: 10, store_and_forward: 200, ..Options::default() }, None),
+            over(
+                LINE,
+                miles,
+                Options {
+                    reassembly: 10,
+                    store_and_forward: 200,
+                    ..Options::default()
+                },
+                None,
+            ),
         ),
     ];
     for (words, printed, rate) in rows {
-        sheet.rows.push(vec![Cell::text(words), Cell::text(printed), Cell::Number(rate, 1)]);
+        sheet.rows.push(vec![
+            Cell::text(words),
+            Cell::text(printed),
+            Cell::Number(rate, 1),
+        ]);
     }
     sheet
 }

@@ -11,9 +11,13 @@ use stackline_sim::imps::traffic::Run;
 /// Four sources to one destination: kbit/s together in the first and in the last of so many minutes.
 fn run(options: Options, seed: u64) -> (f64, f64) {
     let sources = 4;
-    let lines = (0..sources).map(|source| line((source + 1, 0), LINE, 10.0)).collect();
+    let lines = (0..sources)
+        .map(|source| line((source + 1, 0), LINE, 10.0))
+        .collect();
     let mut plan = network(&vec![options; usize::from(sources) + 1], lines);
-    let senders: Vec<_> = (0..sources).map(|source| full(fake(&mut plan, source + 1), fake(&mut plan, 0), 8)).collect();
+    let senders: Vec<_> = (0..sources)
+        .map(|source| full(fake(&mut plan, source + 1), fake(&mut plan, 0), 8))
+        .collect();
     let mut run = Run::new(&plan, &senders, Seed::root(seed));
     let sum = |run: &mut Run, from: f64, to: f64| {
         let results = run.run((at(BEGINS_S + from), at(BEGINS_S + to)));
@@ -22,7 +26,9 @@ fn run(options: Options, seed: u64) -> (f64, f64) {
     };
     let first = sum(&mut run, 0.0, 60.0);
     run.until(at(BEGINS_S + 240.0));
-    let before: u64 = (0..senders.len()).map(|sender| run.result(sender).delivered.1).sum();
+    let before: u64 = (0..senders.len())
+        .map(|sender| run.result(sender).delivered.1)
+        .sum();
     let last = sum(&mut run, 240.0, 300.0) - before as f64;
     let minute = Duration::from_seconds(60.0).seconds() * 1e3;
     (first / minute, last / minute)
@@ -38,14 +44,27 @@ pub(super) fn sheet(seed: u64) -> Sheet {
     let known = Options::default();
     for (case, options) in [
         ("room is reserved", known),
-        ("room is not reserved, 3 messages of buffers", Options { reservation: false, ..known }),
+        (
+            "room is not reserved, 3 messages of buffers",
+            Options {
+                reservation: false,
+                ..known
+            },
+        ),
         (
             "reserved, 2 blocks for messages that are put together (RFC 626)",
-            Options { reassembly_blocks: Some(2), ..known },
+            Options {
+                reassembly_blocks: Some(2),
+                ..known
+            },
         ),
     ] {
         let (first, last) = run(options, seed);
-        sheet.rows.push(vec![Cell::text(case), Cell::Number(first, 1), Cell::Number(last, 1)]);
+        sheet.rows.push(vec![
+            Cell::text(case),
+            Cell::Number(first, 1),
+            Cell::Number(last, 1),
+        ]);
     }
     sheet.note("Without reservation the destination fills with parts of messages that can never be whole; packets that would complete them wait in the neighbours' channels. Want of blocks slows these streams down and does not lock them up: RFC 626's lockup took more.")
 }

@@ -12,15 +12,29 @@ use stackline_sim::imps::plan;
 fn histogram(is_down: bool) -> Result<Vec<u32>> {
     let network = map()?;
     let (plan, _) = plan::of(&network);
-    let bbn = network.switches.iter().position(|imp| imp.name == "BBN").unwrap_or_default();
-    let cut = network.links.iter().filter(|link| !link.ends.0.contains('-') || link.ends.0 == "Ames-TIP");
-    let line = cut.clone().position(|link| link.ends.0 == "BBN" && link.ends.1 == "Harvard").unwrap_or_default();
+    let bbn = network
+        .switches
+        .iter()
+        .position(|imp| imp.name == "BBN")
+        .unwrap_or_default();
+    let cut = network
+        .links
+        .iter()
+        .filter(|link| !link.ends.0.contains('-') || link.ends.0 == "Ames-TIP");
+    let line = cut
+        .clone()
+        .position(|link| link.ends.0 == "BBN" && link.ends.1 == "Harvard")
+        .unwrap_or_default();
     let mut machines = Network::new(&plan, Seed::root(1));
     machines.cut(line, is_down);
     while machines.poll(at(60.0)).is_some() {}
     let mut found = Vec::new();
     for imp in 0..plan.imps.len() as u16 {
-        if let Some(hops) = machines.imps()[bbn].routing().hops(imp).filter(|hops| *hops > 0) {
+        if let Some(hops) = machines.imps()[bbn]
+            .routing()
+            .hops(imp)
+            .filter(|hops| *hops > 0)
+        {
             let hops = usize::from(hops);
             found.resize(found.len().max(hops), 0);
             found[hops - 1] += 1;
@@ -38,7 +52,12 @@ pub(super) fn sheets() -> Result<[Sheet; 2]> {
             &PATHS,
             &histogram(false)?,
         ),
-        sheet("Table 5B", "the same with the line from BBN to Harvard down", &PATHS_WITHOUT, &histogram(true)?),
+        sheet(
+            "Table 5B",
+            "the same with the line from BBN to Harvard down",
+            &PATHS_WITHOUT,
+            &histogram(true)?,
+        ),
     ])
 }
 
@@ -60,8 +79,13 @@ fn sheet(name: &str, title: &str, printed: &[Row5], found: &[u32]) -> Sheet {
         let count = found.get(at).copied().unwrap_or(0);
         sum += count;
         let values = [at as u32 + 1, *imps, count, *share].map(f64::from);
-        let mut row: Vec<Cell> = values.into_iter().map(|value| Cell::Number(value, 0)).collect();
-        row.extend([percent(count), f64::from(*up_to), percent(sum)].map(|value| Cell::Number(value, 0)));
+        let mut row: Vec<Cell> = values
+            .into_iter()
+            .map(|value| Cell::Number(value, 0))
+            .collect();
+        row.extend(
+            [percent(count), f64::from(*up_to), percent(sum)].map(|value| Cell::Number(value, 0)),
+        );
         sheet.rows.push(row);
     }
     sheet.note("Hops as BBN's IMP has them in its tables after a minute of routing. 15 of 33 are 45 %, printed is 44.")

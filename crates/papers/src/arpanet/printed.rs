@@ -47,7 +47,9 @@ pub(super) const SATELLITE: [Row1; 16] = [
 ];
 
 /// Miles added by each hop of Table 2.
-pub(super) const MILES: [f64; 10] = [5.0, 5.0, 5.0, 10.0, 400.0, 1500.0, 1500.0, 45_000.0, 50.0, 700.0];
+pub(super) const MILES: [f64; 10] = [
+    5.0, 5.0, 5.0, 10.0, 400.0, 1500.0, 1500.0, 45_000.0, 50.0, 700.0,
+];
 
 /// Table 2: baud, and characters for each hop; 0 is printed as "<2", [`MORE`] as ">990".
 pub(super) const BUFFERS: [(f64, [u32; 10]); 12] = [
@@ -69,7 +71,10 @@ pub(super) const BUFFERS: [(f64, [u32; 10]); 12] = [
 pub(super) const MORE: u32 = 991;
 
 /// Table 3A: kbit/s on a 516, a 316, a TIP, to a dead host and to itself.
-pub(super) const INTERNAL: [(&str, [f64; 3]); 2] = [("dead", [505.0, 295.0, 230.0]), ("self", [195.0, 120.0, 90.0])];
+pub(super) const INTERNAL: [(&str, [f64; 3]); 2] = [
+    ("dead", [505.0, 295.0, 230.0]),
+    ("self", [195.0, 120.0, 90.0]),
+];
 
 /// Table 3B: the IMP alone and the fake hosts alone, on each.
 pub(super) const ALONE: [(&str, [(f64, f64); 3]); 2] = [
@@ -134,8 +139,11 @@ pub(super) const TENEX: [(f64, f64, f64, f64, f64); 12] = [
 pub(super) type Row6 = (u32, (f64, f64), (f64, f64));
 
 /// Table 6B: NETSPD.
-pub(super) const NETSPD: [Row6; 3] =
-    [(0, (30.0, 35.0), (50.0, 55.0)), (5, (12.0, 16.0), (25.0, 35.0)), (8, (10.0, 12.0), (20.0, 25.0))];
+pub(super) const NETSPD: [Row6; 3] = [
+    (0, (30.0, 35.0), (50.0, 55.0)),
+    (5, (12.0, 16.0), (25.0, 35.0)),
+    (8, (10.0, 12.0), (20.0, 25.0)),
+];
 
 /// Table 7: kilobits a block, kbit/s.
 pub(super) const TAPES: [(f64, f64); 20] = [

@@ -1,6 +1,8 @@
 //! The report made again, table by table.
 
-use super::{calculated, charts, hosts, in_flight, internal, lines, lockup, paths, scale, terminals};
+use super::{
+    calculated, charts, hosts, in_flight, internal, lines, lockup, paths, scale, terminals,
+};
 use crate::paper::{Part, Reproduction, Settings};
 use stackline_core::error::Result;
 use stackline_report::paper::Paper;
@@ -10,20 +12,30 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     let seed = settings.seed;
     let parts: [Part<'_>; 18] = [
         (&["Table 1"], &|| Ok(vec![in_flight::table()])),
-        (&["Table 1, simulated"], &|| Ok(vec![in_flight::simulated(seed)])),
+        (&["Table 1, simulated"], &|| {
+            Ok(vec![in_flight::simulated(seed)])
+        }),
         (&["Table 1, bounds"], &|| Ok(vec![in_flight::bounds(seed)])),
         (&["2.1.2"], &|| Ok(vec![calculated::lines()])),
         (&["Table 2"], &|| Ok(vec![terminals::table()])),
-        (&["Table 2, simulated"], &|| Ok(vec![terminals::simulated()])),
-        (&["Table 3A", "Table 3B"], &|| Ok(vec![internal::rates(seed), internal::derived()])),
+        (&["Table 2, simulated"], &|| {
+            Ok(vec![terminals::simulated()])
+        }),
+        (&["Table 3A", "Table 3B"], &|| {
+            Ok(vec![internal::rates(seed), internal::derived()])
+        }),
         (&["Table 4"], &|| Ok(vec![lines::pairs(seed)])),
-        (&["Table 5A", "Table 5B"], &|| paths::sheets().map(Vec::from)),
+        (&["Table 5A", "Table 5B"], &|| {
+            paths::sheets().map(Vec::from)
+        }),
         (&["2.2.1.4"], &|| Ok(vec![lines::sources(seed)])),
         (&["2.2.1.4, shared"], &|| Ok(vec![lines::shared(seed)])),
         (&["2.2.1.5"], &|| Ok(vec![lines::splitting(seed)])),
         (&["2.2.1.5, paths"], &|| Ok(vec![calculated::paths()])),
         (&["2.2.1.6"], &|| Ok(vec![lines::fast(seed)])),
-        (&["Table 6A", "Table 6B"], &|| Ok(vec![hosts::tenex(), hosts::netspd()])),
+        (&["Table 6A", "Table 6B"], &|| {
+            Ok(vec![hosts::tenex(), hosts::netspd()])
+        }),
         (&["Table 7"], &|| Ok(vec![hosts::tapes()])),
         (&["Lockup"], &|| Ok(vec![lockup::sheet(seed)])),
         (&["Scale"], &|| Ok(vec![scale::sheet(seed)])),
@@ -41,7 +53,10 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         exhibits: Vec::new(),
         sheets,
     };
-    Ok(Reproduction { charts: charts::charts(), tables })
+    Ok(Reproduction {
+        charts: charts::charts(),
+        tables,
+    })
 }
 
 #[cfg(test)]
@@ -50,8 +65,14 @@ mod tests {
     use stackline_report::sheet::{Cell, Sheet};
 
     fn made(only: &str) -> Vec<Sheet> {
-        let settings =
-            Settings { seed: 1, transfers: 1, precision: 0.1, measured: None, only: Some(only), progress: &|_, _| {} };
+        let settings = Settings {
+            seed: 1,
+            transfers: 1,
+            precision: 0.1,
+            measured: None,
+            only: Some(only),
+            progress: &|_, _| {},
+        };
         reproduce(&settings).unwrap().tables.sheets
     }
 
@@ -62,14 +83,28 @@ mod tests {
     #[test]
     fn formulas_give_what_is_printed() {
         let formulas = in_flight::table();
-        assert!(note(&formulas).starts_with("192 of 192 entries"), "{}", note(&formulas));
+        assert!(
+            note(&formulas).starts_with("192 of 192 entries"),
+            "{}",
+            note(&formulas)
+        );
         let terminals = terminals::table();
-        assert!(note(&terminals).starts_with("94 of 98 numbers"), "{}", note(&terminals));
+        assert!(
+            note(&terminals).starts_with("94 of 98 numbers"),
+            "{}",
+            note(&terminals)
+        );
     }
 
     #[test]
     fn the_map_has_the_printed_path_lengths_by_its_own_routing() {
-        let number = |cell: &Cell| if let Cell::Number(value, _) = cell { *value } else { f64::NAN };
+        let number = |cell: &Cell| {
+            if let Cell::Number(value, _) = cell {
+                *value
+            } else {
+                f64::NAN
+            }
+        };
         let sheets = made("Table 5");
         assert_eq!(sheets.len(), 2);
         for row in sheets.iter().flat_map(|sheet| &sheet.rows) {

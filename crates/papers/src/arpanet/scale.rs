@@ -11,15 +11,23 @@ use stackline_sim::imps::{Network, Plan};
 /// A ring with chords, so that each IMP has about 2.2 lines, as the map has.
 fn plan(count: u16, seed: Seed) -> Plan {
     let mut generator = seed.generator();
-    let mut lines: Vec<_> = (0..count).map(|end| line((end, (end + 1) % count), LINE, 200.0)).collect();
+    let mut lines: Vec<_> = (0..count)
+        .map(|end| line((end, (end + 1) % count), LINE, 200.0))
+        .collect();
     for _ in 0..count / 10 {
-        let (a, b) =
-            ((generator.next_u64() % u64::from(count)) as u16, (generator.next_u64() % u64::from(count)) as u16);
+        let (a, b) = (
+            (generator.next_u64() % u64::from(count)) as u16,
+            (generator.next_u64() % u64::from(count)) as u16,
+        );
         if a != b {
             lines.push(line((a, b), LINE, 500.0));
         }
     }
-    let options = Options { machine: Machine::H516, most_hops: 512, ..Options::default() };
+    let options = Options {
+        machine: Machine::H516,
+        most_hops: 512,
+        ..Options::default()
+    };
     let mut plan = network(&vec![options; usize::from(count)], lines);
     // Each entry is a word; the header of the message beside it (64 entries fill a full packet).
     plan.routing_bits = Some(16 * u32::from(count));
@@ -40,7 +48,10 @@ fn measure(count: u16, seed: u64) -> Found {
     let mut machines = Network::new(&plan, seed);
     let most_s = 1200.0;
     let known_s = until(&mut machines, 0.0, most_s, |machines| {
-        machines.imps().iter().all(|imp| (0..count).all(|to| imp.routing().hops(to).is_some()))
+        machines
+            .imps()
+            .iter()
+            .all(|imp| (0..count).all(|to| imp.routing().hops(to).is_some()))
     });
     let from_s = machines.now().0 as f64 / 1e9;
     let before: (f64, f64) = used(&machines);
@@ -53,20 +64,37 @@ fn measure(count: u16, seed: u64) -> Found {
             hops(a, b).is_some_and(|hops| hops > 1) && hops(b, a).is_some_and(|hops| hops > 1)
         })
     });
-    Found { lines: before.0, processors: before.1, known_s, again_s }
+    Found {
+        lines: before.0,
+        processors: before.1,
+        known_s,
+        again_s,
+    }
 }
 
 /// Percent of the time that lines and processors were in use.
 fn used(machines: &Network) -> (f64, f64) {
     let all_s = machines.now().0 as f64 / 1e9;
-    let lines: Vec<f64> = machines.lines().map(|(busy, _)| busy.seconds() / all_s).collect();
-    let processors: Vec<f64> = machines.imps().iter().map(|imp| imp.busy().seconds() / all_s).collect();
+    let lines: Vec<f64> = machines
+        .lines()
+        .map(|(busy, _)| busy.seconds() / all_s)
+        .collect();
+    let processors: Vec<f64> = machines
+        .imps()
+        .iter()
+        .map(|imp| imp.busy().seconds() / all_s)
+        .collect();
     let mean = |values: &[f64]| 100.0 * values.iter().sum::<f64>() / values.len().max(1) as f64;
     (mean(&lines), mean(&processors))
 }
 
 /// Seconds from `from_s` until it holds, looked at four times a tick.
-fn until(machines: &mut Network, from_s: f64, most_s: f64, holds: impl Fn(&Network) -> bool) -> Option<f64> {
+fn until(
+    machines: &mut Network,
+    from_s: f64,
+    most_s: f64,
+    holds: impl Fn(&Network) -> bool,
+) -> Option<f64> {
     let mut now_s = from_s;
     while now_s < most_s {
         now_s += 0.16;
@@ -91,8 +119,10 @@ pub(super) fn sheet(seed: u64) -> Sheet {
             ("again", "a cut line gone around after, s"),
         ],
     );
-    let cases: Vec<(u16, u64)> =
-        [16, 64, 256, 1000].iter().flat_map(|count| (0..3).map(move |run| (*count, run))).collect();
+    let cases: Vec<(u16, u64)> = [16, 64, 256, 1000]
+        .iter()
+        .flat_map(|count| (0..3).map(move |run| (*count, run)))
+        .collect();
     let found = parallel::each(&cases, |(count, run)| measure(*count, seed + run));
     for (cases, found) in cases.chunks(3).zip(found.chunks(3)) {
         let span = |of: fn(&Found) -> Option<f64>| {

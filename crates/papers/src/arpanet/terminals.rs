@@ -46,7 +46,11 @@ pub(super) fn table() -> Sheet {
         let mut row = vec![Cell::Number(*baud, 1)];
         for (hop, printed) in cells.iter().enumerate() {
             let found = formula(*baud, hop);
-            row.push(Cell::text(format!("{} / {}", shown(*printed), shown(found.unwrap_or(MORE)))));
+            row.push(Cell::text(format!(
+                "{} / {}",
+                shown(*printed),
+                shown(found.unwrap_or(MORE))
+            )));
             if (1..MORE).contains(printed) {
                 numbers += 1;
                 let allowed = (0.1 * f64::from(*printed)).max(4.0);
@@ -55,7 +59,11 @@ pub(super) fn table() -> Sheet {
                 if differs <= allowed && !is_small {
                     within += 1;
                 } else {
-                    wrong.push(format!("{baud} baud, hop {}: {printed} for {}", hop + 1, shown(found.unwrap_or(MORE))));
+                    wrong.push(format!(
+                        "{baud} baud, hop {}: {printed} for {}",
+                        hop + 1,
+                        shown(found.unwrap_or(MORE))
+                    ));
                 }
             }
         }
@@ -72,13 +80,24 @@ pub(super) fn table() -> Sheet {
 /// A printer, its TIP's two buffers, and the host that fills them.
 fn prints(baud: f64, hop: usize, buffer: u32, bit_s: f64) -> f64 {
     let hops = hop as u16 + 1;
-    let lines = (0..hops).zip(MILES).map(|(end, miles)| line((end, end + 1), bit_s, miles)).collect();
+    let lines = (0..hops)
+        .zip(MILES)
+        .map(|(end, miles)| line((end, end + 1), bit_s, miles))
+        .collect();
     let mut plan: Plan = network(&vec![Options::UNBOUNDED; usize::from(hops) + 1], lines);
     plan.control_is_free = true;
     let tip = host(&mut plan, 0, None, HostKind::default());
     let computer = host(&mut plan, hops, None, HostKind::default());
-    let mut session = Session::new(Network::new(&plan, Seed::root(1)), (tip, computer), baud, buffer);
-    session.run(at(20.0), at(20.0 + 30.0 * (1.0 + f64::from(buffer) * 10.0 / baud)))
+    let mut session = Session::new(
+        Network::new(&plan, Seed::root(1)),
+        (tip, computer),
+        baud,
+        buffer,
+    );
+    session.run(
+        at(20.0),
+        at(20.0 + 30.0 * (1.0 + f64::from(buffer) * 10.0 / baud)),
+    )
 }
 
 /// A terminal session: what the TIP and the host do.
@@ -105,12 +124,29 @@ impl Session {
     fn new(network: Network, ends: (Address, Address), baud: f64, buffer: u32) -> Self {
         let prints = Duration::from_seconds(f64::from(buffer) * 10.0 / baud);
         let bits = 8 * buffer + LEADERS;
-        Self { network, ends, prints, bits, full: 0, empty: None, printing: Duration::ZERO, next: 0 }
+        Self {
+            network,
+            ends,
+            prints,
+            bits,
+            full: 0,
+            empty: None,
+            printing: Duration::ZERO,
+            next: 0,
+        }
     }
 
     fn send(&mut self, now: Instant, from: Address, to: Address, bits: u32) {
         self.next += 1;
-        self.network.offer(now, Message { from, to, bits, id: self.next });
+        self.network.offer(
+            now,
+            Message {
+                from,
+                to,
+                bits,
+                id: self.next,
+            },
+        );
     }
 
     /// Share of the time that it prints, after both buffers were filled twice.
@@ -122,7 +158,9 @@ impl Session {
         let counted = from + Duration::from_seconds((until.since(from)).seconds() / 3.0);
         while let Some((now, host, news)) = self.network.poll(until) {
             match news {
-                News::Delivered(_) if host == computer => self.network.timer(now + Duration::from_seconds(0.1), WORKED),
+                News::Delivered(_) if host == computer => self
+                    .network
+                    .timer(now + Duration::from_seconds(0.1), WORKED),
                 News::Delivered(_) => {
                     self.full += 1;
                     self.print(now, counted, until);
@@ -177,10 +215,17 @@ pub(super) fn simulated() -> Sheet {
         [*buffer, buffer * 2 / 3].map(|buffer| 100.0 * prints(*baud, *hop, buffer, USEFUL))
     });
     for (row, (baud, _)) in BUFFERS.iter().enumerate() {
-        let own: Vec<&[f64; 2]> =
-            cells.iter().zip(&found).filter(|((of, ..), _)| *of == row).map(|(_, found)| found).collect();
+        let own: Vec<&[f64; 2]> = cells
+            .iter()
+            .zip(&found)
+            .filter(|((of, ..), _)| *of == row)
+            .map(|(_, found)| found)
+            .collect();
         if !own.is_empty() {
-            let least = own.iter().map(|found| found[0]).fold(f64::INFINITY, f64::min);
+            let least = own
+                .iter()
+                .map(|found| found[0])
+                .fold(f64::INFINITY, f64::min);
             let most = own.iter().map(|found| found[1]).fold(0.0, f64::max);
             sheet.rows.push(vec![
                 Cell::Number(*baud, 1),

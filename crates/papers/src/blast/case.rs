@@ -41,7 +41,14 @@ impl Case {
     /// A transfer without an error.
     pub(super) const fn error_free(method: Method, host: Host, packets: u32) -> Self {
         // An answer that is never late needs no interval; one second is beyond all of these.
-        Self { host, method, packets, loss: 0.0, interval: 1.0, quantity: Quantity::Mean }
+        Self {
+            host,
+            method,
+            packets,
+            loss: 0.0,
+            interval: 1.0,
+            quantity: Quantity::Mean,
+        }
     }
 }
 

@@ -34,33 +34,65 @@ fn along(axis: &Axis) -> impl Iterator<Item = f64> {
 }
 
 fn losses() -> Axis {
-    Axis { name: "probability that a packet is lost".into(), scale: Scale::Logarithmic, from: 1e-6, to: 1e-1 }
+    Axis {
+        name: "probability that a packet is lost".into(),
+        scale: Scale::Logarithmic,
+        from: 1e-6,
+        to: 1e-1,
+    }
 }
 
 /// The simulated points of the rows that are asked for.
-fn points(rows: &[Row], of: impl Fn(&Row) -> bool, at: impl Fn(&Row) -> Option<f64>) -> Vec<(f64, f64)> {
+fn points(
+    rows: &[Row],
+    of: impl Fn(&Row) -> bool,
+    at: impl Fn(&Row) -> Option<f64>,
+) -> Vec<(f64, f64)> {
     let point = |row: &Row| Some((at(row)?, row.simulated?.seconds * 1e3));
-    rows.iter().filter(|row| of(row)).filter_map(point).collect()
+    rows.iter()
+        .filter(|row| of(row))
+        .filter_map(point)
+        .collect()
 }
 
 fn below(curves: &[Curve]) -> String {
     let drawn = curves.iter().any(|curve| !curve.points.is_empty());
-    let points = if drawn { "; points: simulated with the host profile" } else { "" };
+    let points = if drawn {
+        "; points: simulated with the host profile"
+    } else {
+        ""
+    };
     format!("lines: formulas with the paper's costs{points}")
 }
 
 fn elapsed_chart(rows: &[Row]) -> Chart {
-    let x = Axis { name: "packets of 1 kilobyte".into(), scale: Scale::Linear, from: 0.0, to: 64.0 };
+    let x = Axis {
+        name: "packets of 1 kilobyte".into(),
+        scale: Scale::Linear,
+        from: 0.0,
+        to: 64.0,
+    };
     let curve = |protocol: Protocol| Curve {
         name: protocol.name().into(),
-        line: (1..=64).map(|n| (f64::from(n), 1e3 * protocol.elapsed(&Costs::STANDALONE, n))).collect(),
-        points: points(rows, |row| row.subject == protocol.name(), |row| row.packets.map(f64::from)),
+        line: (1..=64)
+            .map(|n| (f64::from(n), 1e3 * protocol.elapsed(&Costs::STANDALONE, n)))
+            .collect(),
+        points: points(
+            rows,
+            |row| row.subject == protocol.name(),
+            |row| row.packets.map(f64::from),
+        ),
     };
     let curves = Protocol::ALL.map(curve).to_vec();
     Chart {
         title: "Figure 4: elapsed time against the number of packets".into(),
         x,
-        y: Axis { name: "elapsed time, ms".into(), scale: Scale::Linear, from: 0.0, to: 260.0 },
+        y: Axis {
+            name: "elapsed time, ms".into(),
+            scale: Scale::Linear,
+            from: 0.0,
+            to: 260.0,
+        },
         band: None,
         below: below(&curves),
         curves,
@@ -71,11 +103,17 @@ fn expected_chart(rows: &[Row]) -> Chart {
     let x = losses();
     let curve = |curve: Expected| Curve {
         name: format!("{}, Tr = {}", curve.protocol.name(), curve.interval()),
-        line: along(&x).filter_map(|loss| Some((loss, 1e3 * curve.time(&Costs::V_KERNEL, loss)?))).collect(),
+        line: along(&x)
+            .filter_map(|loss| Some((loss, 1e3 * curve.time(&Costs::V_KERNEL, loss)?)))
+            .collect(),
         points: points(
             rows,
             |row| {
-                row.subject == curve.protocol.name() && row.interval.as_ref().is_some_and(|i| i.0 == curve.interval())
+                row.subject == curve.protocol.name()
+                    && row
+                        .interval
+                        .as_ref()
+                        .is_some_and(|i| i.0 == curve.interval())
             },
             |row| row.loss,
         ),
@@ -83,7 +121,12 @@ fn expected_chart(rows: &[Row]) -> Chart {
     let curves = Expected::ALL.map(curve).to_vec();
     Chart {
         title: "Figure 5: expected time of 64 packets against the loss probability".into(),
-        y: Axis { name: "expected time, ms".into(), scale: Scale::Linear, from: 0.0, to: 500.0 },
+        y: Axis {
+            name: "expected time, ms".into(),
+            scale: Scale::Linear,
+            from: 0.0,
+            to: 500.0,
+        },
         band: Some((1e-5, 1e-4, "operating region".into())),
         below: below(&curves),
         curves,
@@ -92,23 +135,41 @@ fn expected_chart(rows: &[Row]) -> Chart {
 }
 
 fn deviation_chart(rows: &[Row]) -> Chart {
-    let x = Axis { to: 1e-2, ..losses() };
+    let x = Axis {
+        to: 1e-2,
+        ..losses()
+    };
     let interval = multiple(INTERVALS[0], "To(D)");
     let curve = |strategy: Strategy| Curve {
         name: strategy.name().into(),
         line: along(&x)
-            .filter_map(|loss| Some((loss, 1e3 * deviation(strategy, &Costs::V_KERNEL, INTERVALS[0], loss)?)))
+            .filter_map(|loss| {
+                Some((
+                    loss,
+                    1e3 * deviation(strategy, &Costs::V_KERNEL, INTERVALS[0], loss)?,
+                ))
+            })
             .collect(),
         points: points(
             rows,
-            |row| row.subject == strategy.name() && row.interval.as_ref().is_some_and(|i| i.0 == interval),
+            |row| {
+                row.subject == strategy.name()
+                    && row.interval.as_ref().is_some_and(|i| i.0 == interval)
+            },
             |row| row.loss,
         ),
     };
     let curves = Strategy::ALL.map(curve).to_vec();
     Chart {
-        title: format!("Figure 6: standard deviation against the loss probability, Tr = {interval}"),
-        y: Axis { name: "standard deviation, ms".into(), scale: Scale::Logarithmic, from: 0.1, to: 1000.0 },
+        title: format!(
+            "Figure 6: standard deviation against the loss probability, Tr = {interval}"
+        ),
+        y: Axis {
+            name: "standard deviation, ms".into(),
+            scale: Scale::Logarithmic,
+            from: 0.1,
+            to: 1000.0,
+        },
         band: Some((1e-5, 1e-4, "operating region".into())),
         below: below(&curves),
         curves,

@@ -32,9 +32,14 @@ fn figure_4(hosts: &Hosts) -> Sheet {
             profile: Some(protocol.elapsed(costs, packets)),
             ..Row::default()
         };
-        Line { row, case: Some(Case::error_free(method, host, packets)) }
+        Line {
+            row,
+            case: Some(Case::error_free(method, host, packets)),
+        }
     };
-    let cases = Protocol::ALL.into_iter().flat_map(|protocol| NUMBERS.map(|packets| (protocol, packets)));
+    let cases = Protocol::ALL
+        .into_iter()
+        .flat_map(|protocol| NUMBERS.map(|packets| (protocol, packets)));
     Sheet {
         name: "Figure 4",
         title: "elapsed time against the number of packets",
@@ -54,27 +59,56 @@ pub(super) struct Expected {
 
 impl Expected {
     pub(super) const ALL: [Self; 4] = [
-        Self { protocol: Protocol::StopAndWait, multiple: 100.0 },
-        Self { protocol: Protocol::StopAndWait, multiple: 10.0 },
-        Self { protocol: Protocol::Blast, multiple: 10.0 },
-        Self { protocol: Protocol::Blast, multiple: 1.0 },
+        Self {
+            protocol: Protocol::StopAndWait,
+            multiple: 100.0,
+        },
+        Self {
+            protocol: Protocol::StopAndWait,
+            multiple: 10.0,
+        },
+        Self {
+            protocol: Protocol::Blast,
+            multiple: 10.0,
+        },
+        Self {
+            protocol: Protocol::Blast,
+            multiple: 1.0,
+        },
     ];
 
     /// Tr in the paper's words.
     pub(super) fn interval(self) -> String {
-        multiple(self.multiple, if self.protocol == Protocol::StopAndWait { "To(1)" } else { "To(D)" })
+        multiple(
+            self.multiple,
+            if self.protocol == Protocol::StopAndWait {
+                "To(1)"
+            } else {
+                "To(D)"
+            },
+        )
     }
 
     /// To and Tr in seconds.
     fn of(self, costs: &Costs) -> Mean {
-        let packets = if self.protocol == Protocol::StopAndWait { 1 } else { PACKETS };
+        let packets = if self.protocol == Protocol::StopAndWait {
+            1
+        } else {
+            PACKETS
+        };
         let error_free = self.protocol.elapsed(costs, packets);
-        Mean { error_free, interval: self.multiple * error_free }
+        Mean {
+            error_free,
+            interval: self.multiple * error_free,
+        }
     }
 
     /// The expected time with these costs.
     pub(super) fn time(self, costs: &Costs, loss: f64) -> Option<f64> {
-        let Mean { error_free, interval } = self.of(costs);
+        let Mean {
+            error_free,
+            interval,
+        } = self.of(costs);
         match self.protocol {
             Protocol::StopAndWait => expected::stop_and_wait(PACKETS, error_free, interval, loss),
             _ => expected::blast(PACKETS, error_free, interval, loss),
@@ -84,7 +118,11 @@ impl Expected {
 
 /// A multiple in the paper's words.
 pub(super) fn multiple(factor: f64, of: &str) -> String {
-    if factor == 1.0 { of.to_owned() } else { format!("{factor} {of}") }
+    if factor == 1.0 {
+        of.to_owned()
+    } else {
+        format!("{factor} {of}")
+    }
 }
 
 fn figure_5(hosts: &Hosts) -> Sheet {
@@ -103,10 +141,22 @@ fn figure_5(hosts: &Hosts) -> Sheet {
             Protocol::StopAndWait => Method::StopAndWait,
             _ => Method::Blast(Strategy::Full),
         };
-        let case = Case { host: Host::Kernel, method, packets: PACKETS, loss, interval, quantity: Quantity::Mean };
-        Line { row, case: Some(case) }
+        let case = Case {
+            host: Host::Kernel,
+            method,
+            packets: PACKETS,
+            loss,
+            interval,
+            quantity: Quantity::Mean,
+        };
+        Line {
+            row,
+            case: Some(case),
+        }
     };
-    let cases = Expected::ALL.into_iter().flat_map(|curve| LOSSES.map(|loss| (curve, loss)));
+    let cases = Expected::ALL
+        .into_iter()
+        .flat_map(|curve| LOSSES.map(|loss| (curve, loss)));
     Sheet {
         name: "Figure 5",
         title: "expected time of 64 packets between V kernels against the loss probability",
@@ -123,11 +173,21 @@ const APART: &str = "Where much is lost machines and model part a little. One re
 
 /// Where the blast becomes the slower.
 fn crossings() -> String {
-    let [slow_saw, quick_saw, slow_blast, quick_blast] = Expected::ALL.map(|curve| (curve, curve.of(&Costs::V_KERNEL)));
-    let pairs = [(quick_blast, quick_saw), (quick_blast, slow_saw), (slow_blast, quick_saw), (slow_blast, slow_saw)];
+    let [slow_saw, quick_saw, slow_blast, quick_blast] =
+        Expected::ALL.map(|curve| (curve, curve.of(&Costs::V_KERNEL)));
+    let pairs = [
+        (quick_blast, quick_saw),
+        (quick_blast, slow_saw),
+        (slow_blast, quick_saw),
+        (slow_blast, slow_saw),
+    ];
     let each = pairs.into_iter().filter_map(|((blast, b), (saw, s))| {
         let loss = expected::crossing(PACKETS, s, b)?;
-        Some(format!("{loss:.5} (blast Tr = {}, stop-and-wait Tr = {})", blast.interval(), saw.interval()))
+        Some(format!(
+            "{loss:.5} (blast Tr = {}, stop-and-wait Tr = {})",
+            blast.interval(),
+            saw.interval()
+        ))
     });
     format!(
         "Printed: between 1e-5 and 1e-4, where the Ethernet worked, the blast is the better. By the formulas it is up to \
@@ -141,12 +201,20 @@ pub(super) const INTERVALS: [f64; 2] = [1.0, 10.0];
 
 fn lossy(costs: &Costs, factor: f64, loss: f64) -> Lossy {
     let error_free = Protocol::Blast.elapsed(costs, PACKETS);
-    Lossy { costs: *costs, double_buffered: false, packets: PACKETS, interval: factor * error_free, loss }
+    Lossy {
+        costs: *costs,
+        double_buffered: false,
+        packets: PACKETS,
+        interval: factor * error_free,
+        loss,
+    }
 }
 
 /// The exact standard deviation, with Tr as a multiple of To(D).
 pub(super) fn deviation(strategy: Strategy, costs: &Costs, factor: f64, loss: f64) -> Option<f64> {
-    lossy(costs, factor, loss).moments(strategy).map(|moments| moments.sd)
+    lossy(costs, factor, loss)
+        .moments(strategy)
+        .map(|moments| moments.sd)
 }
 
 /// As the paper prints it, which it does for two of them.
@@ -173,11 +241,23 @@ fn figure_6(hosts: &Hosts) -> Sheet {
             ..Row::default()
         };
         let method = Method::Blast(strategy);
-        let case = Case { host: Host::Kernel, method, packets: PACKETS, loss, interval, quantity: Quantity::Deviation };
-        Line { row, case: Some(case) }
+        let case = Case {
+            host: Host::Kernel,
+            method,
+            packets: PACKETS,
+            loss,
+            interval,
+            quantity: Quantity::Deviation,
+        };
+        Line {
+            row,
+            case: Some(case),
+        }
     };
     let cases = INTERVALS.into_iter().flat_map(|factor| {
-        Strategy::ALL.into_iter().flat_map(move |strategy| LOSSES.map(|loss| (factor, strategy, loss)))
+        Strategy::ALL
+            .into_iter()
+            .flat_map(move |strategy| LOSSES.map(|loss| (factor, strategy, loss)))
     });
     Sheet {
         name: "Figure 6",

@@ -9,8 +9,11 @@ use stackline_core::time::Duration;
 use stackline_report::sheet::{Cell, Sheet};
 
 /// Interfaces, the processors that copy, and their networks.
-const INTERFACES: [(&str, &str, &str); 3] =
-    [("3-Com", "host's 68000", "sun_double"), ("Excelan", "its 8088", "excelan"), ("CMC", "its 68000", "cmc")];
+const INTERFACES: [(&str, &str, &str); 3] = [
+    ("3-Com", "host's 68000", "sun_double"),
+    ("Excelan", "its 8088", "excelan"),
+    ("CMC", "its 68000", "cmc"),
+];
 /// What a program takes of the host's processor for each packet, ms.
 const PROGRAMS: [u64; 3] = [0, 1, 2];
 /// How fast receivers copy, the sender being 1.
@@ -20,15 +23,23 @@ const PACKETS: u64 = 5000;
 
 /// Datagrams of 1024 bytes as fast as they can be sent.
 fn datagrams(across: &str, change: impl Fn(&mut Network)) -> Result<RunRecord> {
-    let text = format!("{TEXT}\n1 from sender to receiver bulk_put 1024*{PACKETS} over udp across {across};");
-    let record = profile::carry_out(&text, change)?.records.into_iter().next();
+    let text = format!(
+        "{TEXT}\n1 from sender to receiver bulk_put 1024*{PACKETS} over udp across {across};"
+    );
+    let record = profile::carry_out(&text, change)?
+        .records
+        .into_iter()
+        .next();
     record.ok_or_else(|| Error::measurement("a run without a record"))
 }
 
 /// Milliseconds a packet that arrives.
 fn ms_a_packet(across: &str, program_ms: u64) -> Result<f64> {
     let record = datagrams(across, |network| {
-        network.hosts.iter_mut().for_each(|host| host.work.per_operation = Duration(program_ms * 1_000_000));
+        network
+            .hosts
+            .iter_mut()
+            .for_each(|host| host.work.per_operation = Duration(program_ms * 1_000_000));
     })?;
     let came = record.responder.received_bytes as f64 / 1024.0;
     Ok(record.elapsed_ns as f64 / 1e6 / came.max(1.0))
@@ -36,10 +47,13 @@ fn ms_a_packet(across: &str, program_ms: u64) -> Result<f64> {
 
 /// The three interfaces, by what a program takes besides.
 pub(super) fn interfaces() -> Result<Sheet> {
-    let cases: Vec<(&str, u64)> =
-        INTERFACES.iter().flat_map(|(_, _, across)| PROGRAMS.map(|program| (*across, program))).collect();
-    let found: Vec<f64> =
-        parallel::each(&cases, |(across, program)| ms_a_packet(across, *program)).into_iter().collect::<Result<_>>()?;
+    let cases: Vec<(&str, u64)> = INTERFACES
+        .iter()
+        .flat_map(|(_, _, across)| PROGRAMS.map(|program| (*across, program)))
+        .collect();
+    let found: Vec<f64> = parallel::each(&cases, |(across, program)| ms_a_packet(across, *program))
+        .into_iter()
+        .collect::<Result<_>>()?;
     let columns = [
         ("interface", "interface"),
         ("copies", "copies"),
@@ -47,12 +61,16 @@ pub(super) fn interfaces() -> Result<Sheet> {
         ("program_1_ms", "1 ms"),
         ("program_2_ms", "2 ms"),
     ];
-    let title =
-        "ms a packet of 1 KB that arrives, by who copies and by what a program takes of the host's processor for each";
+    let title = "ms a packet of 1 KB that arrives, by who copies and by what a program takes of the host's processor for each";
     let mut sheet = Sheet::new("Interfaces", title, &columns);
     for ((name, copies, _), times) in INTERFACES.iter().zip(found.chunks(PROGRAMS.len())) {
         let times = times.iter().map(|ms| Cell::Number(*ms, 2));
-        sheet.rows.push([Cell::text(*name), Cell::text(*copies)].into_iter().chain(times).collect());
+        sheet.rows.push(
+            [Cell::text(*name), Cell::text(*copies)]
+                .into_iter()
+                .chain(times)
+                .collect(),
+        );
     }
     Ok(sheet.note(
         "Nothing is printed but that the 8088 is slower than the host's 68000: it is taken for half as fast, and the CMC's processor for \
@@ -64,18 +82,34 @@ pub(super) fn interfaces() -> Result<Sheet> {
 pub(super) fn full_speed() -> Result<Sheet> {
     let found: Vec<RunRecord> = parallel::each(&SPEEDS, |speed| {
         datagrams("sun_double", |network| {
-            network.hosts.iter_mut().skip(1).for_each(|host| host.interface.cpu_speed = Some(*speed));
+            network
+                .hosts
+                .iter_mut()
+                .skip(1)
+                .for_each(|host| host.interface.cpu_speed = Some(*speed));
         })
     })
     .into_iter()
     .collect::<Result<_>>()?;
-    let columns = [("speed", "receiver's speed"), ("lost", "% lost"), ("printed", "printed")];
+    let columns = [
+        ("speed", "receiver's speed"),
+        ("lost", "% lost"),
+        ("printed", "printed"),
+    ];
     let title = "datagrams of 1 KB at full speed, lost by an interface of two buffers";
     let mut sheet = Sheet::new("Full speed", title, &columns);
     for (speed, record) in SPEEDS.iter().zip(&found) {
         let lost = 1.0 - record.responder.received_bytes as f64 / (1024 * PACKETS) as f64;
-        let printed = if *speed >= 1.0 { Cell::Number(0.01, 2) } else { Cell::Absent };
-        sheet.rows.push(vec![Cell::Number(*speed, 2), Cell::Number(100.0 * lost, 2), printed]);
+        let printed = if *speed >= 1.0 {
+            Cell::Number(0.01, 2)
+        } else {
+            Cell::Absent
+        };
+        sheet.rows.push(vec![
+            Cell::Number(*speed, 2),
+            Cell::Number(100.0 * lost, 2),
+            printed,
+        ]);
     }
     Ok(sheet.note(
         "1 in 10,000 is printed of two stations at full speed (3.1.3). Two that are alike lose nothing here, since nothing disturbs them; a \
@@ -88,15 +122,27 @@ mod tests {
     use super::*;
 
     fn number(cell: &Cell) -> f64 {
-        if let Cell::Number(value, _) = cell { *value } else { f64::NAN }
+        if let Cell::Number(value, _) = cell {
+            *value
+        } else {
+            f64::NAN
+        }
     }
 
     #[test]
     fn a_slower_interface_that_copies_by_itself_wins_once_programs_have_enough_to_do() {
         let sheet = interfaces().unwrap();
         let of = |row: usize, column: usize| number(&sheet.rows[row][column]);
-        assert!(of(1, 2) > 1.5 * of(0, 2) && of(1, 4) < of(0, 4), "{:?}", sheet.rows);
-        assert!((2..5).all(|column| of(2, column) <= of(0, column) + 0.05), "{:?}", sheet.rows);
+        assert!(
+            of(1, 2) > 1.5 * of(0, 2) && of(1, 4) < of(0, 4),
+            "{:?}",
+            sheet.rows
+        );
+        assert!(
+            (2..5).all(|column| of(2, column) <= of(0, column) + 0.05),
+            "{:?}",
+            sheet.rows
+        );
     }
 
     #[test]

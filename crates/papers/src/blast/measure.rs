@@ -44,7 +44,9 @@ impl Measurements {
             |reason| Self::none(reason),
             |output| {
                 serde_json::from_slice(output).unwrap_or_else(|error| {
-                    Self::none(&format!("what the measuring process said is not understood: {error}"))
+                    Self::none(&format!(
+                        "what the measuring process said is not understood: {error}"
+                    ))
                 })
             },
         )
@@ -52,7 +54,10 @@ impl Measurements {
 
     /// Why nothing at all was measured.
     fn none(reason: &str) -> Self {
-        Self { standalone: Err(reason.into()), moves: Err(reason.into()) }
+        Self {
+            standalone: Err(reason.into()),
+            moves: Err(reason.into()),
+        }
     }
 }
 
@@ -68,12 +73,16 @@ pub(super) fn measure(runs: u32) -> Result<serde_json::Value> {
             moves: moves(runs).map_err(|error| error.to_string()),
         },
         Err(refusal) => {
-            let hint = refusal.hint.map(|hint| format!(" (hint: {hint})")).unwrap_or_default();
+            let hint = refusal
+                .hint
+                .map(|hint| format!(" (hint: {hint})"))
+                .unwrap_or_default();
             Measurements::none(&format!("{}{hint}", refusal.message))
         }
     };
-    serde_json::to_value(measurements)
-        .map_err(|error| Error::measurement(format!("the times cannot be written as JSON: {error}")))
+    serde_json::to_value(measurements).map_err(|error| {
+        Error::measurement(format!("the times cannot be written as JSON: {error}"))
+    })
 }
 
 fn standalone(runs: u32) -> std::result::Result<Standalone, standalone::Halt> {
@@ -82,16 +91,41 @@ fn standalone(runs: u32) -> std::result::Result<Standalone, standalone::Halt> {
     for packets in NUMBERS {
         let found = standalone::elapsed(&setup(packets))?;
         let each = Program::ALL.into_iter().zip(found.all());
-        elapsed.extend(each.map(|(program, sample)| (program.name().to_owned(), packets, measured(sample))));
+        elapsed.extend(
+            each.map(|(program, sample)| (program.name().to_owned(), packets, measured(sample))),
+        );
     }
     let costs = standalone::costs(&setup(1))?;
-    let parts = [costs.send_data, costs.take_data, costs.send_acknowledgement, costs.take_acknowledgement];
-    Ok(Standalone { elapsed, parts: parts.map(|part| measured(&part)), observed: measured(&costs.observed) })
+    let parts = [
+        costs.send_data,
+        costs.take_data,
+        costs.send_acknowledgement,
+        costs.take_acknowledgement,
+    ];
+    Ok(Standalone {
+        elapsed,
+        parts: parts.map(|part| measured(&part)),
+        observed: measured(&costs.observed),
+    })
 }
 
 const fn measured(sample: &Sample) -> Measured {
-    let Sample { n, mean, sd, min, median, max } = *sample;
-    Measured { n, mean, sd, min, median, max }
+    let Sample {
+        n,
+        mean,
+        sd,
+        min,
+        median,
+        max,
+    } = *sample;
+    Measured {
+        n,
+        mean,
+        sd,
+        min,
+        median,
+        max,
+    }
 }
 
 /// MoveTo of so many packets into the memory of a client that waits for its reply, timed where it is called.
@@ -115,7 +149,10 @@ fn moves(runs: u32) -> std::result::Result<Vec<(u32, Measured)>, ikp::Error> {
                 request.move_to(0, &data)?;
                 times.push(begin.elapsed().as_secs_f64());
             }
-            found.push((packets, measured(&Sample::of(times.split_off(standalone::WARM_UP as usize)))));
+            found.push((
+                packets,
+                measured(&Sample::of(times.split_off(standalone::WARM_UP as usize))),
+            ));
         }
         request.reply(&[])?;
         client.join().unwrap_or(Err(ikp::Error::Gone))?;

@@ -16,15 +16,27 @@ pub(super) fn fill(sheets: &mut [Sheet], measurements: &Measurements) {
                 sheet.notes.push(ratios(standalone));
             }
             ("Table 2", Ok(standalone), _) => {
-                rows(sheet, |row| (row.subject == OBSERVED).then_some(standalone.observed));
+                rows(sheet, |row| {
+                    (row.subject == OBSERVED).then_some(standalone.observed)
+                });
                 sheet.notes.push(parts(standalone));
             }
             ("Table 3", _, Ok(moves)) => {
-                rows(sheet, |row| moves.iter().find(|(n, _)| Some(*n) == row.packets).map(|(_, times)| *times));
-                sheet.notes.push("Here: between two threads, over UDP on the loopback interface.".into());
+                rows(sheet, |row| {
+                    moves
+                        .iter()
+                        .find(|(n, _)| Some(*n) == row.packets)
+                        .map(|(_, times)| *times)
+                });
+                sheet
+                    .notes
+                    .push("Here: between two threads, over UDP on the loopback interface.".into());
             }
             ("Table 1" | "Table 2", Err(reason), _) | ("Table 3", _, Err(reason)) => {
-                sheet.notes.push(format!("Not measured here: {}.", reason.replace('\n', "; ")));
+                sheet.notes.push(format!(
+                    "Not measured here: {}.",
+                    reason.replace('\n', "; ")
+                ));
             }
             _ => {}
         }
@@ -38,15 +50,23 @@ fn rows(sheet: &mut Sheet, found: impl Fn(&Row) -> Option<Measured>) {
 }
 
 fn find(standalone: &Standalone, program: &str, packets: u32) -> Option<Measured> {
-    let same = standalone.elapsed.iter().find(|(name, n, _)| name == program && *n == packets);
+    let same = standalone
+        .elapsed
+        .iter()
+        .find(|(name, n, _)| name == program && *n == packets);
     same.map(|(.., times)| *times)
 }
 
 fn ratios(standalone: &Standalone) -> String {
-    let how =
-        "Here: between two threads that wait busily, raw frames over the loopback interface, a system call for each.";
-    let median = |protocol: Protocol| find(standalone, protocol.name(), 64).map(|times| times.median);
-    let [saw, window, blast] = [Protocol::StopAndWait, Protocol::SlidingWindow, Protocol::Blast].map(median);
+    let how = "Here: between two threads that wait busily, raw frames over the loopback interface, a system call for each.";
+    let median =
+        |protocol: Protocol| find(standalone, protocol.name(), 64).map(|times| times.median);
+    let [saw, window, blast] = [
+        Protocol::StopAndWait,
+        Protocol::SlidingWindow,
+        Protocol::Blast,
+    ]
+    .map(median);
     match (saw, window, blast) {
         (Some(saw), Some(window), Some(blast)) => format!(
             "{how} 64 packets: stop-and-wait takes {:.2} times the sliding window, {:.2} times the blast.",

@@ -10,10 +10,25 @@ const NUMBERS: &[(&str, &str, Option<u32>, &str)] = &[
     ("Table 1", "stop-and-wait", Some(1), "4.08"),
     ("Table 2", "Copy data into sender's interface", None, "1.35"),
     ("Table 2", "Transmit data", None, "0.82"),
-    ("Table 2", "Copy data out of receiver's interface", None, "1.35"),
-    ("Table 2", "Copy ack into receiver's interface", None, "0.17"),
+    (
+        "Table 2",
+        "Copy data out of receiver's interface",
+        None,
+        "1.35",
+    ),
+    (
+        "Table 2",
+        "Copy ack into receiver's interface",
+        None,
+        "0.17",
+    ),
     ("Table 2", "Transmit ack", None, "0.05"),
-    ("Table 2", "Copy ack out of sender's interface", None, "0.17"),
+    (
+        "Table 2",
+        "Copy ack out of sender's interface",
+        None,
+        "0.17",
+    ),
     ("Table 2", "Total", None, "3.91"),
     ("Table 2", "Observed elapsed time", None, "4.08"),
     // What Figure 5 quotes of Table 3.
@@ -23,9 +38,13 @@ const NUMBERS: &[(&str, &str, Option<u32>, &str)] = &[
 
 /// What the paper prints in a row of an exhibit.
 pub(super) fn printed(exhibit: &str, subject: &str, packets: Option<u32>) -> Printed {
-    let row = NUMBERS.iter().find(|row| (row.0, row.1, row.2) == (exhibit, subject, packets));
+    let row = NUMBERS
+        .iter()
+        .find(|row| (row.0, row.1, row.2) == (exhibit, subject, packets));
     let number = row.and_then(|row| Some((row.3, format!("{}e-3", row.3).parse().ok()?)));
-    number.map_or(Printed::Lost, |(text, seconds)| Printed::Here(text, seconds))
+    number.map_or(Printed::Lost, |(text, seconds)| {
+        Printed::Here(text, seconds)
+    })
 }
 
 #[cfg(test)]

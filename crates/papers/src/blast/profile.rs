@@ -39,12 +39,17 @@ impl Host {
 impl Profiles {
     /// Reads the text.
     pub(super) fn read() -> Result<Self> {
-        Ok(Self { networks: profile::networks(TEXT)? })
+        Ok(Self {
+            networks: profile::networks(TEXT)?,
+        })
     }
 
     /// The network of a host.
     pub(super) fn network(&self, host: Host) -> Result<&Network> {
-        let found = self.networks.iter().find(|network| network.name == host.name());
+        let found = self
+            .networks
+            .iter()
+            .find(|network| network.name == host.name());
         found.ok_or_else(|| Error::measurement(format!("there is no host profile {}", host.name())))
     }
 
@@ -52,18 +57,39 @@ impl Profiles {
     pub(super) fn costs(&self, host: Host) -> Result<Costs> {
         let network = self.network(host)?;
         let (Some(first), [link]) = (network.hosts.first(), &network.links[..]) else {
-            return Err(Error::measurement(format!("the host profile {} is no pair of hosts", host.name())));
+            return Err(Error::measurement(format!(
+                "the host profile {} is no pair of hosts",
+                host.name()
+            )));
         };
         let Rate::Constant(rate) = link.rate else {
-            return Err(Error::measurement(format!("the host profile {} has no constant rate", host.name())));
+            return Err(Error::measurement(format!(
+                "the host profile {} has no constant rate",
+                host.name()
+            )));
         };
         let copying = &first.interface;
-        let (packet, byte) = (copying.copy_per_packet.seconds(), copying.copy_ns_per_byte / 1e9);
-        let Costs { copy_data, copy_ack, send_data, send_ack, latency } =
-            Costs::from_sizes(Sizes::PAPER, rate, packet, byte, link.delay.seconds());
+        let (packet, byte) = (
+            copying.copy_per_packet.seconds(),
+            copying.copy_ns_per_byte / 1e9,
+        );
+        let Costs {
+            copy_data,
+            copy_ack,
+            send_data,
+            send_ack,
+            latency,
+        } = Costs::from_sizes(Sizes::PAPER, rate, packet, byte, link.delay.seconds());
         let [copy_data, copy_ack, send_data, send_ack, latency] =
-            [copy_data, copy_ack, send_data, send_ack, latency].map(|seconds| (seconds * 1e9).round() / 1e9);
-        Ok(Costs { copy_data, copy_ack, send_data, send_ack, latency })
+            [copy_data, copy_ack, send_data, send_ack, latency]
+                .map(|seconds| (seconds * 1e9).round() / 1e9);
+        Ok(Costs {
+            copy_data,
+            copy_ack,
+            send_data,
+            send_ack,
+            latency,
+        })
     }
 }
 
@@ -81,10 +107,21 @@ mod tests {
         ];
         for (host, printed, single_buffered) in paper {
             let costs = profiles.costs(host).unwrap();
-            assert_eq!((costs.copy_data, costs.copy_ack), (printed.copy_data, printed.copy_ack));
-            assert_eq!((costs.send_data, costs.send_ack, costs.latency), (819.2e-6, 51.2e-6, 10e-6));
+            assert_eq!(
+                (costs.copy_data, costs.copy_ack),
+                (printed.copy_data, printed.copy_ack)
+            );
+            assert_eq!(
+                (costs.send_data, costs.send_ack, costs.latency),
+                (819.2e-6, 51.2e-6, 10e-6)
+            );
             let network = profiles.network(host).unwrap();
-            assert!(network.hosts.iter().all(|host| host.interface.single_buffered == single_buffered));
+            assert!(
+                network
+                    .hosts
+                    .iter()
+                    .all(|host| host.interface.single_buffered == single_buffered)
+            );
         }
     }
 

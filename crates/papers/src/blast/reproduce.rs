@@ -21,28 +21,47 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     if let Some(output) = &settings.measured {
         measured::fill(&mut sheets, &Measurements::read(output.as_deref()));
     }
-    simulated::fill(sheets.iter_mut().flat_map(|sheet| &mut sheet.lines), &profiles, settings)?;
+    simulated::fill(
+        sheets.iter_mut().flat_map(|sheet| &mut sheet.lines),
+        &profiles,
+        settings,
+    )?;
     let parts: [Part<'_>; 2] = [
-        (&["Interfaces"], &|| interfaces::interfaces().map(|sheet| vec![sheet])),
-        (&["Full speed"], &|| interfaces::full_speed().map(|sheet| vec![sheet])),
+        (&["Interfaces"], &|| {
+            interfaces::interfaces().map(|sheet| vec![sheet])
+        }),
+        (&["Full speed"], &|| {
+            interfaces::full_speed().map(|sheet| vec![sheet])
+        }),
     ];
     let others = settings.sheets(&names, &parts)?;
     let tables = Paper {
         name: "blast".into(),
         title: "Zwaenepoel 1985: Protocols for large data transfers over local networks".into(),
-        notes: vec![costs(&hosts), format!("What is drawn hangs on the seed {}.", settings.seed)],
+        notes: vec![
+            costs(&hosts),
+            format!("What is drawn hangs on the seed {}.", settings.seed),
+        ],
         exhibits: sheets.into_iter().map(Exhibit::from).collect(),
         sheets: others,
     };
     let mut charts: Vec<_> = charts::charts(&tables).into();
-    charts.retain(|(file, _)| settings.wants(&file.replace("figure-", "Figure ").replace(".svg", "")));
+    charts.retain(|(file, _)| {
+        settings.wants(&file.replace("figure-", "Figure ").replace(".svg", ""))
+    });
     Ok(Reproduction { charts, tables })
 }
 
 /// What the profiles cost, in one sentence.
 fn costs(hosts: &Hosts) -> String {
     let ms = |seconds: f64| format!("{} ms", (seconds * 1e7).round() / 1e4);
-    let Costs { copy_data, copy_ack, send_data, send_ack, latency } = hosts.standalone;
+    let Costs {
+        copy_data,
+        copy_ack,
+        send_data,
+        send_ack,
+        latency,
+    } = hosts.standalone;
     format!(
         "Host profiles (--profile prints them): C {}, Ca {}, T {}, Ta {}, latency {}; in the V kernel C {}, Ca {}.",
         ms(copy_data),

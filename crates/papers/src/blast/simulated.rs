@@ -35,7 +35,10 @@ pub(super) fn fill<'l>(
     let found = all(&transfers, profiles, settings)?;
     for line in &mut lines {
         let Some(case) = line.case else { continue };
-        let statistics = transfers.iter().zip(&found).find(|(other, _)| other.same_transfers(&case));
+        let statistics = transfers
+            .iter()
+            .zip(&found)
+            .find(|(other, _)| other.same_transfers(&case));
         line.row.simulated = statistics.map(|(_, statistics)| figure(&case, statistics));
     }
     Ok(())
@@ -44,7 +47,10 @@ pub(super) fn fill<'l>(
 impl Case {
     /// Whether both are about the same transfers, whatever figure of them is asked for.
     fn same_transfers(&self, other: &Self) -> bool {
-        Self { quantity: other.quantity, ..*self } == *other
+        Self {
+            quantity: other.quantity,
+            ..*self
+        } == *other
     }
 
     /// The machines' options: packets of the paper's size, all of them in one blast or in flight.
@@ -59,7 +65,10 @@ impl Case {
             Method::Blast(Strategy::Selective) => machine::Strategy::Selective,
         };
         let size = self.packets * packet;
-        Options { buffer: u64::from(size), ..Options::blast(strategy, packet, size) }
+        Options {
+            buffer: u64::from(size),
+            ..Options::blast(strategy, packet, size)
+        }
     }
 
     /// Where its randomness hangs: by what it is, not by its place in a table.
@@ -84,12 +93,17 @@ fn figure(case: &Case, found: &Statistics) -> Simulated {
         Quantity::Mean => (found.mean_s, found.mean_error_s),
         Quantity::Deviation => (found.sd_s, found.sd_error_s),
     };
-    Simulated { seconds, error: drawn.then_some(error), transfers: if drawn { found.transfers } else { 1 } }
+    Simulated {
+        seconds,
+        error: drawn.then_some(error),
+        transfers: if drawn { found.transfers } else { 1 },
+    }
 }
 
 /// All of them, on all cores.
 fn all(cases: &[Case], profiles: &Profiles, settings: &Settings<'_>) -> Result<Vec<Statistics>> {
-    let found: Mutex<Vec<Option<Result<Statistics>>>> = Mutex::new(cases.iter().map(|_| None).collect());
+    let found: Mutex<Vec<Option<Result<Statistics>>>> =
+        Mutex::new(cases.iter().map(|_| None).collect());
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     (settings.progress)(0, cases.len());
     let work = || {
@@ -104,7 +118,10 @@ fn all(cases: &[Case], profiles: &Profiles, settings: &Settings<'_>) -> Result<V
         }
     };
     thread::scope(|scope| {
-        let others = thread::available_parallelism().map_or(1, usize::from).min(cases.len()).saturating_sub(1);
+        let others = thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(cases.len())
+            .saturating_sub(1);
         (0..others).for_each(|_| {
             scope.spawn(work);
         });
@@ -119,7 +136,11 @@ fn simulate(case: &Case, profiles: &Profiles, settings: &Settings<'_>) -> Result
     let (_, answer) = Experiment::PAPER;
     let network = profiles.network(case.host)?;
     let enough = Enough {
-        least: if case.loss > 0.0 { settings.transfers } else { 1 },
+        least: if case.loss > 0.0 {
+            settings.transfers
+        } else {
+            1
+        },
         precision: settings.precision,
         ..Enough::default()
     };

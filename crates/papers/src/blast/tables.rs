@@ -54,7 +54,11 @@ fn alone() -> Sheet {
 
 /// Table 1: elapsed times of the programs without an operating system.
 fn table_1(hosts: &Hosts) -> Sheet {
-    let protocols = [Protocol::StopAndWait, Protocol::SlidingWindow, Protocol::Blast];
+    let protocols = [
+        Protocol::StopAndWait,
+        Protocol::SlidingWindow,
+        Protocol::Blast,
+    ];
     let line = |(protocol, packets): (Protocol, u32)| {
         let (method, host) = method(protocol);
         let formula = protocol.elapsed(&Costs::STANDALONE, packets);
@@ -69,9 +73,14 @@ fn table_1(hosts: &Hosts) -> Sheet {
             profile: Some(protocol.elapsed(&hosts.standalone, packets)),
             ..Row::default()
         };
-        Line { row, case: Some(Case::error_free(method, host, packets)) }
+        Line {
+            row,
+            case: Some(Case::error_free(method, host, packets)),
+        }
     };
-    let cases = protocols.into_iter().flat_map(|protocol| NUMBERS.map(|packets| (protocol, packets)));
+    let cases = protocols
+        .into_iter()
+        .flat_map(|protocol| NUMBERS.map(|packets| (protocol, packets)));
     Sheet {
         name: "Table 1",
         title: "elapsed times between programs without an operating system",
@@ -83,7 +92,8 @@ fn table_1(hosts: &Hosts) -> Sheet {
 }
 
 fn ratios() -> String {
-    let [saw, window, blast, _] = Protocol::ALL.map(|protocol| protocol.elapsed(&Costs::STANDALONE, 64));
+    let [saw, window, blast, _] =
+        Protocol::ALL.map(|protocol| protocol.elapsed(&Costs::STANDALONE, 64));
     format!(
         "Printed: stop-and-wait takes about twice the time of the others. Formulas, 64 packets: {:.2} times the \
          sliding window, {:.2} times the blast.",
@@ -124,7 +134,14 @@ fn table_2(hosts: &Hosts) -> Sheet {
         subject: "Total".into(),
         printed: Some(printed("Table 2", "Total", None)),
         formula: Some(sum),
-        profile: Some(hosts.standalone.breakdown().iter().map(|step| step.time_s).sum()),
+        profile: Some(
+            hosts
+                .standalone
+                .breakdown()
+                .iter()
+                .map(|step| step.time_s)
+                .sum(),
+        ),
         ..Row::default()
     };
     let observed = Row {
@@ -134,9 +151,19 @@ fn table_2(hosts: &Hosts) -> Sheet {
         profile: Some(Protocol::StopAndWait.elapsed(&hosts.standalone, 1)),
         ..Row::default()
     };
-    lines.push(Line { row: total, case: None });
-    lines.push(Line { row: observed, case: Some(Case::error_free(Method::StopAndWait, Host::Standalone, 1)) });
-    let copying: f64 = paper.iter().filter(|step| step.copying).map(|step| step.time_s).sum();
+    lines.push(Line {
+        row: total,
+        case: None,
+    });
+    lines.push(Line {
+        row: observed,
+        case: Some(Case::error_free(Method::StopAndWait, Host::Standalone, 1)),
+    });
+    let copying: f64 = paper
+        .iter()
+        .filter(|step| step.copying)
+        .map(|step| step.time_s)
+        .sum();
     let share = |part: f64| format!("{:.0} %", 100.0 * part / 4.08e-3);
     Sheet {
         name: "Table 2",
@@ -163,7 +190,14 @@ fn table_3(hosts: &Hosts) -> Sheet {
             profile: Some(Protocol::Blast.elapsed(&hosts.kernel, packets)),
             ..Row::default()
         };
-        Line { row, case: Some(Case::error_free(Method::Blast(Strategy::Full), Host::Kernel, packets)) }
+        Line {
+            row,
+            case: Some(Case::error_free(
+                Method::Blast(Strategy::Full),
+                Host::Kernel,
+                packets,
+            )),
+        }
     };
     Sheet {
         name: "Table 3",
@@ -171,6 +205,8 @@ fn table_3(hosts: &Hosts) -> Sheet {
         subject: "operation",
         digits: 2,
         lines: NUMBERS.into_iter().map(line).collect(),
-        notes: vec!["To(1) = 5.9 ms and To(64) = 173 ms are what Figure 5 quotes of this table.".into()],
+        notes: vec![
+            "To(1) = 5.9 ms and To(64) = 173 ms are what Figure 5 quotes of this table.".into(),
+        ],
     }
 }

@@ -76,21 +76,39 @@ impl Figures {
 
     /// The longest wait for any server, s.
     pub(super) fn waited(&self) -> f64 {
-        self.servers.iter().map(|server| server.waited).fold(0.0, f64::max)
+        self.servers
+            .iter()
+            .map(|server| server.waited)
+            .fold(0.0, f64::max)
     }
 }
 
 impl Case {
     /// Servers of those names in that network, with the disks that they had; the viewer pans.
     pub(super) fn of(network: Network, servers: &[&str], tcp: Tcp, window_kib: u32) -> Self {
-        let servers = servers.iter().map(|host| setting::server(host, setting::disks(host))).collect();
+        let servers = servers
+            .iter()
+            .map(|host| setting::server(host, setting::disks(host)))
+            .collect();
         let (costs, demand) = (setting::costs(), setting::pan(setting::SPEED));
-        Self { network, servers, tcp, window_kib, write_kib: 64, costs, demand }
+        Self {
+            network,
+            servers,
+            tcp,
+            window_kib,
+            write_kib: 64,
+            costs,
+            demand,
+        }
     }
 
     /// The client's host: the last of the network. The master is there too.
     fn client(&self) -> String {
-        self.network.hosts.last().map(|host| host.name.clone()).unwrap_or_default()
+        self.network
+            .hosts
+            .last()
+            .map(|host| host.name.clone())
+            .unwrap_or_default()
     }
 
     /// The session itself, and packets at the receiver's port.
@@ -106,10 +124,16 @@ impl Case {
     /// # Errors
     /// When the session cannot be simulated.
     pub(super) fn findings(&self, seed: u64) -> Result<Vec<Finding>> {
-        self.carry_out(seed, |scene, outcome, _| of_events(&events(scene, &outcome)))
+        self.carry_out(seed, |scene, outcome, _| {
+            of_events(&events(scene, &outcome))
+        })
     }
 
-    fn carry_out<R>(&self, seed: u64, then: impl FnOnce(&Scene<'_>, Outcome, Frames) -> R) -> Result<R> {
+    fn carry_out<R>(
+        &self,
+        seed: u64,
+        then: impl FnOnce(&Scene<'_>, Outcome, Frames) -> R,
+    ) -> Result<R> {
         let stack = self.tcp.stack(self.window_kib, self.write_kib)?;
         let lasts = BEGINNING + Duration::from_seconds(SECONDS);
         let scene = Scene {
@@ -121,7 +145,10 @@ impl Case {
             costs: self.costs,
             sets: vec![(setting::picture(), self.demand.clone())],
             given: evenly(&self.servers),
-            schedule: Schedule { interval: setting::ms(200), duration: lasts },
+            schedule: Schedule {
+                interval: setting::ms(200),
+                duration: lasts,
+            },
             keeps: 4096,
             most: 4096,
             supersedes: true,
@@ -129,7 +156,13 @@ impl Case {
             seed: Seed::root(seed),
         };
         let host = u32::try_from(self.network.hosts.len() - 1).unwrap_or(u32::MAX);
-        let (outcome, frames) = carry_out(&scene, Frames { receiver: Node(host), ..Frames::default() })?;
+        let (outcome, frames) = carry_out(
+            &scene,
+            Frames {
+                receiver: Node(host),
+                ..Frames::default()
+            },
+        )?;
         Ok(then(&scene, outcome, frames))
     }
 
@@ -139,23 +172,48 @@ impl Case {
     /// When the session cannot be simulated.
     pub(super) fn run(&self, seed: u64) -> Result<Figures> {
         let (outcome, frames) = self.session(seed)?;
-        let begun = outcome.record.score.span.map_or(Instant(0), |(first, _)| first);
+        let begun = outcome
+            .record
+            .score
+            .span
+            .map_or(Instant(0), |(first, _)| first);
         let from = begun + BEGINNING;
-        let lists = || outcome.record.tallies.iter().filter(|tally| tally.sent >= from);
+        let lists = || {
+            outcome
+                .record
+                .tallies
+                .iter()
+                .filter(|tally| tally.sent >= from)
+        };
         let servers = outcome.servers.iter().enumerate().map(|(index, server)| {
             let of = |history: &&History| usize::from(history.server) == index;
-            let (mbit_s, waited) = arrivals(outcome.record.histories.iter().filter(of), from, outcome.end);
-            Share { mbit_s, waited, again: server.sent_again as f64 }
+            let (mbit_s, waited) = arrivals(
+                outcome.record.histories.iter().filter(of),
+                from,
+                outcome.end,
+            );
+            Share {
+                mbit_s,
+                waited,
+                again: server.sent_again as f64,
+            }
         });
         let flushed = |read: bool| {
-            let histories = outcome.record.histories.iter().filter(|history| history.flushed >= Some(from));
-            histories.filter(|history| history.passed(Point::EndRead).is_some() == read).count() as f64
+            let histories = outcome
+                .record
+                .histories
+                .iter()
+                .filter(|history| history.flushed >= Some(from));
+            histories
+                .filter(|history| history.passed(Point::EndRead).is_some() == read)
+                .count() as f64
         };
         Ok(Figures {
             servers: servers.collect(),
             asked: lists().map(|tally| f64::from(tally.requested)).sum(),
             delivered: lists().map(|tally| f64::from(tally.delivered)).sum(),
-            destroyed: 100.0 * frames.dropped as f64 / ((frames.dropped + frames.delivered) as f64).max(1.0),
+            destroyed: 100.0 * frames.dropped as f64
+                / ((frames.dropped + frames.delivered) as f64).max(1.0),
             flushed: (flushed(false), flushed(true)),
         })
     }
@@ -164,29 +222,52 @@ impl Case {
 /// A disk for each block, so that one server after the other has it, and of each server one disk after the other. Disks
 /// are numbered over the servers: the first of each, then the second of those that have two.
 fn evenly(servers: &[SimulatedServer]) -> Vec<u32> {
-    let most = servers.iter().map(|server| server.disks.len()).max().unwrap_or(0);
+    let most = servers
+        .iter()
+        .map(|server| server.disks.len())
+        .max()
+        .unwrap_or(0);
     let numbered = |disk: usize| {
-        (0..servers.len()).filter(move |server| disk < servers[*server].disks.len()).map(move |server| (server, disk))
+        (0..servers.len())
+            .filter(move |server| disk < servers[*server].disks.len())
+            .map(move |server| (server, disk))
     };
     let order: Vec<(usize, usize)> = (0..most).flat_map(numbered).collect();
-    let turns = servers.len() * servers.iter().map(|server| server.disks.len()).product::<usize>();
+    let turns = servers.len()
+        * servers
+            .iter()
+            .map(|server| server.disks.len())
+            .product::<usize>();
     let place = |turn: usize| {
         let server = turn % servers.len();
         let disk = turn / servers.len() % servers[server].disks.len();
-        order.iter().position(|one| *one == (server, disk)).unwrap_or(0) as u32
+        order
+            .iter()
+            .position(|one| *one == (server, disk))
+            .unwrap_or(0) as u32
     };
     (0..turns).map(place).collect()
 }
 
 /// Mbit/s of the blocks that came in that time, and the longest wait for one.
-fn arrivals<'h>(histories: impl Iterator<Item = &'h History>, from: Instant, end: Instant) -> (f64, f64) {
-    let came = histories.filter_map(|history| Some((history.passed(Point::AppReceive)?, history.bytes)));
+fn arrivals<'h>(
+    histories: impl Iterator<Item = &'h History>,
+    from: Instant,
+    end: Instant,
+) -> (f64, f64) {
+    let came =
+        histories.filter_map(|history| Some((history.passed(Point::AppReceive)?, history.bytes)));
     let mut came: Vec<(Instant, u32)> = came.filter(|(at, _)| *at >= from && *at <= end).collect();
     came.sort_unstable();
     let bits: u64 = came.iter().map(|(_, bytes)| u64::from(*bytes) * 8).sum();
     let ends = came.iter().map(|(at, _)| *at).chain([end]);
-    let waits = [from].into_iter().chain(came.iter().map(|(at, _)| *at)).zip(ends);
-    let longest = waits.map(|(before, after)| after.since(before).seconds()).fold(0.0, f64::max);
+    let waits = [from]
+        .into_iter()
+        .chain(came.iter().map(|(at, _)| *at))
+        .zip(ends);
+    let longest = waits
+        .map(|(before, after)| after.since(before).seconds())
+        .fold(0.0, f64::max);
     (bits as f64 / end.since(from).seconds() / 1e6, longest)
 }
 
@@ -239,5 +320,8 @@ pub(super) fn median(runs: &[Figures]) -> Figures {
 pub(super) fn middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     let (low, high) = ((values.len().max(1) - 1) / 2, values.len() / 2);
-    values.get(low).zip(values.get(high)).map_or(f64::NAN, |(low, high)| f64::midpoint(*low, *high))
+    values
+        .get(low)
+        .zip(values.get(high))
+        .map_or(f64::NAN, |(low, high)| f64::midpoint(*low, *high))
 }

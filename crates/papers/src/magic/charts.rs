@@ -44,15 +44,27 @@ fn text(cell: &Cell) -> String {
 fn axis(name: &str, values: impl Iterator<Item = f64>) -> Axis {
     let most = values.fold(1.0, f64::max);
     let step = 10_f64.powf(most.log10().floor()) / 2.0;
-    Axis { name: name.into(), scale: Scale::Linear, from: 0.0, to: (1.02 * most / step).ceil() * step }
+    Axis {
+        name: name.into(),
+        scale: Scale::Linear,
+        from: 0.0,
+        to: (1.02 * most / step).ceil() * step,
+    }
 }
 
 /// Columns of a sheet as curves over its first column.
 fn curves(sheet: &Sheet, columns: core::ops::Range<usize>) -> Vec<Curve> {
     let of = |at: usize| {
-        let points = sheet.rows.iter().filter_map(|row| Some((number(&row[0])?, number(row.get(at)?)?)));
+        let points = sheet
+            .rows
+            .iter()
+            .filter_map(|row| Some((number(&row[0])?, number(row.get(at)?)?)));
         let points: Vec<(f64, f64)> = points.collect();
-        Curve { name: sheet.columns[at].head.clone(), line: points.clone(), points }
+        Curve {
+            name: sheet.columns[at].head.clone(),
+            line: points.clone(),
+            points,
+        }
     };
     columns.map(of).collect()
 }
@@ -71,12 +83,28 @@ fn over_first(sheet: &Sheet, columns: core::ops::Range<usize>, y: &str, below: &
 }
 
 fn by_mtu(sheet: &Sheet) -> Chart {
-    let chart = over_first(sheet, 1..5, "Mbit/s of blocks", "medians of simulated sessions");
-    Chart { x: Axis { name: "largest packet, bytes".into(), ..chart.x }, ..chart }
+    let chart = over_first(
+        sheet,
+        1..5,
+        "Mbit/s of blocks",
+        "medians of simulated sessions",
+    );
+    Chart {
+        x: Axis {
+            name: "largest packet, bytes".into(),
+            ..chart.x
+        },
+        ..chart
+    }
 }
 
 fn by_streams(sheet: &Sheet) -> Chart {
-    over_first(sheet, 2..4, "Mbit/s of blocks", "medians of simulated sessions")
+    over_first(
+        sheet,
+        2..4,
+        "Mbit/s of blocks",
+        "medians of simulated sessions",
+    )
 }
 
 fn copies(sheet: &Sheet) -> Chart {
@@ -86,17 +114,36 @@ fn copies(sheet: &Sheet) -> Chart {
 /// Each row is a curve over the columns behind the first.
 fn platforms(sheet: &Sheet) -> Chart {
     let curve = |row: &Vec<Cell>| {
-        let line: Vec<(f64, f64)> =
-            (1_u32..).zip(&row[1..]).filter_map(|(at, cell)| Some((f64::from(at), number(cell)?))).collect();
-        Curve { name: text(&row[0]), points: line.clone(), line }
+        let line: Vec<(f64, f64)> = (1_u32..)
+            .zip(&row[1..])
+            .filter_map(|(at, cell)| Some((f64::from(at), number(cell)?)))
+            .collect();
+        Curve {
+            name: text(&row[0]),
+            points: line.clone(),
+            line,
+        }
     };
     let curves: Vec<Curve> = sheet.rows.iter().map(curve).collect();
-    let heads: Vec<String> =
-        (1..).zip(&sheet.columns[1..]).map(|(at, column)| format!("{at} {}", column.head)).collect();
+    let heads: Vec<String> = (1..)
+        .zip(&sheet.columns[1..])
+        .map(|(at, column)| format!("{at} {}", column.head))
+        .collect();
     Chart {
         title: "Figure 3: cumulative time of a block by platform".into(),
-        x: Axis { name: heads.join(", "), scale: Scale::Linear, from: 0.0, to: 7.0 },
-        y: axis("ms since the list was sent", curves.iter().flat_map(|curve| &curve.points).map(|(_, y)| *y)),
+        x: Axis {
+            name: heads.join(", "),
+            scale: Scale::Linear,
+            from: 0.0,
+            to: 7.0,
+        },
+        y: axis(
+            "ms since the list was sent",
+            curves
+                .iter()
+                .flat_map(|curve| &curve.points)
+                .map(|(_, y)| *y),
+        ),
         band: None,
         below: "medians of one block a list".into(),
         curves,
@@ -109,15 +156,32 @@ fn by_row(sheet: &Sheet, rows: usize, title: &str) -> Chart {
         let points = (1_u32..)
             .zip(sheet.rows.iter().take(rows))
             .filter_map(|(row, cells)| Some((f64::from(row), number(&cells[at])?)));
-        Curve { name: sheet.columns[at].head.clone(), line: Vec::new(), points: points.collect() }
+        Curve {
+            name: sheet.columns[at].head.clone(),
+            line: Vec::new(),
+            points: points.collect(),
+        }
     };
     let curves: Vec<Curve> = (1..=4).map(curve).collect();
-    let names: Vec<String> =
-        (1..).zip(sheet.rows.iter().take(rows)).map(|(at, row)| format!("{at} {}", text(&row[0]))).collect();
+    let names: Vec<String> = (1..)
+        .zip(sheet.rows.iter().take(rows))
+        .map(|(at, row)| format!("{at} {}", text(&row[0])))
+        .collect();
     Chart {
         title: title.into(),
-        x: Axis { name: names.join(", "), scale: Scale::Linear, from: 0.0, to: rows as f64 + 1.0 },
-        y: axis("Mbit/s of blocks", curves.iter().flat_map(|curve| &curve.points).map(|(_, y)| *y)),
+        x: Axis {
+            name: names.join(", "),
+            scale: Scale::Linear,
+            from: 0.0,
+            to: rows as f64 + 1.0,
+        },
+        y: axis(
+            "Mbit/s of blocks",
+            curves
+                .iter()
+                .flat_map(|curve| &curve.points)
+                .map(|(_, y)| *y),
+        ),
         band: None,
         below: "each server and their sum".into(),
         curves,
@@ -125,12 +189,31 @@ fn by_row(sheet: &Sheet, rows: usize, title: &str) -> Chart {
 }
 
 fn collapse(sheet: &Sheet) -> Chart {
-    let chart =
-        by_row(sheet, sheet.rows.len().saturating_sub(2), "The collapse: three servers through a 1500-byte port");
-    Chart { x: Axis { name: "seed".into(), ..chart.x }, ..chart }
+    let chart = by_row(
+        sheet,
+        sheet.rows.len().saturating_sub(2),
+        "The collapse: three servers through a 1500-byte port",
+    );
+    Chart {
+        x: Axis {
+            name: "seed".into(),
+            ..chart.x
+        },
+        ..chart
+    }
 }
 
 fn remedies(sheet: &Sheet) -> Chart {
-    let chart = by_row(sheet, sheet.rows.len().saturating_sub(1), "Remedies of section 4.3.4");
-    Chart { x: Axis { name: "remedy: its line in the table".into(), ..chart.x }, ..chart }
+    let chart = by_row(
+        sheet,
+        sheet.rows.len().saturating_sub(1),
+        "Remedies of section 4.3.4",
+    );
+    Chart {
+        x: Axis {
+            name: "remedy: its line in the table".into(),
+            ..chart.x
+        },
+        ..chart
+    }
 }

@@ -52,14 +52,24 @@ pub(super) struct Served {
 /// Measures. `runs` above 0 says that it is wanted, nothing else.
 pub(super) fn measure(_: u32) -> Result<serde_json::Value> {
     end_with_parent();
-    let here = Here { copies: (1..=MOST).map(|at_once| (at_once, copied(at_once))).collect(), served: served() };
-    serde_json::to_value(here)
-        .map_err(|error| Error::measurement(format!("what was measured cannot be written as JSON: {error}")))
+    let here = Here {
+        copies: (1..=MOST)
+            .map(|at_once| (at_once, copied(at_once)))
+            .collect(),
+        served: served(),
+    };
+    serde_json::to_value(here).map_err(|error| {
+        Error::measurement(format!(
+            "what was measured cannot be written as JSON: {error}"
+        ))
+    })
 }
 
 impl Here {
     /// What the measuring process printed.
-    pub(super) fn read(output: std::result::Result<&[u8], &String>) -> std::result::Result<Self, String> {
+    pub(super) fn read(
+        output: std::result::Result<&[u8], &String>,
+    ) -> std::result::Result<Self, String> {
         let output = output.map_err(Clone::clone)?;
         serde_json::from_slice(output)
             .map_err(|error| format!("what the measuring process said is not understood: {error}"))
@@ -85,14 +95,19 @@ fn copied(at_once: usize) -> f64 {
             times.collect::<Vec<_>>()
         };
         let copiers: Vec<_> = (0..at_once).map(|_| scope.spawn(copier)).collect();
-        copiers.into_iter().filter_map(|copier| copier.join().ok()).next().unwrap_or_default()
+        copiers
+            .into_iter()
+            .filter_map(|copier| copier.join().ok())
+            .next()
+            .unwrap_or_default()
     });
     (at_once * COPIED) as f64 / middle(each) / 1e6
 }
 
 /// A master, a server and a client in this process.
 fn served() -> std::result::Result<Served, String> {
-    let directory = scratch::directory("magic").map_err(|error| format!("no directory can be made: {error}"))?;
+    let directory = scratch::directory("magic")
+        .map_err(|error| format!("no directory can be made: {error}"))?;
     site(directory.path()).map_err(|error| error.to_string())
 }
 
@@ -111,7 +126,12 @@ fn site(directory: &Path) -> Result<Served> {
     let key = key::fresh().map_err(failed)?;
     let anywhere = ([127, 0, 0, 1], 0).into();
     let master = master::start(
-        master::Options { listen: anywhere, key: Some(key.clone()), places: Limits::default(), say: |_| {} },
+        master::Options {
+            listen: anywhere,
+            key: Some(key.clone()),
+            places: Limits::default(),
+            say: |_| {},
+        },
         &directory.join("master"),
     )?;
     let address = master.address().to_string();
@@ -141,7 +161,10 @@ fn site(directory: &Path) -> Result<Served> {
             say: |_| {},
         };
         let running = server::start(options, vec![Disk::open(&disk, false, Some(1 << 30))?])?;
-        let about = Set { name: format!("set{at}"), ..about.clone() };
+        let about = Set {
+            name: format!("set{at}"),
+            ..about.clone()
+        };
         let outcome = wait_for(&address).and_then(|()| read(&address, &key, &about));
         running.stop();
         served[at] = outcome?;
@@ -149,7 +172,10 @@ fn site(directory: &Path) -> Result<Served> {
     }
     master.stop();
     let [memory_mbit_s, disk_mbit_s] = served;
-    Ok(Served { memory_mbit_s, disk_mbit_s })
+    Ok(Served {
+        memory_mbit_s,
+        disk_mbit_s,
+    })
 }
 
 /// The servers that are up, when that is `wanted`.
@@ -158,7 +184,9 @@ fn wait(address: &str, wanted: bool) -> Result<()> {
     let until = Instant::now() + Duration::from_secs(10);
     while client.list()?.1.iter().any(|server| server.up) != wanted {
         if Instant::now() > until {
-            return Err(Error::measurement("the server did not come or go within 10 s"));
+            return Err(Error::measurement(
+                "the server did not come or go within 10 s",
+            ));
         }
         thread::sleep(Duration::from_millis(5));
     }
@@ -175,9 +203,21 @@ fn wait_until_down(address: &str) -> Result<()> {
 
 /// Loads a set and reads it several times; the first time fills the server's memory and does not count.
 fn read(address: &str, key: &stackline_blocks::wire::greeting::Key, about: &Set) -> Result<f64> {
-    let loader = Client::connect(address, Options { key: Some(key.clone()), ..Options::default() })?;
+    let loader = Client::connect(
+        address,
+        Options {
+            key: Some(key.clone()),
+            ..Options::default()
+        },
+    )?;
     load::load(&loader, key, about, &mut Filled, None, |_| Ok(()))?;
-    let client = Client::connect(address, Options { check: false, ..Options::default() })?;
+    let client = Client::connect(
+        address,
+        Options {
+            check: false,
+            ..Options::default()
+        },
+    )?;
     let open = client.open(&about.name)?;
     let mut rates = Vec::new();
     for _ in 0..=READS {
@@ -193,15 +233,25 @@ pub(super) fn sheet(here: &std::result::Result<Here, String>) -> Sheet {
     let mut sheet = Sheet::new(
         "Figure 14",
         "memory copied on this machine, MB/s, by how many at once, and the rule of a third",
-        &[("at_once", "at once"), ("copied", "copied"), ("third", "a third"), ("third_mbit_s", "a third, Mbit/s")],
+        &[
+            ("at_once", "at once"),
+            ("copied", "copied"),
+            ("third", "a third"),
+            ("third_mbit_s", "a third, Mbit/s"),
+        ],
     );
     match here {
         Ok(here) => {
             for (at_once, rate) in &here.copies {
                 let cells = [*at_once as f64, *rate, rate / 3.0, rate / 3.0 * 8.0];
-                sheet.rows.push(cells.map(|number| Cell::Number(number, 0)).into());
+                sheet
+                    .rows
+                    .push(cells.map(|number| Cell::Number(number, 0)).into());
             }
-            let one = here.copies.first().map_or(f64::NAN, |(_, rate)| rate / 3.0 * 8.0);
+            let one = here
+                .copies
+                .first()
+                .map_or(f64::NAN, |(_, rate)| rate / 3.0 * 8.0);
             sheet.notes.push(match &here.served {
                 Ok(Served { memory_mbit_s, disk_mbit_s }) => format!(
                     "A server over loopback here: {memory_mbit_s:.0} Mbit/s from its memory (two copies: in and out of the \

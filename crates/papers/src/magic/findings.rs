@@ -34,10 +34,23 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
         for (rank, finding) in (1..).zip(findings.iter().take(SHOWN)) {
             let name = if rank == 1 { name } else { "" };
             let percent = |share: f64| Cell::Number(100.0 * share, 0);
-            let first = [Cell::text(name), Cell::Number(f64::from(rank), 0), Cell::text(finding.kind)];
-            sheet.rows.push(first.into_iter().chain([percent(finding.share), percent(finding.confidence)]).collect());
+            let first = [
+                Cell::text(name),
+                Cell::Number(f64::from(rank), 0),
+                Cell::text(finding.kind),
+            ];
+            sheet.rows.push(
+                first
+                    .into_iter()
+                    .chain([percent(finding.share), percent(finding.confidence)])
+                    .collect(),
+            );
         }
-        sheet.notes.extend(findings.first().map(|finding| format!("{name}: {}", finding.sentence)));
+        sheet.notes.extend(
+            findings
+                .first()
+                .map(|finding| format!("{name}: {}", finding.sentence)),
+        );
     }
     Ok(sheet)
 }
@@ -49,13 +62,20 @@ mod tests {
     #[test]
     fn the_limits_that_the_paper_names_come_first() {
         let first = |case: Case| {
-            case.findings(1).unwrap().first().map(|finding| (finding.kind, finding.sentence.clone())).unwrap()
+            case.findings(1)
+                .unwrap()
+                .first()
+                .map(|finding| (finding.kind, finding.sentence.clone()))
+                .unwrap()
         };
         let (_, collapse) = first(wan::collapse().unwrap());
         assert!(collapse.contains("asx>onyx"), "{collapse}");
         let (kind, receiver) = first(lan::receiver_limited().unwrap());
         assert!(kind.contains("receiver"), "{kind}: {receiver}");
         let (_, disk) = first(lan::disk_limited().unwrap());
-        assert!(disk.contains("ss20") && disk.contains("DPSS_START_READ"), "{disk}");
+        assert!(
+            disk.contains("ss20") && disk.contains("DPSS_START_READ"),
+            "{disk}"
+        );
     }
 }

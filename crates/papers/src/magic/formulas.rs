@@ -47,26 +47,74 @@ pub(super) fn sheet() -> Sheet {
     let mut sheet = Sheet::new(
         "Formulas",
         "as printed, and computed from the numbers that they name",
-        &[("formula", "formula"), ("printed", "printed"), ("computed", "computed")],
+        &[
+            ("formula", "formula"),
+            ("printed", "printed"),
+            ("computed", "computed"),
+        ],
     );
     let longest = longest_latency(INTERVAL, SENDING);
     let ms = |seconds: f64| format!("{:.0} ms", seconds * 1e3);
     let mut row = |formula: &str, printed: &str, computed: String| {
-        sheet.rows.push(vec![Cell::text(formula), Cell::text(printed), Cell::Text(computed)]);
+        sheet.rows.push(vec![
+            Cell::text(formula),
+            Cell::text(printed),
+            Cell::Text(computed),
+        ]);
     };
-    row("longest latency: interval + a block's sending", "220 ms", ms(longest));
-    row("shortest latency: 2 + 6 + 23 + 23 ms", "50 to 100 ms", ms(0.002 + 0.006 + 0.023 + SENDING));
-    row("mean of both, shortest 100 ms", "160 ms", ms(mean_latency(0.1, 0.22)));
-    row("mean of both, shortest 54 ms", "-", ms(mean_latency(0.054, longest)));
+    row(
+        "longest latency: interval + a block's sending",
+        "220 ms",
+        ms(longest),
+    );
+    row(
+        "shortest latency: 2 + 6 + 23 + 23 ms",
+        "50 to 100 ms",
+        ms(0.002 + 0.006 + 0.023 + SENDING),
+    );
+    row(
+        "mean of both, shortest 100 ms",
+        "160 ms",
+        ms(mean_latency(0.1, 0.22)),
+    );
+    row(
+        "mean of both, shortest 54 ms",
+        "-",
+        ms(mean_latency(0.054, longest)),
+    );
     let needed = buffer_needed(3, MTU);
-    row("buffer for 3 streams of 9180 bytes", "1500 bytes there", format!("{needed} bytes"));
-    row("streams with 624 KiB", "69", streams_served(LATER_BUFFER, MTU).to_string());
-    row("streams with 1500 bytes, segments of 256", "3", streams_served(EARLIER_BUFFER, 256).min(3).to_string());
-    row("100 Mbit/s in three, less cell headers", "30 Mbit/s", format!("{:.1} Mbit/s", paced(100.0, 3)));
+    row(
+        "buffer for 3 streams of 9180 bytes",
+        "1500 bytes there",
+        format!("{needed} bytes"),
+    );
+    row(
+        "streams with 624 KiB",
+        "69",
+        streams_served(LATER_BUFFER, MTU).to_string(),
+    );
+    row(
+        "streams with 1500 bytes, segments of 256",
+        "3",
+        streams_served(EARLIER_BUFFER, 256).min(3).to_string(),
+    );
+    row(
+        "100 Mbit/s in three, less cell headers",
+        "30 Mbit/s",
+        format!("{:.1} Mbit/s", paced(100.0, 3)),
+    );
     let two_thirds = with_copies(TABLE_2[3].burst_tcp, 2.0, 3.0);
-    row("SS20: 68 Mbit/s with 2 copies, then with 3", "47 Mbit/s", format!("{two_thirds:.1} Mbit/s"));
+    row(
+        "SS20: 68 Mbit/s with 2 copies, then with 3",
+        "47 Mbit/s",
+        format!("{two_thirds:.1} Mbit/s"),
+    );
     let single = 100.0 * (with_copies(1.0, 3.0, 2.0) - 1.0);
-    row("one copy less of three, at most", "+25 %", format!("+{single:.0} %"));
+    row(
+        "one copy less of three, at most",
+        "+25 %",
+        format!("+{single:.0} %"),
+    );
     let kib = f64::from(BLOCK) / 1024.0;
     sheet
         .note(format!(
@@ -92,9 +140,19 @@ mod tests {
     #[test]
     fn two_thirds_of_a_burst_is_the_average_of_most_platforms() {
         // Where it is not, disks or the other processor count: DEC's TCP, and SS20 on FDDI.
-        let near = |burst: f64, average: f64| (with_copies(burst, 2.0, 3.0) / average - 1.0).abs() < 0.15;
-        let tcp = TABLE_2.iter().filter(|row| near(row.burst_tcp, row.average_tcp)).count();
-        let udp = TABLE_2.iter().filter(|row| row.burst_udp.is_some_and(|burst| near(burst, row.average_udp))).count();
+        let near =
+            |burst: f64, average: f64| (with_copies(burst, 2.0, 3.0) / average - 1.0).abs() < 0.15;
+        let tcp = TABLE_2
+            .iter()
+            .filter(|row| near(row.burst_tcp, row.average_tcp))
+            .count();
+        let udp = TABLE_2
+            .iter()
+            .filter(|row| {
+                row.burst_udp
+                    .is_some_and(|burst| near(burst, row.average_udp))
+            })
+            .count();
         assert_eq!((tcp, udp), (3, 4));
     }
 }

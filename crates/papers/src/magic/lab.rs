@@ -28,6 +28,8 @@ impl Lab {
 
     /// Each of them, in their order.
     fn all(each: &[(&Case, u64)]) -> Result<Vec<Figures>> {
-        parallel::each(each, |(case, seed)| case.run(*seed)).into_iter().collect()
+        parallel::each(each, |(case, seed)| case.run(*seed))
+            .into_iter()
+            .collect()
     }
 }

@@ -13,23 +13,39 @@ use stackline_report::sheet::{Cell, Sheet};
 pub(super) fn receiver_limited() -> Result<Case> {
     let receive = Duration::from_seconds(seconds_of_block(RECEIVER));
     let case = not_limited(&["ss20"])?;
-    Ok(Case { costs: Costs { receive, ..case.costs }, ..case })
+    Ok(Case {
+        costs: Costs {
+            receive,
+            ..case.costs
+        },
+        ..case
+    })
 }
 
 /// One server with one disk.
 pub(super) fn disk_limited() -> Result<Case> {
-    Ok(Case { servers: vec![server("ss20", 1)], ..not_limited(&[])? })
+    Ok(Case {
+        servers: vec![server("ss20", 1)],
+        ..not_limited(&[])?
+    })
 }
 
 /// Servers that send three times what the receiver took, as the Alpha of Table 2, and a receiver that keeps up.
 fn not_limited(hosts: &[&str]) -> Result<Case> {
     let costs = copying(TABLE_2[4].burst_tcp, costs());
-    Ok(Case { costs, demand: pan(BUSY), ..Case::of(network("lan")?, hosts, Tcp::Bsd, 64) })
+    Ok(Case {
+        costs,
+        demand: pan(BUSY),
+        ..Case::of(network("lan")?, hosts, Tcp::Bsd, 64)
+    })
 }
 
 /// The table.
 pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
-    let two = Case { costs: receiver_limited()?.costs, ..not_limited(&["ss20", "ss10"])? };
+    let two = Case {
+        costs: receiver_limited()?.costs,
+        ..not_limited(&["ss20", "ss10"])?
+    };
     let cases = [
         ("one, receiver 39 Mbit/s", receiver_limited()?),
         ("one, receiver not limited", not_limited(&["ss20"])?),
@@ -52,9 +68,24 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
             ("flushed_read", "unsent"),
         ],
     );
-    sheet.rows.extend(cases.iter().zip(&medians).map(|((name, _), figures)| row(name, figures)));
-    let mut printed = vec![Cell::text("printed: one"), Cell::Number(RECEIVER, 1), Cell::Absent];
-    printed.extend([Cell::Number(RECEIVER, 1), Cell::Absent, Cell::Absent, Cell::Absent, Cell::Absent]);
+    sheet.rows.extend(
+        cases
+            .iter()
+            .zip(&medians)
+            .map(|((name, _), figures)| row(name, figures)),
+    );
+    let mut printed = vec![
+        Cell::text("printed: one"),
+        Cell::Number(RECEIVER, 1),
+        Cell::Absent,
+    ];
+    printed.extend([
+        Cell::Number(RECEIVER, 1),
+        Cell::Absent,
+        Cell::Absent,
+        Cell::Absent,
+        Cell::Absent,
+    ]);
     sheet.rows.push(printed);
     Ok(sheet
         .note(
@@ -70,10 +101,27 @@ pub(super) fn sheet(lab: &Lab) -> Result<Sheet> {
 }
 
 fn row(name: &str, figures: &Figures) -> Vec<Cell> {
-    let share = |index: usize| figures.servers.get(index).map_or(Cell::Absent, |server| Cell::Number(server.mbit_s, 1));
-    let counts = [figures.asked, figures.delivered, figures.flushed.0, figures.flushed.1];
-    let head = [Cell::text(name), share(0), share(1), Cell::Number(figures.sum(), 1)];
-    head.into_iter().chain(counts.map(|count| Cell::Number(count, 0))).collect()
+    let share = |index: usize| {
+        figures
+            .servers
+            .get(index)
+            .map_or(Cell::Absent, |server| Cell::Number(server.mbit_s, 1))
+    };
+    let counts = [
+        figures.asked,
+        figures.delivered,
+        figures.flushed.0,
+        figures.flushed.1,
+    ];
+    let head = [
+        Cell::text(name),
+        share(0),
+        share(1),
+        Cell::Number(figures.sum(), 1),
+    ];
+    head.into_iter()
+        .chain(counts.map(|count| Cell::Number(count, 0)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -83,8 +131,14 @@ mod tests {
     #[test]
     fn lines_end_where_the_limit_is() {
         let receiver = receiver_limited().unwrap().run(1).unwrap();
-        assert!((receiver.sum() / RECEIVER - 1.0).abs() < 0.03, "{receiver:?}");
-        assert!(receiver.flushed.1 > 10.0 * receiver.flushed.0, "{receiver:?}");
+        assert!(
+            (receiver.sum() / RECEIVER - 1.0).abs() < 0.03,
+            "{receiver:?}"
+        );
+        assert!(
+            receiver.flushed.1 > 10.0 * receiver.flushed.0,
+            "{receiver:?}"
+        );
         let disk = disk_limited().unwrap().run(1).unwrap();
         assert!(disk.flushed.0 > 100.0 && disk.flushed.1 < 10.0, "{disk:?}");
     }

@@ -27,7 +27,10 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 2]> {
 /// One block a list, from a disk that takes what is printed.
 fn alone(network: Network, host: &str, burst: f64) -> Case {
     let disks = vec![Distribution::Constant(READ); 4];
-    let server = SimulatedServer { disks, ..server(host, 4) };
+    let server = SimulatedServer {
+        disks,
+        ..server(host, 4)
+    };
     let asks = Demand::Sequential(1);
     Case {
         servers: vec![server],
@@ -41,23 +44,50 @@ fn alone(network: Network, host: &str, burst: f64) -> Case {
 fn came(case: &Case, lab: &Lab) -> Result<Vec<History>> {
     let (outcome, _) = case.session(lab.seed)?;
     // The first lists meet connections that have sent nothing yet.
-    let histories = outcome.record.histories.into_iter().filter(|history| history.passed(Point::AppReceive).is_some());
+    let histories = outcome
+        .record
+        .histories
+        .into_iter()
+        .filter(|history| history.passed(Point::AppReceive).is_some());
     Ok(histories.skip(3).collect())
 }
 
 /// Between two points, ms, of each block that passed both.
 fn between(histories: &[History], from: Point, to: Point) -> Vec<f64> {
-    let each = histories.iter().filter_map(|history| Some((history.passed(from)?, history.passed(to)?)));
-    each.map(|(from, to)| to.since(from).seconds() * 1e3).collect()
+    let each = histories
+        .iter()
+        .filter_map(|history| Some((history.passed(from)?, history.passed(to)?)));
+    each.map(|(from, to)| to.since(from).seconds() * 1e3)
+        .collect()
 }
 
 const STAGES: [(Point, Point, &str, &str); 7] = [
     (Point::MasterIn, Point::MasterOut, "name translation", "2"),
-    (Point::MasterOut, Point::ServerIn, "master to disk server", "6"),
-    (Point::ServerIn, Point::StartRead, "list understood, read queue", "5"),
-    (Point::StartRead, Point::EndRead, "disk read and copy", "23 (10 to 30)"),
+    (
+        Point::MasterOut,
+        Point::ServerIn,
+        "master to disk server",
+        "6",
+    ),
+    (
+        Point::ServerIn,
+        Point::StartRead,
+        "list understood, read queue",
+        "5",
+    ),
+    (
+        Point::StartRead,
+        Point::EndRead,
+        "disk read and copy",
+        "23 (10 to 30)",
+    ),
     (Point::EndRead, Point::StartWrite, "write queue", "-"),
-    (Point::StartWrite, Point::AppReceive, "block to application", "23"),
+    (
+        Point::StartWrite,
+        Point::AppReceive,
+        "block to application",
+        "23",
+    ),
     (Point::AppSend, Point::AppReceive, "whole way", "50 to 100"),
 ];
 
@@ -65,7 +95,14 @@ fn stages(lab: &Lab) -> Result<Sheet> {
     let idle = came(&alone(network("lan")?, "ss10", 62.0), lab)?;
     let receive = Duration::from_seconds(seconds_of_block(RECEIVER));
     let loaded = Case::of(network("lan")?, &["ss10"], Tcp::Bsd, WINDOW);
-    let loaded = Case { costs: Costs { receive, ..loaded.costs }, demand: pan(BUSY), ..loaded };
+    let loaded = Case {
+        costs: Costs {
+            receive,
+            ..loaded.costs
+        },
+        demand: pan(BUSY),
+        ..loaded
+    };
     let loaded = came(&loaded, lab)?;
     let mut sheet = Sheet::new(
         "4.2.3",
@@ -83,9 +120,25 @@ fn stages(lab: &Lab) -> Result<Sheet> {
         let (idle, loaded) = (between(&idle, from, to), between(&loaded, from, to));
         let least = loaded.iter().copied().fold(f64::INFINITY, f64::min);
         let most = loaded.iter().copied().fold(0.0, f64::max);
-        let number = |value: f64| if value.is_finite() { Cell::Number(value, 1) } else { Cell::Absent };
-        let figures = [number(middle(idle)), number(middle(loaded)), number(least), number(most)];
-        sheet.rows.push([Cell::text(name), Cell::text(printed)].into_iter().chain(figures).collect());
+        let number = |value: f64| {
+            if value.is_finite() {
+                Cell::Number(value, 1)
+            } else {
+                Cell::Absent
+            }
+        };
+        let figures = [
+            number(middle(idle)),
+            number(middle(loaded)),
+            number(least),
+            number(most),
+        ];
+        sheet.rows.push(
+            [Cell::text(name), Cell::text(printed)]
+                .into_iter()
+                .chain(figures)
+                .collect(),
+        );
     }
     let whole = between(&loaded, Point::AppSend, Point::AppReceive);
     let mean = whole.iter().sum::<f64>() / (whole.len() as f64).max(1.0);
@@ -133,13 +186,26 @@ const CUMULATIVE: [(Point, &str, &str); 6] = [
 ];
 
 fn platforms(lab: &Lab) -> Result<Sheet> {
-    let mut sheet =
-        Sheet::new("Figure 3", "cumulative time of a block at each point by platform, ms", &[("platform", "platform")]);
-    sheet.columns.extend(CUMULATIVE.map(|(_, key, head)| Column { head: head.into(), key }));
+    let mut sheet = Sheet::new(
+        "Figure 3",
+        "cumulative time of a block at each point by platform, ms",
+        &[("platform", "platform")],
+    );
+    sheet
+        .columns
+        .extend(CUMULATIVE.map(|(_, key, head)| Column {
+            head: head.into(),
+            key,
+        }));
     for (name, network, host, burst) in hosts()? {
         let histories = came(&alone(network, host, burst), lab)?;
         let point = |point| Cell::Number(middle(between(&histories, Point::AppSend, point)), 1);
-        sheet.rows.push([Cell::text(name)].into_iter().chain(CUMULATIVE.map(|(at, _, _)| point(at))).collect());
+        sheet.rows.push(
+            [Cell::text(name)]
+                .into_iter()
+                .chain(CUMULATIVE.map(|(at, _, _)| point(at)))
+                .collect(),
+        );
     }
     Ok(sheet.note(
         "Medians of one block a list. Of the paper's figure the points are lost; its axis ends at 250 ms. Platforms differ by \

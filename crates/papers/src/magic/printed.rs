@@ -31,7 +31,13 @@ pub(super) struct Platform {
 }
 
 const fn platform(name: &'static str, burst: (f64, Option<f64>), average: (f64, f64)) -> Platform {
-    Platform { name, burst_tcp: burst.0, burst_udp: burst.1, average_tcp: average.0, average_udp: average.1 }
+    Platform {
+        name,
+        burst_tcp: burst.0,
+        burst_udp: burst.1,
+        average_tcp: average.0,
+        average_udp: average.1,
+    }
 }
 
 /// Table 2.

@@ -18,7 +18,10 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 2]> {
 /// Three servers whose cells are paced at a third of the link.
 pub(super) fn paced() -> Result<Case> {
     let network = wan(|network| pace(network, 100e6 / 3.0))?;
-    Ok(Case { demand: pan(BUSY), ..Case::of(network, &SERVERS, Tcp::Bsd, WINDOW) })
+    Ok(Case {
+        demand: pan(BUSY),
+        ..Case::of(network, &SERVERS, Tcp::Bsd, WINDOW)
+    })
 }
 
 fn wan(change: impl Fn(&mut Network)) -> Result<Network> {
@@ -36,7 +39,11 @@ pub(super) fn mtu(network: &mut Network, bytes: u64) {
 
 /// The servers' interfaces send their cells at that rate, evenly.
 pub(super) fn pace(network: &mut Network, bit_s: f64) {
-    for host in network.hosts.iter_mut().filter(|host| SERVERS.contains(&host.name.as_str())) {
+    for host in network
+        .hosts
+        .iter_mut()
+        .filter(|host| SERVERS.contains(&host.name.as_str()))
+    {
         host.interface.pace_bit_s = Some(bit_s);
     }
 }
@@ -62,10 +69,22 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
     };
     let cases = [
         ("none", with(wan(|_| {})?, WINDOW, BUSY)),
-        ("MTU 512", with(wan(|network| mtu(network, 512))?, WINDOW, BUSY)),
-        ("MTU 256", with(wan(|network| mtu(network, 256))?, WINDOW, BUSY)),
-        ("cells paced, 1/3", with(wan(|network| pace(network, 100e6 / 3.0))?, WINDOW, BUSY)),
-        ("624 KiB buffer", with(wan(|network| buffer(network, LATER_BUFFER))?, WINDOW, BUSY)),
+        (
+            "MTU 512",
+            with(wan(|network| mtu(network, 512))?, WINDOW, BUSY),
+        ),
+        (
+            "MTU 256",
+            with(wan(|network| mtu(network, 256))?, WINDOW, BUSY),
+        ),
+        (
+            "cells paced, 1/3",
+            with(wan(|network| pace(network, 100e6 / 3.0))?, WINDOW, BUSY),
+        ),
+        (
+            "624 KiB buffer",
+            with(wan(|network| buffer(network, LATER_BUFFER))?, WINDOW, BUSY),
+        ),
         ("early discard", with(wan(early)?, WINDOW, BUSY)),
         (
             "early, 60 KiB",
@@ -78,7 +97,10 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
                 BUSY,
             ),
         ),
-        ("60 KiB alone", with(wan(|network| buffer(network, 60 << 10))?, WINDOW, BUSY)),
+        (
+            "60 KiB alone",
+            with(wan(|network| buffer(network, 60 << 10))?, WINDOW, BUSY),
+        ),
         (
             "ABR",
             with(
@@ -92,11 +114,22 @@ fn of_the_paper(lab: &Lab) -> Result<Sheet> {
             ),
         ),
         ("window 512 KiB", with(wan(|_| {})?, 512, BUSY)),
-        ("624 and 512 KiB", with(wan(|network| buffer(network, LATER_BUFFER))?, 512, BUSY)),
+        (
+            "624 and 512 KiB",
+            with(wan(|network| buffer(network, LATER_BUFFER))?, 512, BUSY),
+        ),
     ];
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
-    let mut sheet = sheet("4.3.4", "each remedy with a viewer that asks for more than the link carries");
-    sheet.rows.extend(cases.iter().zip(&medians).map(|((name, _), figures)| row(name, &SERVERS, figures)));
+    let mut sheet = sheet(
+        "4.3.4",
+        "each remedy with a viewer that asks for more than the link carries",
+    );
+    sheet.rows.extend(
+        cases
+            .iter()
+            .zip(&medians)
+            .map(|((name, _), figures)| row(name, &SERVERS, figures)),
+    );
     sheet.rows.push(
         [Cell::text("printed: paced")]
             .into_iter()
@@ -119,18 +152,36 @@ fn absent(count: usize) -> impl Iterator<Item = Cell> {
 
 /// Packets instead of cells, and what hosts and queues do now.
 fn of_today(lab: &Lab) -> Result<Sheet> {
-    let with = |network: Network, tcp: Tcp| Case { demand: pan(BUSY), ..Case::of(network, &SERVERS, tcp, 1024) };
+    let with = |network: Network, tcp: Tcp| Case {
+        demand: pan(BUSY),
+        ..Case::of(network, &SERVERS, tcp, 1024)
+    };
     let queue = |discipline: &str| network(discipline);
     let cases = [
-        ("1500-byte port", Case { tcp: Tcp::Linux, demand: pan(BUSY), ..collapse()? }),
+        (
+            "1500-byte port",
+            Case {
+                tcp: Tcp::Linux,
+                demand: pan(BUSY),
+                ..collapse()?
+            },
+        ),
         ("156 KiB queue", with(queue("today")?, Tcp::Linux)),
         ("BBR", with(queue("today")?, Tcp::Bbr)),
         ("CoDel", with(queue("codel")?, Tcp::Linux)),
         ("CoDel and ECN", with(queue("codel_ecn")?, Tcp::Linux)),
     ];
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
-    let mut sheet = sheet("Today", "Linux's TCP through that port, and through a queue in packets");
-    sheet.rows.extend(cases.iter().zip(&medians).map(|((name, _), figures)| row(name, &SERVERS, figures)));
+    let mut sheet = sheet(
+        "Today",
+        "Linux's TCP through that port, and through a queue in packets",
+    );
+    sheet.rows.extend(
+        cases
+            .iter()
+            .zip(&medians)
+            .map(|((name, _), figures)| row(name, &SERVERS, figures)),
+    );
     sheet.rows.push(printed());
     Ok(sheet.note(
         "Selective acknowledgements and timers of 200 ms get more through the 1500-byte port than the hosts of 1995, but no \
@@ -143,7 +194,10 @@ mod tests {
     use super::*;
 
     fn run(change: impl Fn(&mut Network)) -> super::super::case::Figures {
-        let case = Case { demand: pan(BUSY), ..Case::of(wan(change).unwrap(), &SERVERS, Tcp::Bsd, WINDOW) };
+        let case = Case {
+            demand: pan(BUSY),
+            ..Case::of(wan(change).unwrap(), &SERVERS, Tcp::Bsd, WINDOW)
+        };
         case.run(1).unwrap()
     }
 
@@ -151,20 +205,41 @@ mod tests {
     fn cells_that_are_paced_at_a_third_are_not_lost_and_each_server_sends_as_printed() {
         let paced = run(|network| pace(network, 100e6 / 3.0));
         assert!(paced.asked >= 1150.0 && paced.again() == 0.0, "{paced:?}");
-        assert!(paced.servers.iter().all(|server| (server.mbit_s / PACED - 1.0).abs() < 0.05), "{paced:?}");
+        assert!(
+            paced
+                .servers
+                .iter()
+                .all(|server| (server.mbit_s / PACED - 1.0).abs() < 0.05),
+            "{paced:?}"
+        );
         assert!(paced.unequal() < 1.05, "{paced:?}");
     }
 
     #[test]
     fn early_packet_discard_is_useless_at_1500_bytes_and_a_large_buffer_is_not() {
-        let (none, early, large) = (run(|_| {}), run(early), run(|network| buffer(network, LATER_BUFFER)));
-        assert!(early.sum() < 1.5 * none.sum() && large.sum() > 85.0, "{none:?} {early:?} {large:?}");
+        let (none, early, large) = (
+            run(|_| {}),
+            run(early),
+            run(|network| buffer(network, LATER_BUFFER)),
+        );
+        assert!(
+            early.sum() < 1.5 * none.sum() && large.sum() > 85.0,
+            "{none:?} {early:?} {large:?}"
+        );
     }
 
     #[test]
     fn explicit_rates_share_the_port_and_lose_little() {
-        let rates = run(|network| network.switches.iter_mut().for_each(|switch| switch.abr = true));
-        assert!(rates.servers.iter().all(|server| server.mbit_s > 24.0), "{rates:?}");
+        let rates = run(|network| {
+            network
+                .switches
+                .iter_mut()
+                .for_each(|switch| switch.abr = true)
+        });
+        assert!(
+            rates.servers.iter().all(|server| server.mbit_s > 24.0),
+            "{rates:?}"
+        );
         assert!(rates.unequal() < 1.1, "{rates:?}");
     }
 }

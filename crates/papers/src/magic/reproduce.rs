@@ -9,20 +9,33 @@ use stackline_report::paper::Paper;
 
 /// All tables and pictures that are wanted.
 pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
-    let lab = Lab { seed: settings.seed };
-    let here = settings.measured.as_ref().map(|output| Here::read(output.as_deref()));
+    let lab = Lab {
+        seed: settings.seed,
+    };
+    let here = settings
+        .measured
+        .as_ref()
+        .map(|output| Here::read(output.as_deref()));
     let measured = here.as_ref().and_then(|here| here.as_ref().ok());
     let parts: [Part<'_>; 10] = [
         (&["Formulas"], &|| Ok(vec![formulas::sheet()])),
-        (&["4.2.3", "Figure 3"], &|| latency::sheets(&lab).map(Vec::from)),
+        (&["4.2.3", "Figure 3"], &|| {
+            latency::sheets(&lab).map(Vec::from)
+        }),
         (&["Table 2"], &|| Ok(vec![table2::sheet(&lab, measured)?])),
         (&["Figures 4 to 6"], &|| Ok(vec![lan::sheet(&lab)?])),
-        (&["Figures 8 to 10", "4.3.3", "Assumptions"], &|| wan::sheets(&lab).map(Vec::from)),
-        (&["4.3.4", "Today"], &|| remedies::sheets(&lab).map(Vec::from)),
+        (&["Figures 8 to 10", "4.3.3", "Assumptions"], &|| {
+            wan::sheets(&lab).map(Vec::from)
+        }),
+        (&["4.3.4", "Today"], &|| {
+            remedies::sheets(&lab).map(Vec::from)
+        }),
         (&["Findings"], &|| Ok(vec![findings::sheet(&lab)?])),
         (&["Figure 11"], &|| Ok(vec![sweeps::by_mtu(&lab)?])),
         (&["Figure 13"], &|| Ok(vec![sweeps::by_streams(&lab)?])),
-        (&["Figure 14"], &|| Ok(here.iter().map(copies::sheet).collect())),
+        (&["Figure 14"], &|| {
+            Ok(here.iter().map(copies::sheet).collect())
+        }),
     ];
     let sheets = settings.sheets(&[], &parts)?;
     let tables = Paper {
@@ -37,5 +50,8 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         exhibits: Vec::new(),
         sheets,
     };
-    Ok(Reproduction { charts: charts::charts(&tables), tables })
+    Ok(Reproduction {
+        charts: charts::charts(&tables),
+        tables,
+    })
 }

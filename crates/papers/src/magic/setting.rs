@@ -51,7 +51,10 @@ impl Tcp {
     /// # Errors
     /// Never for the options above.
     pub(super) fn stack(self, window_kib: u32, write_kib: u32) -> Result<Stack> {
-        let over = format!("tcp({}receive_buffer = {window_kib} KiB, send_buffer = {write_kib} KiB)", self.options());
+        let over = format!(
+            "tcp({}receive_buffer = {window_kib} KiB, send_buffer = {write_kib} KiB)",
+            self.options()
+        );
         profile::stack(&over)
     }
 }
@@ -71,7 +74,12 @@ pub(super) const fn ms(thousandths: u64) -> Duration {
 
 /// A picture; the loader says where its tiles are put.
 pub(super) fn picture() -> Set {
-    let picture = Pyramid { width: 65_536, height: 4096, tile: 128, pixel_bytes: 3 };
+    let picture = Pyramid {
+        width: 65_536,
+        height: 4096,
+        tile: 128,
+        pixel_bytes: 3,
+    };
     Set {
         name: "terrain".into(),
         block_size: BLOCK,
@@ -89,7 +97,11 @@ pub(super) const BUSY: f64 = 4096.0;
 
 /// A viewer that pans over the picture; what was delivered is kept, and not asked for again.
 pub(super) const fn pan(speed: f64) -> Demand {
-    Demand::Viewer(Viewer { path: Path::Pan, window: (1024, 768), speed })
+    Demand::Viewer(Viewer {
+        path: Path::Pan,
+        window: (1024, 768),
+        speed,
+    })
 }
 
 /// Disks of a server (Tables 1 and 3).
@@ -103,20 +115,36 @@ pub(super) fn disks(host: &str) -> usize {
 
 /// A server with so many disks, each of which takes 8 or 22 ms (section 4.3.1), and 32 MB of memory for blocks.
 pub(super) fn server(host: &str, disks: usize) -> SimulatedServer {
-    SimulatedServer { host: host.into(), disks: vec![Distribution::Bivalue(0.008, 0.022, 0.5); disks], cache: 32 << 20 }
+    SimulatedServer {
+        host: host.into(),
+        disks: vec![Distribution::Bivalue(0.008, 0.022, 0.5); disks],
+        cache: 32 << 20,
+    }
 }
 
 /// What processors take: translation 2 ms and passing on 6 ms (section 4.2.3), understanding a list 5 ms (4.3.1), and the
 /// copies of Table 2's SS10-42: one when a block is read, two when it is sent.
 pub(super) fn costs() -> Costs {
-    copying(62.0, Costs { translate: ms(2), forward: ms(6), parse: ms(5), ..Costs::default() })
+    copying(
+        62.0,
+        Costs {
+            translate: ms(2),
+            forward: ms(6),
+            parse: ms(5),
+            ..Costs::default()
+        },
+    )
 }
 
 /// With the copies of a server that sends so many Mbit/s from its memory: two copies of a block take all of its time then,
 /// and one more where it was read from disk.
 pub(super) fn copying(burst: f64, costs: Costs) -> Costs {
     let sending = seconds_of_block(burst);
-    Costs { enter: Duration::from_seconds(sending / 2.0), hand: Duration::from_seconds(sending), ..costs }
+    Costs {
+        enter: Duration::from_seconds(sending / 2.0),
+        hand: Duration::from_seconds(sending),
+        ..costs
+    }
 }
 
 /// A block at so many Mbit/s, s.

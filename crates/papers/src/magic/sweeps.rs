@@ -30,7 +30,13 @@ fn fast(network: Network, hosts: &[&str], window: u32, demand: Demand) -> Case {
         cache: 32 << 20,
     };
     let servers = hosts.iter().map(server).collect();
-    Case { servers, costs: Costs::default(), demand, write_kib: window, ..Case::of(network, &[], Tcp::Bsd, window) }
+    Case {
+        servers,
+        costs: Costs::default(),
+        demand,
+        write_kib: window,
+        ..Case::of(network, &[], Tcp::Bsd, window)
+    }
 }
 
 /// Figure 11.
@@ -46,8 +52,15 @@ pub(super) fn by_mtu(lab: &Lab) -> Result<Sheet> {
         }
         Ok(fast(network, hosts, WINDOW, pan(BUSY)))
     };
-    let kinds: [(&[&str], bool); 4] = [(&["edc"], false), (&SERVERS, false), (&["edc"], true), (&SERVERS, true)];
-    let cases = MTUS.iter().flat_map(|bytes| kinds.map(|(hosts, large)| case(*bytes, hosts, large)));
+    let kinds: [(&[&str], bool); 4] = [
+        (&["edc"], false),
+        (&SERVERS, false),
+        (&["edc"], true),
+        (&SERVERS, true),
+    ];
+    let cases = MTUS
+        .iter()
+        .flat_map(|bytes| kinds.map(|(hosts, large)| case(*bytes, hosts, large)));
     let medians = lab.medians(3, &cases.collect::<Result<Vec<_>>>()?)?;
     let mut sheet = Sheet::new(
         "Figure 11",
@@ -62,7 +75,12 @@ pub(super) fn by_mtu(lab: &Lab) -> Result<Sheet> {
     );
     for (bytes, figures) in MTUS.iter().zip(medians.chunks(kinds.len())) {
         let each = figures.iter().map(|figures| Cell::Number(figures.sum(), 1));
-        sheet.rows.push([Cell::Number(*bytes as f64, 0)].into_iter().chain(each).collect());
+        sheet.rows.push(
+            [Cell::Number(*bytes as f64, 0)]
+                .into_iter()
+                .chain(each)
+                .collect(),
+        );
     }
     Ok(sheet.note(
         "Of the paper's figure the curve is lost. A host's processor takes 100 us for a packet here, an assumption: it is what \
@@ -77,7 +95,11 @@ pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
     const HOSTS: [&str; 6] = ["s1", "s2", "s3", "s4", "s5", "s6"];
     let (two, demand) = (network("striped")?, Demand::Sequential(LIST));
     let mut one = two.clone();
-    for link in one.links.iter_mut().filter(|link| HOSTS.contains(&link.ends.0.as_str())) {
+    for link in one
+        .links
+        .iter_mut()
+        .filter(|link| HOSTS.contains(&link.ends.0.as_str()))
+    {
         link.ends.1 = "one".into();
     }
     let cases: Vec<Case> = (1..=HOSTS.len())
@@ -102,7 +124,11 @@ pub(super) fn by_streams(lab: &Lab) -> Result<Sheet> {
     for (streams, figures) in (1..).zip(medians.chunks(2)) {
         let cells = [f64::from(streams), f64::from(streams) * 155.0];
         let cells = cells.map(|number| Cell::Number(number, 0)).into_iter();
-        sheet.rows.push(cells.chain(figures.iter().map(|figures| Cell::Number(figures.sum(), 1))).collect());
+        sheet.rows.push(
+            cells
+                .chain(figures.iter().map(|figures| Cell::Number(figures.sum(), 1)))
+                .collect(),
+        );
     }
     Ok(sheet.note(
         "Each stream is one server's, with a window of 64 KiB. 48 of 53 bytes of a cell are data, so an interface carries 90 \

@@ -28,7 +28,11 @@ fn case(platform: &Platform) -> Result<Case> {
         }
     }
     let costs = copying(platform.burst_tcp, costs());
-    Ok(Case { costs, demand: pan(BUSY), ..Case::of(network, &["ss20"], Tcp::Bsd, 64) })
+    Ok(Case {
+        costs,
+        demand: pan(BUSY),
+        ..Case::of(network, &["ss20"], Tcp::Bsd, 64)
+    })
 }
 
 /// Blocks that need no read, as if all of them were in memory.
@@ -37,7 +41,14 @@ fn from_memory(case: Case) -> Case {
         disks: vec![Distribution::Constant(0.0); one.disks.len()],
         ..server(&one.host, 0)
     });
-    Case { servers: servers.collect(), costs: Costs { enter: Duration::ZERO, ..case.costs }, ..case }
+    Case {
+        servers: servers.collect(),
+        costs: Costs {
+            enter: Duration::ZERO,
+            ..case.costs
+        },
+        ..case
+    }
 }
 
 /// The table.
@@ -72,11 +83,24 @@ pub(super) fn sheet(lab: &Lab, here: Option<&Here>) -> Result<Sheet> {
             number(average.sum()),
         ]);
     }
-    if let Some(Served { memory_mbit_s, disk_mbit_s }) = here.and_then(|here| here.served.as_ref().ok()) {
+    if let Some(Served {
+        memory_mbit_s,
+        disk_mbit_s,
+    }) = here.and_then(|here| here.served.as_ref().ok())
+    {
         let absent = || Cell::Absent;
-        let mut row =
-            vec![Cell::text("here, loopback"), number(*memory_mbit_s), absent(), absent(), number(*disk_mbit_s)];
-        row.extend([absent(), number(with_copies(*memory_mbit_s, 2.0, 3.0)), absent()]);
+        let mut row = vec![
+            Cell::text("here, loopback"),
+            number(*memory_mbit_s),
+            absent(),
+            absent(),
+            number(*disk_mbit_s),
+        ];
+        row.extend([
+            absent(),
+            number(with_copies(*memory_mbit_s, 2.0, 3.0)),
+            absent(),
+        ]);
         sheet.rows.push(row);
         sheet.notes.push(
             "Here: medians over loopback on this machine, from the server's memory and from a file in the page cache, server and \

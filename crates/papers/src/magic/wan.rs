@@ -38,9 +38,15 @@ pub(super) fn row(case: &str, servers: &[&str], figures: &Figures) -> Vec<Cell> 
         let index = servers.iter().position(|server| server == name)?;
         figures.servers.get(index).map(|server| server.mbit_s)
     };
-    let each = SERVERS.iter().map(|name| share(name).map_or(Cell::Absent, |rate| Cell::Number(rate, 1)));
-    let counts = [figures.asked, figures.delivered, figures.again()].map(|count| Cell::Number(count, 0));
-    let rest = [Cell::Number(figures.destroyed, 0), Cell::Number(figures.waited(), 1)];
+    let each = SERVERS
+        .iter()
+        .map(|name| share(name).map_or(Cell::Absent, |rate| Cell::Number(rate, 1)));
+    let counts =
+        [figures.asked, figures.delivered, figures.again()].map(|count| Cell::Number(count, 0));
+    let rest = [
+        Cell::Number(figures.destroyed, 0),
+        Cell::Number(figures.waited(), 1),
+    ];
     [Cell::text(case)]
         .into_iter()
         .chain(each)
@@ -53,9 +59,22 @@ pub(super) fn row(case: &str, servers: &[&str], figures: &Figures) -> Vec<Cell> 
 /// What the paper says of the collapse.
 pub(super) fn printed() -> Vec<Cell> {
     let each = COLLAPSE.map(|rate| Cell::Number(rate, 1));
-    let counts = [Cell::Number(COLLAPSE.iter().sum(), 1), Cell::Number(ASKED, 0), Cell::Number(DELIVERED, 0)];
-    let rest = [Cell::Absent, Cell::Number(DESTROYED, 0), Cell::Number(WAITED, 1)];
-    [Cell::text("printed: three")].into_iter().chain(each).chain(counts).chain(rest).collect()
+    let counts = [
+        Cell::Number(COLLAPSE.iter().sum(), 1),
+        Cell::Number(ASKED, 0),
+        Cell::Number(DELIVERED, 0),
+    ];
+    let rest = [
+        Cell::Absent,
+        Cell::Number(DESTROYED, 0),
+        Cell::Number(WAITED, 1),
+    ];
+    [Cell::text("printed: three")]
+        .into_iter()
+        .chain(each)
+        .chain(counts)
+        .chain(rest)
+        .collect()
 }
 
 /// All three, as in the paper.
@@ -69,13 +88,24 @@ pub(super) fn sheets(lab: &Lab) -> Result<[Sheet; 3]> {
 }
 
 fn one_to_three(lab: &Lab) -> Result<Sheet> {
-    let all: [(&str, &[&str]); 4] =
-        [("TIOC alone", &["tioc"]), ("EDC alone", &["edc"]), ("EDC and USW", &["edc", "usw"]), ("all three", &SERVERS)];
+    let all: [(&str, &[&str]); 4] = [
+        ("TIOC alone", &["tioc"]),
+        ("EDC alone", &["edc"]),
+        ("EDC and USW", &["edc", "usw"]),
+        ("all three", &SERVERS),
+    ];
     let cases = all.map(|(_, servers)| Ok(Case::of(network("wan")?, servers, Tcp::Bsd, WINDOW)));
     let cases: Vec<Case> = cases.into_iter().collect::<Result<_>>()?;
-    let mut sheet = sheet("Figures 8 to 10", "one to three servers over the wide area, Mbit/s of blocks");
+    let mut sheet = sheet(
+        "Figures 8 to 10",
+        "one to three servers over the wide area, Mbit/s of blocks",
+    );
     let medians = lab.medians(5, &cases)?;
-    sheet.rows.extend(all.iter().zip(&medians).map(|((name, servers), figures)| row(name, servers, figures)));
+    sheet.rows.extend(
+        all.iter()
+            .zip(&medians)
+            .map(|((name, servers), figures)| row(name, servers, figures)),
+    );
     sheet.rows.push(printed());
     Ok(sheet
         .note(format!(
@@ -93,13 +123,23 @@ fn by_seed(lab: &Lab) -> Result<Sheet> {
     let case = collapse()?;
     let runs = lab.runs(&case, 10)?;
     let mut sheet = sheet("4.3.3", "the collapse, seed by seed");
-    sheet.rows.extend((1..).zip(&runs).map(|(seed, run)| row(&format!("seed {seed}"), &SERVERS, run)));
-    sheet.rows.push(row("median", &SERVERS, &super::case::median(&runs)));
+    sheet.rows.extend(
+        (1..)
+            .zip(&runs)
+            .map(|(seed, run)| row(&format!("seed {seed}"), &SERVERS, run)),
+    );
+    sheet
+        .rows
+        .push(row("median", &SERVERS, &super::case::median(&runs)));
     sheet.rows.push(printed());
     let unequal = runs.iter().filter(|run| run.unequal() >= 5.0).count();
     let sums: Vec<f64> = runs.iter().map(Figures::sum).collect();
     let median = middle(sums.clone());
-    let (least, most) = sums.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), sum| (low.min(*sum), high.max(*sum)));
+    let (least, most) = sums
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), sum| {
+            (low.min(*sum), high.max(*sum))
+        });
     Ok(sheet.note(format!(
         "The largest server has at least 5 times the smallest in {unequal} of {} seeds (printed: 18 times). Sums {least:.1} \
          to {most:.1} Mbit/s, median {median:.1}, {:.1} times the printed {:.1}: {median:.0} % of the link.",
@@ -113,23 +153,66 @@ fn by_seed(lab: &Lab) -> Result<Sheet> {
 fn assumptions(lab: &Lab) -> Result<Sheet> {
     let tioc = |delay: Duration| -> Result<Case> {
         let mut case = collapse()?;
-        for link in case.network.links.iter_mut().filter(|link| link.ends.0 == "tioc") {
+        for link in case
+            .network
+            .links
+            .iter_mut()
+            .filter(|link| link.ends.0 == "tioc")
+        {
             link.delay = delay;
         }
         Ok(case)
     };
     let cases = [
         ("as above", collapse()?),
-        ("Solaris timers", Case { tcp: Tcp::Solaris, ..collapse()? }),
+        (
+            "Solaris timers",
+            Case {
+                tcp: Tcp::Solaris,
+                ..collapse()?
+            },
+        ),
         ("TIOC beside it", tioc(Duration(500_000))?),
-        ("window 64 KiB", Case { window_kib: 64, ..collapse()? }),
-        ("slower viewer", Case { demand: pan(0.8 * SPEED), ..collapse()? }),
-        ("faster viewer", Case { demand: pan(1.25 * SPEED), ..collapse()? }),
-        ("no processors", Case { costs: Costs::default(), ..collapse()? }),
+        (
+            "window 64 KiB",
+            Case {
+                window_kib: 64,
+                ..collapse()?
+            },
+        ),
+        (
+            "slower viewer",
+            Case {
+                demand: pan(0.8 * SPEED),
+                ..collapse()?
+            },
+        ),
+        (
+            "faster viewer",
+            Case {
+                demand: pan(1.25 * SPEED),
+                ..collapse()?
+            },
+        ),
+        (
+            "no processors",
+            Case {
+                costs: Costs::default(),
+                ..collapse()?
+            },
+        ),
     ];
     let medians = lab.medians(5, &cases.clone().map(|(_, case)| case))?;
-    let mut sheet = sheet("Assumptions", "what the paper does not say, and how much of the collapse hangs on it");
-    sheet.rows.extend(cases.iter().zip(&medians).map(|((name, _), figures)| row(name, &SERVERS, figures)));
+    let mut sheet = sheet(
+        "Assumptions",
+        "what the paper does not say, and how much of the collapse hangs on it",
+    );
+    sheet.rows.extend(
+        cases
+            .iter()
+            .zip(&medians)
+            .map(|((name, _), figures)| row(name, &SERVERS, figures)),
+    );
     sheet.rows.push(printed());
     Ok(sheet
         .note(
@@ -154,7 +237,10 @@ mod tests {
         let runs: Vec<Figures> = (1..=10).map(|seed| case.run(seed).unwrap()).collect();
         let sums: Vec<f64> = runs.iter().map(Figures::sum).collect();
         let printed: f64 = COLLAPSE.iter().sum();
-        assert!(runs.iter().filter(|run| run.unequal() >= 5.0).count() >= 7, "{runs:?}");
+        assert!(
+            runs.iter().filter(|run| run.unequal() >= 5.0).count() >= 7,
+            "{runs:?}"
+        );
         assert!(sums.iter().all(|sum| (4.0..16.0).contains(sum)), "{sums:?}");
         assert!((printed / 1.5..printed * 1.5).contains(&middle(sums)));
         let asked = middle(runs.iter().map(|run| run.asked).collect());
@@ -163,7 +249,12 @@ mod tests {
 
     #[test]
     fn a_server_alone_delivers_all_that_is_asked() {
-        let run = Case::of(network("wan").unwrap(), &["edc"], Tcp::Bsd, WINDOW).run(1).unwrap();
-        assert!(run.delivered >= 0.99 * run.asked && run.again() == 0.0, "{run:?}");
+        let run = Case::of(network("wan").unwrap(), &["edc"], Tcp::Bsd, WINDOW)
+            .run(1)
+            .unwrap();
+        assert!(
+            run.delivered >= 0.99 * run.asked && run.again() == 0.0,
+            "{run:?}"
+        );
     }
 }

@@ -15,34 +15,61 @@ const WAN: &str = "--network wan --client onyx --server edc --server usw --serve
 
 /// The sessions.
 fn sessions() -> Vec<Session> {
-    let paced = TEXT.replacen("host edc, usw, tioc, onyx;", "host onyx; host edc, usw, tioc { pace 33333 kbit/s; }", 1);
+    let paced = TEXT.replacen(
+        "host edc, usw, tioc, onyx;",
+        "host onyx; host edc, usw, tioc { pace 33333 kbit/s; }",
+        1,
+    );
     let large = TEXT.replace("buffer 1500 bytes per port", "buffer 624 KiB");
     let early = large.replace("buffer 624 KiB", "buffer 60 KiB; early_packet_discard on");
     [
-        ("LAN, one server", TEXT.to_owned(), "--network lan --client alpha --server ss20"),
-        ("LAN, two servers", TEXT.to_owned(), "--network lan --client alpha --server ss20 --server ss10"),
+        (
+            "LAN, one server",
+            TEXT.to_owned(),
+            "--network lan --client alpha --server ss20",
+        ),
+        (
+            "LAN, two servers",
+            TEXT.to_owned(),
+            "--network lan --client alpha --server ss20 --server ss10",
+        ),
         ("collapse", TEXT.to_owned(), WAN),
         ("MTU 512", TEXT.replace("mtu 9180", "mtu 512"), WAN),
         ("cells paced, 1/3", paced, WAN),
         ("624 KiB buffer", large, WAN),
         ("early, 60 KiB", early, WAN),
     ]
-    .map(|(name, specification, hosts)| Session { name, specification, words: words(hosts) })
+    .map(|(name, specification, hosts)| Session {
+        name,
+        specification,
+        words: words(hosts),
+    })
     .into()
 }
 
 fn words(hosts: &str) -> Vec<String> {
-    let viewer = "--picture 16384x2048 --path pan --speed 4096 --keep 4096 --for 6s --no-history --json";
+    let viewer =
+        "--picture 16384x2048 --path pan --speed 4096 --keep 4096 --for 6s --no-history --json";
     let disks = ["--disk", "bivalue(8 ms, 22 ms)"].map(str::to_owned);
-    let plain = ["blocks", "replay"].into_iter().chain(hosts.split(' ')).chain(viewer.split(' '));
+    let plain = ["blocks", "replay"]
+        .into_iter()
+        .chain(hosts.split(' '))
+        .chain(viewer.split(' '));
     plain.map(str::to_owned).chain(disks).collect()
 }
 
 /// Mbit/s of useful blocks after the first second, and blocks that came in time.
 fn figures(printed: &Value) -> Option<(f64, f64)> {
-    let seconds: Vec<f64> = printed["useful_bit_s_by_second"].as_array()?.iter().filter_map(Value::as_f64).collect();
+    let seconds: Vec<f64> = printed["useful_bit_s_by_second"]
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_f64)
+        .collect();
     let counted = seconds.get(1..6)?;
-    Some((counted.iter().sum::<f64>() / counted.len() as f64 / 1e6, printed["delivered_before_superseded"].as_f64()?))
+    Some((
+        counted.iter().sum::<f64>() / counted.len() as f64 / 1e6,
+        printed["delivered_before_superseded"].as_f64()?,
+    ))
 }
 
 fn sheet(compared: &[(Session, Compared)]) -> Sheet {
@@ -59,22 +86,59 @@ fn sheet(compared: &[(Session, Compared)]) -> Sheet {
             ("runs", "runs"),
         ],
     );
-    for (session, Compared { simulated, emulated }) in compared {
-        let rates = |runs: Vec<&Value>| runs.into_iter().filter_map(figures).map(|(rate, _)| rate).collect::<Vec<_>>();
+    for (
+        session,
+        Compared {
+            simulated,
+            emulated,
+        },
+    ) in compared
+    {
+        let rates = |runs: Vec<&Value>| {
+            runs.into_iter()
+                .filter_map(figures)
+                .map(|(rate, _)| rate)
+                .collect::<Vec<_>>()
+        };
         let simulated = middle(rates(simulated.iter().collect()));
-        let each = rates(emulated.iter().filter_map(|run| run.as_ref().ok()).collect());
-        let (least, most) =
-            each.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(*rate), high.max(*rate)));
+        let each = rates(
+            emulated
+                .iter()
+                .filter_map(|run| run.as_ref().ok())
+                .collect(),
+        );
+        let (least, most) = each
+            .iter()
+            .fold((f64::INFINITY, 0.0_f64), |(low, high), rate| {
+                (low.min(*rate), high.max(*rate))
+            });
         let (runs, median) = (each.len(), middle(each));
-        let number = |value: f64, digits| if value.is_finite() { Cell::Number(value, digits) } else { Cell::Absent };
+        let number = |value: f64, digits| {
+            if value.is_finite() {
+                Cell::Number(value, digits)
+            } else {
+                Cell::Absent
+            }
+        };
         let most = if runs > 0 { most } else { f64::NAN };
-        let figures =
-            [number(simulated, 1), number(median, 1), number(least, 1), number(most, 1), number(median / simulated, 2)];
+        let figures = [
+            number(simulated, 1),
+            number(median, 1),
+            number(least, 1),
+            number(most, 1),
+            number(median / simulated, 2),
+        ];
         sheet.rows.push(
-            [Cell::text(session.name)].into_iter().chain(figures).chain([Cell::Number(runs as f64, 0)]).collect(),
+            [Cell::text(session.name)]
+                .into_iter()
+                .chain(figures)
+                .chain([Cell::Number(runs as f64, 0)])
+                .collect(),
         );
         let failed = emulated.iter().filter_map(|run| run.as_ref().err()).next();
-        sheet.notes.extend(failed.map(|reason| format!("{}: {reason}", session.name)));
+        sheet
+            .notes
+            .extend(failed.map(|reason| format!("{}: {reason}", session.name)));
     }
     sheet.note(
         "Medians; useful are blocks that came before the next list, after the first second. Emulated: real processes and the \

@@ -12,8 +12,11 @@ use stackline_displayserver::simulated::{Carrier, Class, Drawing, Scene, Shown, 
 use stackline_proto::pup;
 
 /// The machines, as networks of the language.
-pub(super) const PROFILE: &str =
-    concat!(include_str!("../../data/vsystem.stackline"), "\n", include_str!("../../data/vsystem_transport.stackline"));
+pub(super) const PROFILE: &str = concat!(
+    include_str!("../../data/vsystem.stackline"),
+    "\n",
+    include_str!("../../data/vsystem_transport.stackline")
+);
 /// Trials of each rate, as printed (3.1.1).
 const TRIALS: usize = 10;
 /// Letters of a request of the text benchmark, so that it fills a packet of `PUP` or IP; and requests: characters that come without end.
@@ -133,7 +136,12 @@ pub(super) enum Priority {
 }
 
 impl Case {
-    pub(super) const fn new(network: &'static str, joined: Joined, drawn: Drawn, rate: Rate) -> Self {
+    pub(super) const fn new(
+        network: &'static str,
+        joined: Joined,
+        drawn: Drawn,
+        rate: Rate,
+    ) -> Self {
         let (cpu, version) = ([1.0, 1.0], Version::Latest);
         Self {
             network,
@@ -151,22 +159,39 @@ impl Case {
 
     /// Items a second, or characters.
     pub(super) fn simulated(&self, machines: &Machines) -> Result<f64> {
-        self.beside(&[], machines)?.first().copied().ok_or_else(|| self.nothing())
+        self.beside(&[], machines)?
+            .first()
+            .copied()
+            .ok_or_else(|| self.nothing())
     }
 
     /// The same of this and of others on its network that draw the same at the same time, each with a display of its own.
     pub(super) fn beside(&self, others: &[Self], machines: &Machines) -> Result<Vec<f64>> {
         let network = machines.network(self)?;
-        let picture = picture(self.drawn, if self.joined == Joined::Pup { LINE } else { LETTERS });
+        let picture = picture(
+            self.drawn,
+            if self.joined == Joined::Pup {
+                LINE
+            } else {
+                LETTERS
+            },
+        );
         let all = std::iter::once(self).chain(others);
         let scenes: Vec<Scene<'_>> = all.map(|case| case.scene(&network, machines)).collect();
         let rate = |measured: &Measured| {
             let trials = &measured.trials;
             // Trials follow each other without a break: what counts is how many items all of them drew.
             let rate = trials.len() as f64 / trials.iter().map(|rate| 1.0 / rate).sum::<f64>();
-            if trials.is_empty() { Err(self.nothing()) } else { Ok(rate) }
+            if trials.is_empty() {
+                Err(self.nothing())
+            } else {
+                Ok(rate)
+            }
         };
-        together(&scenes, &picture, self.rate, TRIALS)?.iter().map(rate).collect()
+        together(&scenes, &picture, self.rate, TRIALS)?
+            .iter()
+            .map(rate)
+            .collect()
     }
 
     fn nothing(&self) -> Error {
@@ -197,7 +222,11 @@ impl Case {
             drawing: self.drawing(),
             shown: self.shown(),
             gathers: self.gathers(),
-            rectangle_bytes: if self.version == Version::Latest { RECTANGLE_BYTES } else { 0 },
+            rectangle_bytes: if self.version == Version::Latest {
+                RECTANGLE_BYTES
+            } else {
+                0
+            },
             call_bytes: CALL_BYTES,
             seed: Seed::root(1),
         }
@@ -215,13 +244,21 @@ impl Case {
 
     /// Earlier programs drew a picture once it was complete; characters are drawn as they come.
     fn shown(&self) -> Shown {
-        let early = matches!(self.version, Version::Early | Version::Serial) && self.drawn != Drawn::Text;
-        if early { Shown::Complete } else { Shown::Growing }
+        let early =
+            matches!(self.version, Version::Early | Version::Serial) && self.drawn != Drawn::Text;
+        if early {
+            Shown::Complete
+        } else {
+            Shown::Growing
+        }
     }
 
     fn drawing(&self) -> Drawing {
         match self.version {
-            Version::Serial => Drawing { rectangle: 1.75e6, ..DRAWING },
+            Version::Serial => Drawing {
+                rectangle: 1.75e6,
+                ..DRAWING
+            },
             _ => DRAWING,
         }
     }
@@ -247,12 +284,25 @@ fn picture(drawn: Drawn, letters: usize) -> Picture {
         Drawn::Rectangles => "rectangles",
         Drawn::Text => "text",
     };
-    let found = bench::pictures().into_iter().find(|picture| picture.name == name);
-    let Some(mut picture) = found else { return bench::pictures()[0].clone() };
+    let found = bench::pictures()
+        .into_iter()
+        .find(|picture| picture.name == name);
+    let Some(mut picture) = found else {
+        return bench::pictures()[0].clone();
+    };
     if drawn == Drawn::Text {
         let text: Vec<u8> = (0..letters).map(|at| b' ' + 1 + (at % 94) as u8).collect();
-        let line = |number: usize| Item::drawn(Kind::Text, number as u32 + 1, (0, 16 * (number % 50) as i16), (0, 0));
-        picture.items = (0..REQUESTS).map(|number| (line(number), text.clone())).collect();
+        let line = |number: usize| {
+            Item::drawn(
+                Kind::Text,
+                number as u32 + 1,
+                (0, 16 * (number % 50) as i16),
+                (0, 0),
+            )
+        };
+        picture.items = (0..REQUESTS)
+            .map(|number| (line(number), text.clone()))
+            .collect();
         picture.letters = letters * REQUESTS;
     }
     picture
@@ -273,12 +323,18 @@ impl Machines {
             "tcp(mss = 212, quickack = off, ack_tick = 200 ms)",
         ];
         let [vax, arpanet, sun] = stacks.map(profile::stack);
-        Ok(Self { networks: profile::networks(PROFILE)?, stacks: [vax?, arpanet?, sun?] })
+        Ok(Self {
+            networks: profile::networks(PROFILE)?,
+            stacks: [vax?, arpanet?, sun?],
+        })
     }
 
     /// The network of a case, at its speeds.
     fn network(&self, case: &Case) -> Result<Network> {
-        let found = self.networks.iter().find(|network| network.name == case.network);
+        let found = self
+            .networks
+            .iter()
+            .find(|network| network.name == case.network);
         let none = || Error::measurement(format!("the profile has no network {}", case.network));
         let mut network = found.cloned().ok_or_else(none)?;
         for (host, cpu) in network.hosts.iter_mut().zip(case.cpu) {
@@ -287,7 +343,11 @@ impl Machines {
         if let (Some(bit_s), Some(link)) = (case.bit_s, network.links.first_mut()) {
             link.rate = LinkRate::Constant(bit_s);
         }
-        if let Some(host) = network.hosts.get_mut(1).filter(|_| case.priority != Priority::Profile) {
+        if let Some(host) = network
+            .hosts
+            .get_mut(1)
+            .filter(|_| case.priority != Priority::Profile)
+        {
             host.work.first = match case.priority {
                 Priority::Telser => Some(WorkKind::Messages),
                 Priority::Nobody | Priority::Profile => None,
@@ -298,6 +358,10 @@ impl Machines {
 
     const fn stacks(&self, case: &Case) -> [&Stack; 2] {
         let [vax, arpanet, sun] = &self.stacks;
-        if matches!(case.joined, Joined::Arpanet) { [arpanet, sun] } else { [vax, sun] }
+        if matches!(case.joined, Joined::Arpanet) {
+            [arpanet, sun]
+        } else {
+            [vax, sun]
+        }
     }
 }

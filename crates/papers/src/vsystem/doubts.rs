@@ -4,7 +4,11 @@ use stackline_report::sheet::{Cell, Sheet};
 
 pub(super) fn sheet() -> Sheet {
     let columns = [("number", ""), ("where", "where"), ("said", "said")];
-    let mut sheet = Sheet::new("Contradictions", "what is said; below, what the paper's own numbers say", &columns);
+    let mut sheet = Sheet::new(
+        "Contradictions",
+        "what is said; below, what the paper's own numbers say",
+        &columns,
+    );
     let gain = |from: f64, to: f64| 100.0 * (to / from - 1.0);
     let rows = [
         (
@@ -69,7 +73,11 @@ pub(super) fn sheet() -> Sheet {
         ),
     ];
     for (number, (said, place, follows)) in (1..).zip(rows) {
-        sheet.rows.push(vec![Cell::Number(f64::from(number), 0), Cell::text(place), Cell::text(said)]);
+        sheet.rows.push(vec![
+            Cell::Number(f64::from(number), 0),
+            Cell::text(place),
+            Cell::text(said),
+        ]);
         sheet.notes.push(format!("{number}: {follows}."));
     }
     sheet

@@ -12,7 +12,12 @@ use stackline_report::sheet::{Cell, Sheet};
 const FACTORS: [(&str, &str, f64, u32); 5] = [
     ("workstation's speed", "8 and 16 MHz", 2.0, 1),
     ("remote host's speed", "VAX-11/750 and twice that", 2.0, 2),
-    ("level of the protocol", "pipelined and batched", f64::NAN, 3),
+    (
+        "level of the protocol",
+        "pipelined and batched",
+        f64::NAN,
+        3,
+    ),
     ("transport", "PUP and IP", f64::NAN, 4),
     ("bandwidth", "3 and 10 Mbit/s", 10.0 / 3.0, 5),
 ];
@@ -21,13 +26,20 @@ pub(super) fn sheet() -> Result<Sheet> {
     let machines = Machines::read()?;
     let design = Design::new(&[2; FACTORS.len()], Wish::Full).map_err(Error::measurement)?;
     let cases: Vec<Case> = design.rows.iter().map(|row| case(row)).collect();
-    let rates: Vec<f64> =
-        parallel::each(&cases, |case| case.simulated(&machines)).into_iter().collect::<Result<_>>()?;
+    let rates: Vec<f64> = parallel::each(&cases, |case| case.simulated(&machines))
+        .into_iter()
+        .collect::<Result<_>>()?;
     let observed: Vec<Observation> = (0..)
         .zip(&rates)
-        .map(|(row, value)| Observation { row: row as usize, block: 0, order: row, value: *value })
+        .map(|(row, value)| Observation {
+            row: row as usize,
+            block: 0,
+            order: row,
+            value: *value,
+        })
         .collect();
-    let answer = analyse(&design, &observed, Some(Scale::Multiplicative)).map_err(Error::measurement)?;
+    let answer =
+        analyse(&design, &observed, Some(Scale::Multiplicative)).map_err(Error::measurement)?;
     let columns = [
         ("factor", "factor"),
         ("levels", "levels"),
@@ -48,7 +60,11 @@ pub(super) fn sheet() -> Result<Sheet> {
             Cell::text(levels),
             Cell::Number(times, 2),
             Cell::Number(100.0 * effect.share, 0),
-            if change.is_nan() { Cell::Absent } else { Cell::Number(doubling, 0) },
+            if change.is_nan() {
+                Cell::Absent
+            } else {
+                Cell::Number(doubling, 0)
+            },
             Cell::Number(f64::from(rank), 0),
             Cell::Number(f64::from(printed), 0),
         ]);
@@ -62,10 +78,21 @@ pub(super) fn sheet() -> Result<Sheet> {
 /// A row of the design: lines over an Ethernet.
 fn case(row: &[usize]) -> Case {
     let is_second = |factor: usize| row.get(factor) == Some(&1);
-    let (network, joined) = if is_second(3) { ("e_ip", Joined::Ethernet) } else { ("pup", Joined::Pup) };
-    let level = if is_second(2) { Level::Batched } else { Level::Pipelined };
+    let (network, joined) = if is_second(3) {
+        ("e_ip", Joined::Ethernet)
+    } else {
+        ("pup", Joined::Pup)
+    };
+    let level = if is_second(2) {
+        Level::Batched
+    } else {
+        Level::Pipelined
+    };
     Case {
-        cpu: [if is_second(0) { 1.6 } else { 0.8 }, if is_second(1) { 2.0 } else { 1.0 }],
+        cpu: [
+            if is_second(0) { 1.6 } else { 0.8 },
+            if is_second(1) { 2.0 } else { 1.0 },
+        ],
         bit_s: Some(if is_second(4) { 10e6 } else { 3e6 }),
         ..Case::new(network, joined, Drawn::Vectors, at(level))
     }

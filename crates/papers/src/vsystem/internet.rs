@@ -25,19 +25,31 @@ pub(super) fn sheet() -> Result<Sheet> {
         ("lost", "%"),
         ("printed", "% lost"),
     ];
-    let mut sheet =
-        Sheet::new("9.2 internet server", "what an internet server on another workstation costs, text", &columns);
+    let mut sheet = Sheet::new(
+        "9.2 internet server",
+        "what an internet server on another workstation costs, text",
+        &columns,
+    );
     let machines = Machines::read()?;
     let case = |plain: bool, speed: f64, server: &'static str| Case {
         internet: Some(server),
         is_plain: plain,
         cpu: [1.0, speed],
-        ..Case::new("remote_server", Joined::Ethernet, Drawn::Text, at(Level::Batched))
+        ..Case::new(
+            "remote_server",
+            Joined::Ethernet,
+            Drawn::Text,
+            at(Level::Batched),
+        )
     };
-    let pairs: Vec<[Case; 2]> =
-        CASES.iter().map(|(_, _, plain, speed)| ["sun", "server"].map(|server| case(*plain, *speed, server))).collect();
+    let pairs: Vec<[Case; 2]> = CASES
+        .iter()
+        .map(|(_, _, plain, speed)| ["sun", "server"].map(|server| case(*plain, *speed, server)))
+        .collect();
     let both = |[local, remote]: &[Case; 2]| local.beside(std::slice::from_ref(remote), &machines);
-    let rates: Vec<Vec<f64>> = parallel::each(&pairs, both).into_iter().collect::<Result<_>>()?;
+    let rates: Vec<Vec<f64>> = parallel::each(&pairs, both)
+        .into_iter()
+        .collect::<Result<_>>()?;
     for ((name, printed, ..), rates) in CASES.iter().zip(&rates) {
         sheet.rows.push(vec![
             Cell::text(*name),

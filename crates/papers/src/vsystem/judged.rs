@@ -26,25 +26,40 @@ pub(super) fn simulate(tables: Vec<Table>) -> Result<Vec<Judged>> {
             cases.push(cell.case);
         }
     }
-    let rates: Vec<f64> =
-        parallel::each(&cases, |case| case.simulated(&machines)).into_iter().collect::<Result<_>>()?;
+    let rates: Vec<f64> = parallel::each(&cases, |case| case.simulated(&machines))
+        .into_iter()
+        .collect::<Result<_>>()?;
     let rate = |cell: &Printed| {
-        let found = cases.iter().zip(&rates).find(|(case, _)| **case == cell.case);
+        let found = cases
+            .iter()
+            .zip(&rates)
+            .find(|(case, _)| **case == cell.case);
         found.map_or(f64::NAN, |(_, rate)| *rate)
     };
-    let judged = |table: Table| Judged { simulated: table.cells.iter().map(rate).collect(), table };
+    let judged = |table: Table| Judged {
+        simulated: table.cells.iter().map(rate).collect(),
+        table,
+    };
     Ok(tables.into_iter().map(judged).collect())
 }
 
 /// Half of the last printed digit: two digits are printed, or one.
 fn rounding(printed: f64) -> f64 {
     let magnitude = 10f64.powf(printed.log10().floor());
-    if printed < 10.0 && printed.fract() == 0.0 { 0.5 } else { magnitude / 20.0 }
+    if printed < 10.0 && printed.fract() == 0.0 {
+        0.5
+    } else {
+        magnitude / 20.0
+    }
 }
 
 /// Whether a simulated cell is as near as is asked.
 fn is_within(version: Version, printed: f64, simulated: f64) -> bool {
-    let share = if version == Version::Serial { WITHIN_SERIAL } else { WITHIN };
+    let share = if version == Version::Serial {
+        WITHIN_SERIAL
+    } else {
+        WITHIN
+    };
     let off = (simulated - printed).abs();
     off <= share * printed || off <= rounding(printed)
 }
@@ -52,8 +67,15 @@ fn is_within(version: Version, printed: f64, simulated: f64) -> bool {
 impl Judged {
     /// Of the cells that set nothing: how many there are, how many are within.
     fn predicted(&self) -> (usize, usize) {
-        let free = self.table.cells.iter().zip(&self.simulated).filter(|(cell, _)| cell.sets.is_none());
-        let within = |(cell, simulated): &(&Printed, &f64)| is_within(self.table.version, cell.printed, **simulated);
+        let free = self
+            .table
+            .cells
+            .iter()
+            .zip(&self.simulated)
+            .filter(|(cell, _)| cell.sets.is_none());
+        let within = |(cell, simulated): &(&Printed, &f64)| {
+            is_within(self.table.version, cell.printed, **simulated)
+        };
         (free.clone().count(), free.filter(within).count())
     }
 
@@ -100,7 +122,11 @@ impl Judged {
         }
         let ((free, within), (pairs, same)) = (self.predicted(), self.orders());
         let set = self.table.cells.len() - free;
-        let share = if self.table.version == Version::Serial { WITHIN_SERIAL } else { WITHIN };
+        let share = if self.table.version == Version::Serial {
+            WITHIN_SERIAL
+        } else {
+            WITHIN
+        };
         sheet.note(format!(
             "{set} of {} cells set the profile; of the other {free}, {within} are within {:.0} % or the rounding. Orders of a row: {same} of {pairs} as printed.",
             self.table.cells.len(),
@@ -121,14 +147,27 @@ pub(super) fn summary(all: &[Judged]) -> Sheet {
         ("pairs", "orders"),
         ("same", "as printed"),
     ];
-    let mut sheet = Sheet::new("Judgement", "how much of the paper its profile predicts", &columns);
+    let mut sheet = Sheet::new(
+        "Judgement",
+        "how much of the paper its profile predicts",
+        &columns,
+    );
     let mut totals = [0usize; 5];
     for (version, tables) in Version::ALL {
-        let own: Vec<&Judged> = all.iter().filter(|judged| judged.table.version == version).collect();
+        let own: Vec<&Judged> = all
+            .iter()
+            .filter(|judged| judged.table.version == version)
+            .collect();
         let (experiments, free, within) = experiments(&own);
-        let orders = own.iter().map(|judged| judged.orders()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+        let orders = own
+            .iter()
+            .map(|judged| judged.orders())
+            .fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         let row = [experiments, free, within, orders.0, orders.1];
-        totals.iter_mut().zip(row).for_each(|(total, own)| *total += own);
+        totals
+            .iter_mut()
+            .zip(row)
+            .for_each(|(total, own)| *total += own);
         sheet.rows.push(line(tables, row));
     }
     sheet.rows.push(line("all", totals));
@@ -142,7 +181,12 @@ pub(super) fn summary(all: &[Judged]) -> Sheet {
 fn experiments(tables: &[&Judged]) -> (usize, usize, usize) {
     let cells = || {
         tables.iter().flat_map(|judged| {
-            judged.table.cells.iter().zip(&judged.simulated).map(|cell| (judged.table.version, cell))
+            judged
+                .table
+                .cells
+                .iter()
+                .zip(&judged.simulated)
+                .map(|cell| (judged.table.version, cell))
         })
     };
     let mut cases = Vec::new();
@@ -151,18 +195,31 @@ fn experiments(tables: &[&Judged]) -> (usize, usize, usize) {
             cases.push(cell.case);
         }
     }
-    let of = |case: &Case| cells().filter(|(_, (cell, _))| cell.case == *case).collect::<Vec<_>>();
-    let free: Vec<_> =
-        cases.iter().map(of).filter(|cells| cells.iter().all(|(_, (cell, _))| cell.sets.is_none())).collect();
+    let of = |case: &Case| {
+        cells()
+            .filter(|(_, (cell, _))| cell.case == *case)
+            .collect::<Vec<_>>()
+    };
+    let free: Vec<_> = cases
+        .iter()
+        .map(of)
+        .filter(|cells| cells.iter().all(|(_, (cell, _))| cell.sets.is_none()))
+        .collect();
     let good = |cells: &&Vec<(Version, (&Printed, &f64))>| {
-        cells.iter().all(|(version, (cell, rate))| is_within(*version, cell.printed, **rate))
+        cells
+            .iter()
+            .all(|(version, (cell, rate))| is_within(*version, cell.printed, **rate))
     };
     (cases.len(), free.len(), free.iter().filter(good).count())
 }
 
 fn line(name: &str, [cells, free, within, pairs, same]: [usize; 5]) -> Vec<Cell> {
     let count = |count: usize| Cell::Number(count as f64, 0);
-    let share = if free > 0 { Cell::Number(100.0 * within as f64 / free as f64, 0) } else { Cell::Absent };
+    let share = if free > 0 {
+        Cell::Number(100.0 * within as f64 / free as f64, 0)
+    } else {
+        Cell::Absent
+    };
     vec![
         Cell::text(name),
         count(cells),
@@ -183,13 +240,26 @@ fn differs(simulated: f64, printed: f64) -> Cell {
 
 /// What each step of the protocol gains (section 5), by Table 5-1.
 pub(super) fn gains(all: &[Judged]) -> Sheet {
-    let columns =
-        [("gain", ""), ("column", ""), ("printed", "printed"), ("simulated", "simulated"), ("difference", "%")];
-    let mut sheet = Sheet::new("5.1 to 5.3", "what pipelining, batching and structure gain, times", &columns);
-    let Some(levels) = all.iter().find(|judged| judged.table.name == "Table 5-1") else { return sheet };
+    let columns = [
+        ("gain", ""),
+        ("column", ""),
+        ("printed", "printed"),
+        ("simulated", "simulated"),
+        ("difference", "%"),
+    ];
+    let mut sheet = Sheet::new(
+        "5.1 to 5.3",
+        "what pipelining, batching and structure gain, times",
+        &columns,
+    );
+    let Some(levels) = all.iter().find(|judged| judged.table.name == "Table 5-1") else {
+        return sheet;
+    };
     let of = |row: &str, column: &str| {
         let mut cells = levels.table.cells.iter().zip(&levels.simulated);
-        cells.find(|(cell, _)| cell.row == row && cell.column == column).map(|(cell, rate)| (cell.printed, *rate))
+        cells
+            .find(|(cell, _)| cell.row == row && cell.column == column)
+            .map(|(cell, rate)| (cell.printed, *rate))
     };
     let steps = [
         ("pipelining", "incremental", "pipelined incremental"),

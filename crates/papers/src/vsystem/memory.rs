@@ -21,7 +21,11 @@ pub(super) fn sheet() -> Sheet {
         ("items", "items"),
         ("even", "even at"),
     ];
-    let mut sheet = Sheet::new("Table 5-2", "bytes of the display file and of the picture's bits", &columns);
+    let mut sheet = Sheet::new(
+        "Table 5-2",
+        "bytes of the display file and of the picture's bits",
+        &columns,
+    );
     let bytes = |items: &[stackline_display::item::Item]| {
         let mut symbol = Symbol::default();
         items.iter().for_each(|item| {
@@ -30,7 +34,10 @@ pub(super) fn sheet() -> Sheet {
         (symbol.memory() as f64, items.len() as f64)
     };
     let structured = structured_inverters([1, 2, 3]);
-    let structured = structured.iter().map(|items| bytes(items)).fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
+    let structured = structured
+        .iter()
+        .map(|items| bytes(items))
+        .fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1));
     let here = [bytes(&polygon()), bytes(&inverters()), structured];
     for ((name, printed, side, bits), (memory, items)) in PRINTED.into_iter().zip(here) {
         let own = side * side / 8.0;

@@ -61,23 +61,49 @@ struct Row {
 
 impl Row {
     const fn of(row: &'static str, drawn: Drawn, rate: Rate) -> Self {
-        Self { row, drawn, rate, cpu: [1.0, 1.0], version: Version::Latest }
+        Self {
+            row,
+            drawn,
+            rate,
+            cpu: [1.0, 1.0],
+            version: Version::Latest,
+        }
     }
 
     const fn cpu(self, workstation: f64, remote: f64) -> Self {
-        Self { cpu: [workstation, remote], ..self }
+        Self {
+            cpu: [workstation, remote],
+            ..self
+        }
     }
 
     const fn version(self, version: Version) -> Self {
         Self { version, ..self }
     }
 
-    fn cells<const N: usize>(&self, of: [(&'static str, Machine, f64, Option<&'static str>); N]) -> Vec<Cell> {
+    fn cells<const N: usize>(
+        &self,
+        of: [(&'static str, Machine, f64, Option<&'static str>); N],
+    ) -> Vec<Cell> {
         let cell = |(column, (network, joined), printed, sets)| {
             // A local program has no remote host.
-            let cpu = if joined == Joined::Local { [self.cpu[0], 1.0] } else { self.cpu };
-            let case = Case { cpu, version: self.version, ..Case::new(network, joined, self.drawn, self.rate) };
-            Cell { row: self.row, column, printed, case, sets }
+            let cpu = if joined == Joined::Local {
+                [self.cpu[0], 1.0]
+            } else {
+                self.cpu
+            };
+            let case = Case {
+                cpu,
+                version: self.version,
+                ..Case::new(network, joined, self.drawn, self.rate)
+            };
+            Cell {
+                row: self.row,
+                column,
+                printed,
+                case,
+                sets,
+            }
         };
         of.into_iter().map(cell).collect()
     }
@@ -101,7 +127,12 @@ pub(super) fn tables() -> Vec<Table> {
 }
 
 fn table(name: &'static str, title: &'static str, version: Version, rows: Vec<Vec<Cell>>) -> Table {
-    Table { name, title, version, cells: rows.into_iter().flatten().collect() }
+    Table {
+        name,
+        title,
+        version,
+        cells: rows.into_iter().flatten().collect(),
+    }
 }
 
 fn vectors() -> Table {
@@ -130,23 +161,59 @@ fn vectors() -> Table {
             ("A-IP", A_IP, 39.0, Some("the ARPANET's rate")),
         ]),
     ];
-    table("Table 3-1", "vectors a second, 10 MHz and VAX-11/750", Version::Latest, rows)
+    table(
+        "Table 3-1",
+        "vectors a second, 10 MHz and VAX-11/750",
+        Version::Latest,
+        rows,
+    )
 }
 
 fn text() -> Table {
-    let row = Row::of("text", Drawn::Text, BATCH).cpu(1.0, VAX_780).version(Version::Early);
+    let row = Row::of("text", Drawn::Text, BATCH)
+        .cpu(1.0, VAX_780)
+        .version(Version::Early);
     let cells = row.cells([
         ("Local", LOCAL, 7700.0, Some("a letter")),
-        ("IKP", VAX_IKP_EARLY, 4300.0, Some("a byte at the workstation, IKP")),
-        ("PUP", PUP_EARLY, 1600.0, Some("a packet at the workstation, PUP")),
-        ("E-IP", E_IP_EARLY, 4300.0, Some("a byte at the workstation")),
-        ("A-IP", A_IP_EARLY, 1900.0, Some("a byte at the workstation, A-IP")),
+        (
+            "IKP",
+            VAX_IKP_EARLY,
+            4300.0,
+            Some("a byte at the workstation, IKP"),
+        ),
+        (
+            "PUP",
+            PUP_EARLY,
+            1600.0,
+            Some("a packet at the workstation, PUP"),
+        ),
+        (
+            "E-IP",
+            E_IP_EARLY,
+            4300.0,
+            Some("a byte at the workstation"),
+        ),
+        (
+            "A-IP",
+            A_IP_EARLY,
+            1900.0,
+            Some("a byte at the workstation, A-IP"),
+        ),
     ]);
-    table("Table 3-2", "characters a second, 10 MHz and VAX-11/780", Version::Early, vec![cells])
+    table(
+        "Table 3-2",
+        "characters a second, 10 MHz and VAX-11/780",
+        Version::Early,
+        vec![cells],
+    )
 }
 
 fn workstations() -> Table {
-    let early = |row, drawn, workstation| Row::of(row, drawn, BATCH).cpu(workstation, VAX_780).version(Version::Early);
+    let early = |row, drawn, workstation| {
+        Row::of(row, drawn, BATCH)
+            .cpu(workstation, VAX_780)
+            .version(Version::Early)
+    };
     let rows = vec![
         early("10 MHz, batch", Drawn::Vectors, 1.0).cells([
             ("Local", LOCAL, 210.0, None),
@@ -165,10 +232,30 @@ fn workstations() -> Table {
         ]),
         early("10 MHz, text", Drawn::Text, 1.0).cells([
             ("Local", LOCAL, 7700.0, Some("a letter")),
-            ("IKP", VAX_IKP_EARLY, 4300.0, Some("a byte at the workstation, IKP")),
-            ("PUP", PUP_EARLY, 1600.0, Some("a packet at the workstation, PUP")),
-            ("E-IP", E_IP_EARLY, 4300.0, Some("a byte at the workstation")),
-            ("A-IP", A_IP_EARLY, 1900.0, Some("a byte at the workstation, A-IP")),
+            (
+                "IKP",
+                VAX_IKP_EARLY,
+                4300.0,
+                Some("a byte at the workstation, IKP"),
+            ),
+            (
+                "PUP",
+                PUP_EARLY,
+                1600.0,
+                Some("a packet at the workstation, PUP"),
+            ),
+            (
+                "E-IP",
+                E_IP_EARLY,
+                4300.0,
+                Some("a byte at the workstation"),
+            ),
+            (
+                "A-IP",
+                A_IP_EARLY,
+                1900.0,
+                Some("a byte at the workstation, A-IP"),
+            ),
         ]),
         early("8 MHz, text", Drawn::Text, SUN_8).cells([
             ("Local", LOCAL, 6700.0, None),
@@ -178,7 +265,12 @@ fn workstations() -> Table {
             ("A-IP", A_IP_EARLY, 1800.0, None),
         ]),
     ];
-    let mut table = table("Table 4-1", "the workstation's speed; vectors or characters a second", Version::Early, rows);
+    let mut table = table(
+        "Table 4-1",
+        "the workstation's speed; vectors or characters a second",
+        Version::Early,
+        rows,
+    );
     for cell in &mut table.cells {
         // A program on another SUN is on one of the workstation's speed.
         if cell.case.joined == Joined::SunIkp {
@@ -189,22 +281,57 @@ fn workstations() -> Table {
 }
 
 fn remote_hosts() -> Table {
-    let early = |row, drawn, rate, remote| Row::of(row, drawn, rate).cpu(1.0, remote).version(Version::Early);
+    let early = |row, drawn, rate, remote| {
+        Row::of(row, drawn, rate)
+            .cpu(1.0, remote)
+            .version(Version::Early)
+    };
     let rows = vec![
-        early("780, construction", Drawn::Vectors, Rate::Construction, VAX_780).cells([
+        early(
+            "780, construction",
+            Drawn::Vectors,
+            Rate::Construction,
+            VAX_780,
+        )
+        .cells([
             ("IKP", VAX_IKP_EARLY, 510.0, None),
             ("PUP", PUP_EARLY, 210.0, None),
             ("E-IP", E_IP_EARLY, 170.0, Some("a VAX-11/780's speed")),
         ]),
         early("750, construction", Drawn::Vectors, Rate::Construction, 1.0).cells([
             ("IKP", VAX_IKP_EARLY, 340.0, Some("an operation of a VAX")),
-            ("PUP", PUP_EARLY, 130.0, Some("a byte of a pseudo-terminal, PUP")),
-            ("E-IP", E_IP_EARLY, 110.0, Some("a byte of a pseudo-terminal")),
+            (
+                "PUP",
+                PUP_EARLY,
+                130.0,
+                Some("a byte of a pseudo-terminal, PUP"),
+            ),
+            (
+                "E-IP",
+                E_IP_EARLY,
+                110.0,
+                Some("a byte of a pseudo-terminal"),
+            ),
         ]),
         early("780, text", Drawn::Text, BATCH, VAX_780).cells([
-            ("IKP", VAX_IKP_EARLY, 4300.0, Some("a byte at the workstation, IKP")),
-            ("PUP", PUP_EARLY, 1600.0, Some("a packet at the workstation, PUP")),
-            ("E-IP", E_IP_EARLY, 4300.0, Some("a byte at the workstation")),
+            (
+                "IKP",
+                VAX_IKP_EARLY,
+                4300.0,
+                Some("a byte at the workstation, IKP"),
+            ),
+            (
+                "PUP",
+                PUP_EARLY,
+                1600.0,
+                Some("a packet at the workstation, PUP"),
+            ),
+            (
+                "E-IP",
+                E_IP_EARLY,
+                4300.0,
+                Some("a byte at the workstation"),
+            ),
         ]),
         early("750, text", Drawn::Text, BATCH, 1.0).cells([
             ("IKP", VAX_IKP_EARLY, 4100.0, None),
@@ -212,22 +339,38 @@ fn remote_hosts() -> Table {
             ("E-IP", E_IP_EARLY, 2300.0, None),
         ]),
     ];
-    table("Table 4-2", "the remote host's speed; vectors or characters a second", Version::Early, rows)
+    table(
+        "Table 4-2",
+        "the remote host's speed; vectors or characters a second",
+        Version::Early,
+        rows,
+    )
 }
 
 fn against_local() -> Table {
     let row = |name, rate| Row::of(name, Drawn::Vectors, rate).cpu(1.0, VAX_780);
     let rows = vec![
         row("batch", BATCH).cells([("Local", LOCAL, 220.0, None), ("E-IP", E_IP, 380.0, None)]),
-        row("incremental", INCREMENTAL)
-            .cells([("Local", LOCAL, 62.0, Some("a line by itself")), ("E-IP", E_IP, 92.0, None)]),
+        row("incremental", INCREMENTAL).cells([
+            ("Local", LOCAL, 62.0, Some("a line by itself")),
+            ("E-IP", E_IP, 92.0, None),
+        ]),
     ];
-    table("Table 4-3", "a SUN and a VAX-11/780; vectors a second", Version::Latest, rows)
+    table(
+        "Table 4-3",
+        "a SUN and a VAX-11/780; vectors a second",
+        Version::Latest,
+        rows,
+    )
 }
 
 fn across() -> Table {
     const EARLIER: Machine = ("e_ip_785", Joined::Ethernet);
-    let row = |name, rate, remote| Row::of(name, Drawn::Vectors, rate).cpu(1.0, remote).version(Version::Vax785);
+    let row = |name, rate, remote| {
+        Row::of(name, Drawn::Vectors, rate)
+            .cpu(1.0, remote)
+            .version(Version::Vax785)
+    };
     let rows = vec![
         row("785, construction", Rate::Construction, VAX_785).cells([("A-IP", A_IP, 160.0, None)]),
         row("750, construction", Rate::Construction, 1.0).cells([(
@@ -239,7 +382,12 @@ fn across() -> Table {
         row("785, batch", BATCH, VAX_785).cells([("A-IP", A_IP, 140.0, None)]),
         row("750, batch", BATCH, 1.0).cells([("E-IP", EARLIER, 125.0, None)]),
     ];
-    table("Table 4-4", "a VAX-11/785 across the ARPANET and a 750 nearby; vectors a second", Version::Vax785, rows)
+    table(
+        "Table 4-4",
+        "a VAX-11/785 across the ARPANET and a 750 nearby; vectors a second",
+        Version::Vax785,
+        rows,
+    )
 }
 
 pub(super) fn levels() -> Table {
@@ -266,12 +414,19 @@ pub(super) fn levels() -> Table {
             ("A-IP", A_IP, 370.0, None),
         ]),
     ];
-    table("Table 5-1", "levels of the protocol; rectangles a second", Version::Latest, rows)
+    table(
+        "Table 5-1",
+        "levels of the protocol; rectangles a second",
+        Version::Latest,
+        rows,
+    )
 }
 
 fn priorities() -> Table {
-    let printed =
-        [("batch", BATCH, [170.0, 160.0, 190.0, 200.0]), ("incremental", INCREMENTAL, [47.0, 48.0, 58.0, 58.0])];
+    let printed = [
+        ("batch", BATCH, [170.0, 160.0, 190.0, 200.0]),
+        ("incremental", INCREMENTAL, [47.0, 48.0, 58.0, 58.0]),
+    ];
     let columns = [
         ("Normal", Priority::Nobody),
         ("Telser", Priority::Telser),
@@ -282,31 +437,63 @@ fn priorities() -> Table {
     let mut cells = Vec::new();
     for (row, rate, values) in printed {
         for ((column, priority), value) in columns.into_iter().zip(values) {
-            let case = Case { priority, ..Case::new("pup", Joined::Pup, Drawn::Vectors, rate) };
+            let case = Case {
+                priority,
+                ..Case::new("pup", Joined::Pup, Drawn::Vectors, rate)
+            };
             let sets = match (row, column) {
                 ("incremental", "Normal") => Some("a switch between programs"),
                 ("incremental", "Application") => Some("a message of Telser"),
                 _ => None,
             };
-            cells.push(Cell { row, column, printed: value, case, sets });
+            cells.push(Cell {
+                row,
+                column,
+                printed: value,
+                case,
+                sets,
+            });
         }
     }
-    table("Table 6-1", "who goes first at the VAX; vectors a second by PUP", Version::Latest, vec![cells])
+    table(
+        "Table 6-1",
+        "who goes first at the VAX; vectors a second by PUP",
+        Version::Latest,
+        vec![cells],
+    )
 }
 
 fn implementations() -> Table {
     let row = |name, rate| Row::of(name, Drawn::Vectors, rate);
     let rows = vec![
-        row("construction", Rate::Construction)
-            .cells([("SUN IKP", SUN_IKP, 380.0, None), ("VAX IKP", VAX_IKP, 380.0, Some("an operation of a VAX"))]),
-        row("batch", BATCH)
-            .cells([("SUN IKP", SUN_IKP, 190.0, None), ("VAX IKP", VAX_IKP, 350.0, Some("a request of the display"))]),
-        row("incremental", STOP_AND_WAIT)
-            .cells([("SUN IKP", SUN_IKP, 29.0, None), ("VAX IKP", VAX_IKP, 4.6, Some("how often the V-server looks"))]),
-        row("pipelined incremental", INCREMENTAL)
-            .cells([("SUN IKP", SUN_IKP, 44.0, Some("a packet of IKP")), ("VAX IKP", VAX_IKP, 81.0, None)]),
+        row("construction", Rate::Construction).cells([
+            ("SUN IKP", SUN_IKP, 380.0, None),
+            ("VAX IKP", VAX_IKP, 380.0, Some("an operation of a VAX")),
+        ]),
+        row("batch", BATCH).cells([
+            ("SUN IKP", SUN_IKP, 190.0, None),
+            ("VAX IKP", VAX_IKP, 350.0, Some("a request of the display")),
+        ]),
+        row("incremental", STOP_AND_WAIT).cells([
+            ("SUN IKP", SUN_IKP, 29.0, None),
+            (
+                "VAX IKP",
+                VAX_IKP,
+                4.6,
+                Some("how often the V-server looks"),
+            ),
+        ]),
+        row("pipelined incremental", INCREMENTAL).cells([
+            ("SUN IKP", SUN_IKP, 44.0, Some("a packet of IKP")),
+            ("VAX IKP", VAX_IKP, 81.0, None),
+        ]),
     ];
-    table("Table 6-2", "IKP in a kernel and in a process; vectors a second", Version::Latest, rows)
+    table(
+        "Table 6-2",
+        "IKP in a kernel and in a process; vectors a second",
+        Version::Latest,
+        rows,
+    )
 }
 
 fn bandwidths() -> Table {
@@ -323,7 +510,12 @@ fn bandwidths() -> Table {
             ("A-IP", A_IP, 120.0, None),
         ]),
     ];
-    table("Table 8-1", "the network's bandwidth; vectors a second", Version::Latest, rows)
+    table(
+        "Table 8-1",
+        "the network's bandwidth; vectors a second",
+        Version::Latest,
+        rows,
+    )
 }
 
 fn serial_lines() -> Table {
@@ -332,9 +524,24 @@ fn serial_lines() -> Table {
     let rates = [1200.0, 2400.0, 4800.0, 9600.0];
     let columns = ["1200", "2400", "4800", "9600", "10M"];
     let printed = [
-        ("construction", Drawn::Vectors, Rate::Construction, [7.4, 14.0, 26.0, 54.0, 166.0]),
-        ("batch", Drawn::Vectors, BATCH, [6.2, 12.0, 23.0, 46.0, 131.0]),
-        ("structure", Drawn::Rectangles, STRUCTURED, [84.0, 142.0, 230.0, 320.0, 380.0]),
+        (
+            "construction",
+            Drawn::Vectors,
+            Rate::Construction,
+            [7.4, 14.0, 26.0, 54.0, 166.0],
+        ),
+        (
+            "batch",
+            Drawn::Vectors,
+            BATCH,
+            [6.2, 12.0, 23.0, 46.0, 131.0],
+        ),
+        (
+            "structure",
+            Drawn::Rectangles,
+            STRUCTURED,
+            [84.0, 142.0, 230.0, 320.0, 380.0],
+        ),
     ];
     let mut cells = Vec::new();
     for (row, drawn, rate, values) in printed {
@@ -352,8 +559,19 @@ fn serial_lines() -> Table {
                 ("structure", "9600") => Some("a rectangle"),
                 _ => None,
             };
-            cells.push(Cell { row, column, printed: value, case, sets });
+            cells.push(Cell {
+                row,
+                column,
+                printed: value,
+                case,
+                sets,
+            });
         }
     }
-    table("Table 8-2", "serial lines, bit/s; items a second", Version::Serial, vec![cells])
+    table(
+        "Table 8-2",
+        "serial lines, bit/s; items a second",
+        Version::Serial,
+        vec![cells],
+    )
 }

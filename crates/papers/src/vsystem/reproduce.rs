@@ -14,17 +14,28 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
     let all = OnceCell::new();
     let judged = || -> Result<&Vec<Judged>> {
         if all.get().is_none() {
-            let wanted = |table: &printed::Table| settings.wants(table.name) || settings.wants("Judgement");
-            let _ = all.set(judged::simulate(printed::tables().into_iter().filter(wanted).collect())?);
+            let wanted =
+                |table: &printed::Table| settings.wants(table.name) || settings.wants("Judgement");
+            let _ = all.set(judged::simulate(
+                printed::tables().into_iter().filter(wanted).collect(),
+            )?);
         }
         Ok(all.get_or_init(Vec::new))
     };
     let table = |name: &'static str| {
         move || -> Result<Vec<Sheet>> {
-            Ok(judged()?.iter().filter(|judged| judged.table.name == name).map(Judged::sheet).collect())
+            Ok(judged()?
+                .iter()
+                .filter(|judged| judged.table.name == name)
+                .map(Judged::sheet)
+                .collect())
         }
     };
-    let gains = || Ok(vec![judged::gains(&judged::simulate(vec![printed::levels()])?)]);
+    let gains = || {
+        Ok(vec![judged::gains(&judged::simulate(vec![
+            printed::levels(),
+        ])?)])
+    };
     let parts: [Part<'_>; 27] = [
         (&["Table 3-1"], &table("Table 3-1")),
         (&["Table 3-2"], &table("Table 3-2")),
@@ -37,22 +48,45 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         (&["Table 5-2"], &|| Ok(vec![memory::sheet()])),
         (&["Table 6-1"], &table("Table 6-1")),
         (&["Table 6-2"], &table("Table 6-2")),
-        (&["6 early reply"], &|| transport::replies().map(|sheet| vec![sheet])),
-        (&["7.1 buffers"], &|| transport::buffers().map(|sheet| vec![sheet])),
-        (&["7.1 allocation"], &|| transport::allocation().map(|sheet| vec![sheet])),
-        (&["7.2 timers"], &|| transport::timers().map(|sheet| vec![sheet])),
-        (&["7.3 best case"], &|| transport::best().map(|sheet| vec![sheet])),
-        (&["7.3 silly windows"], &|| transport::silly().map(|sheet| vec![sheet])),
+        (&["6 early reply"], &|| {
+            transport::replies().map(|sheet| vec![sheet])
+        }),
+        (&["7.1 buffers"], &|| {
+            transport::buffers().map(|sheet| vec![sheet])
+        }),
+        (&["7.1 allocation"], &|| {
+            transport::allocation().map(|sheet| vec![sheet])
+        }),
+        (&["7.2 timers"], &|| {
+            transport::timers().map(|sheet| vec![sheet])
+        }),
+        (&["7.3 best case"], &|| {
+            transport::best().map(|sheet| vec![sheet])
+        }),
+        (&["7.3 silly windows"], &|| {
+            transport::silly().map(|sheet| vec![sheet])
+        }),
         (&["Table 8-1"], &table("Table 8-1")),
         (&["Table 8-2"], &table("Table 8-2")),
-        (&["9.1 blocks"], &|| transport::blocks().map(|sheet| vec![sheet])),
-        (&["9.2 internet server"], &|| internet::sheet().map(|sheet| vec![sheet])),
-        (&["9.3 useless packets"], &|| transport::polluted().map(|sheet| vec![sheet])),
-        (&["9.4 interface", "9.4 losses"], &transport::small_interface),
+        (&["9.1 blocks"], &|| {
+            transport::blocks().map(|sheet| vec![sheet])
+        }),
+        (&["9.2 internet server"], &|| {
+            internet::sheet().map(|sheet| vec![sheet])
+        }),
+        (&["9.3 useless packets"], &|| {
+            transport::polluted().map(|sheet| vec![sheet])
+        }),
+        (
+            &["9.4 interface", "9.4 losses"],
+            &transport::small_interface,
+        ),
         (&["Judgement"], &|| Ok(vec![judged::summary(judged()?)])),
         (&["Factors"], &|| factors::sheet().map(|sheet| vec![sheet])),
         (&["Contradictions"], &|| Ok(vec![doubts::sheet()])),
-        (&[today::NAME], &|| Ok(vec![today::sheet(settings.measured.as_ref())])),
+        (&[today::NAME], &|| {
+            Ok(vec![today::sheet(settings.measured.as_ref())])
+        }),
     ];
     let sheets = settings.sheets(&[], &parts)?;
     let tables = Paper {
@@ -72,7 +106,10 @@ pub(super) fn reproduce(settings: &Settings<'_>) -> Result<Reproduction> {
         exhibits: Vec::new(),
         sheets,
     };
-    Ok(Reproduction { charts: Vec::new(), tables })
+    Ok(Reproduction {
+        charts: Vec::new(),
+        tables,
+    })
 }
 
 #[cfg(test)]
@@ -81,19 +118,32 @@ mod tests {
     use stackline_report::sheet::{Cell, Sheet};
 
     fn made(only: &str) -> Vec<Sheet> {
-        let settings =
-            Settings { seed: 1, transfers: 1, precision: 0.1, measured: None, only: Some(only), progress: &|_, _| {} };
+        let settings = Settings {
+            seed: 1,
+            transfers: 1,
+            precision: 0.1,
+            measured: None,
+            only: Some(only),
+            progress: &|_, _| {},
+        };
         reproduce(&settings).unwrap().tables.sheets
     }
 
     fn number(cell: &Cell) -> f64 {
-        if let Cell::Number(value, _) = cell { *value } else { f64::NAN }
+        if let Cell::Number(value, _) = cell {
+            *value
+        } else {
+            f64::NAN
+        }
     }
 
     #[test]
     fn every_printed_cell_is_there_and_one_in_three_at_most_sets_the_profile() {
         let tables = printed::tables();
-        assert_eq!(tables.iter().map(|table| table.cells.len()).sum::<usize>(), 110);
+        assert_eq!(
+            tables.iter().map(|table| table.cells.len()).sum::<usize>(),
+            110
+        );
         let summary = made("Judgement").remove(0);
         for row in &summary.rows {
             assert!(3.0 * number(&row[2]) <= number(&row[1]), "{row:?}");
@@ -106,16 +156,26 @@ mod tests {
     #[test]
     fn a_serial_line_is_as_printed_and_a_remote_host_beats_a_local_program() {
         let sheet = made("Table 8-2").remove(0);
-        let within = sheet.rows.iter().filter(|row| number(&row[4]).abs() <= 10.0).count();
+        let within = sheet
+            .rows
+            .iter()
+            .filter(|row| number(&row[4]).abs() <= 10.0)
+            .count();
         assert_eq!(within, 15);
         let sheet = made("Table 4-3").remove(0);
-        assert!(number(&sheet.rows[1][3]) > 1.3 * number(&sheet.rows[0][3]), "{:?}", sheet.rows);
+        assert!(
+            number(&sheet.rows[1][3]) > 1.3 * number(&sheet.rows[0][3]),
+            "{:?}",
+            sheet.rows
+        );
     }
 
     /// What rows of tables simulate, by what they are called.
     fn simulated(sheets: &[Sheet], what: &str) -> f64 {
         let rows = sheets.iter().flat_map(|sheet| &sheet.rows);
-        let found = rows.into_iter().find(|row| matches!(&row[0], Cell::Text(name) if name.starts_with(what)));
+        let found = rows
+            .into_iter()
+            .find(|row| matches!(&row[0], Cell::Text(name) if name.starts_with(what)));
         number(&found.unwrap_or_else(|| panic!("{what}"))[2])
     }
 
@@ -128,8 +188,15 @@ mod tests {
         assert!((0.5..3.0).contains(&simulated(&sheets, "% slower with it")));
         assert!((2.5..3.5).contains(&simulated(&sheets, "% faster in packets of 1000")));
         assert!(simulated(&sheets, "times slower, read by 10 bytes") > 5.0);
-        let buffers = sheets.iter().find(|sheet| sheet.name == "7.1 buffers").unwrap();
-        let unkept: Vec<bool> = buffers.rows.iter().map(|row| number(&row[2]) > 20.0).collect();
+        let buffers = sheets
+            .iter()
+            .find(|sheet| sheet.name == "7.1 buffers")
+            .unwrap();
+        let unkept: Vec<bool> = buffers
+            .rows
+            .iter()
+            .map(|row| number(&row[2]) > 20.0)
+            .collect();
         assert_eq!(unkept, [false, true, false, false, false, true, false]);
     }
 
@@ -138,10 +205,24 @@ mod tests {
         let sheets = made("9");
         assert!((12.0..20.0).contains(&simulated(&sheets, "% faster with blocks of 4 KB")));
         assert!((5000.0..=6000.0).contains(&simulated(&sheets, "10 MHz to 8 MHz")));
-        let polluted = sheets.iter().find(|sheet| sheet.name == "9.3 useless packets").unwrap();
-        assert!(polluted.rows.windows(2).all(|two| number(&two[1][2]) < number(&two[0][2])), "{:?}", polluted.rows);
+        let polluted = sheets
+            .iter()
+            .find(|sheet| sheet.name == "9.3 useless packets")
+            .unwrap();
+        assert!(
+            polluted
+                .rows
+                .windows(2)
+                .all(|two| number(&two[1][2]) < number(&two[0][2])),
+            "{:?}",
+            polluted.rows
+        );
         let replies = made("6 ").remove(0);
-        assert!(replies.rows.iter().all(|row| number(&row[4]) > 20.0), "{:?}", replies.rows);
+        assert!(
+            replies.rows.iter().all(|row| number(&row[4]) > 20.0),
+            "{:?}",
+            replies.rows
+        );
     }
 
     #[test]
@@ -150,10 +231,19 @@ mod tests {
         let names: Vec<String> = sheet
             .rows
             .iter()
-            .map(|row| if let Cell::Text(name) = &row[0] { name.clone() } else { String::new() })
+            .map(|row| {
+                if let Cell::Text(name) = &row[0] {
+                    name.clone()
+                } else {
+                    String::new()
+                }
+            })
             .collect();
         let place = |name: &str| names.iter().position(|own| own.starts_with(name));
-        assert!(place("workstation") < place("remote") && place("remote") < place("transport"), "{names:?}");
+        assert!(
+            place("workstation") < place("remote") && place("remote") < place("transport"),
+            "{names:?}"
+        );
         assert_eq!(place("bandwidth"), Some(4));
     }
 }

@@ -29,8 +29,9 @@ struct Here {
 /// Measures in a process of its own.
 pub(super) fn measure(_runs: u32) -> Result<serde_json::Value> {
     end_with_parent();
-    let directory = scratch::directory("vsystem")
-        .map_err(|error| Error::environment(format!("no directory for a socket can be made: {error}")))?;
+    let directory = scratch::directory("vsystem").map_err(|error| {
+        Error::environment(format!("no directory for a socket can be made: {error}"))
+    })?;
     let address = Address::Unix(directory.path().join("display"));
     let server = Server::new(Limits::default(), Vec::new());
     server.listen(Listener::at(&address)?, |_| {});
@@ -40,7 +41,10 @@ pub(super) fn measure(_runs: u32) -> Result<serde_json::Value> {
 fn all(address: &Address) -> Result<Vec<Here>> {
     let levels: Vec<Level> = Level::ALL.iter().map(|(_, level)| *level).collect();
     let mut found = Vec::new();
-    for picture in bench::pictures().iter().filter(|picture| picture.name != "short") {
+    for picture in bench::pictures()
+        .iter()
+        .filter(|picture| picture.name != "short")
+    {
         let mut client = Client::connect(address, b"")?;
         let rates = bench::rates(picture, &levels);
         let measured = bench::measure(&mut client, picture, &rates, TRIALS, &mut |_, _| true)?;
@@ -55,20 +59,41 @@ fn all(address: &Address) -> Result<Vec<Here>> {
 
 /// What is printed of a local application, and what there is here.
 pub(super) fn sheet(measured: Option<&std::result::Result<Vec<u8>, String>>) -> Sheet {
-    let columns = [("picture", ""), ("rate", ""), ("printed", "1985, local"), ("here", "here"), ("times", "times")];
-    let mut sheet = Sheet::new(NAME, "the same pictures on this machine, items or characters a second", &columns);
+    let columns = [
+        ("picture", ""),
+        ("rate", ""),
+        ("printed", "1985, local"),
+        ("here", "here"),
+        ("times", "times"),
+    ];
+    let mut sheet = Sheet::new(
+        NAME,
+        "the same pictures on this machine, items or characters a second",
+        &columns,
+    );
     let here: std::result::Result<Vec<Here>, String> = match measured {
         None => Err("nothing was run (`--runs 0`, or another table was asked for)".into()),
         Some(Err(reason)) => Err(reason.clone()),
         Some(Ok(bytes)) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
     };
     for (picture, rate, name, printed) in PRINTED {
-        let found =
-            here.as_ref().ok().and_then(|all| all.iter().find(|one| one.picture == picture && one.rate == name));
-        let (value, times) = found.map_or((Cell::Absent, Cell::Absent), |one| {
-            (Cell::Number(one.a_second, 0), Cell::Number(one.a_second / printed, 0))
+        let found = here.as_ref().ok().and_then(|all| {
+            all.iter()
+                .find(|one| one.picture == picture && one.rate == name)
         });
-        sheet.rows.push(vec![Cell::text(picture), Cell::text(rate), Cell::Number(printed, 0), value, times]);
+        let (value, times) = found.map_or((Cell::Absent, Cell::Absent), |one| {
+            (
+                Cell::Number(one.a_second, 0),
+                Cell::Number(one.a_second / printed, 0),
+            )
+        });
+        sheet.rows.push(vec![
+            Cell::text(picture),
+            Cell::text(rate),
+            Cell::Number(printed, 0),
+            value,
+            times,
+        ]);
     }
     match here {
         Ok(_) => sheet.note(format!(

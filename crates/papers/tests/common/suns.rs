@@ -31,17 +31,40 @@ pub(crate) fn suns((data, ack): (f64, f64), buffers: u32) -> Network {
         copy_ns_per_byte: per_byte * 1e9,
         ..Interface::default()
     };
-    let host = |name: &str| Host { name: name.into(), interface: interface.clone(), ..Host::default() };
+    let host = |name: &str| Host {
+        name: name.into(),
+        interface: interface.clone(),
+        ..Host::default()
+    };
     let ends = ("a".into(), "b".into());
-    let link = Link { ends, rate: Rate::Constant(10e6), ..Link::default() };
-    Network { name: "ethernet".into(), hosts: vec![host("a"), host("b")], links: vec![link], ..Network::default() }
+    let link = Link {
+        ends,
+        rate: Rate::Constant(10e6),
+        ..Link::default()
+    };
+    Network {
+        name: "ethernet".into(),
+        hosts: vec![host("a"), host("b")],
+        links: vec![link],
+        ..Network::default()
+    }
 }
 
 pub(crate) fn costs((copy_data, copy_ack): (f64, f64)) -> Costs {
-    Costs { copy_data, copy_ack, send_data: 819.2e-6, send_ack: 51.2e-6, latency: 0.0 }
+    Costs {
+        copy_data,
+        copy_ack,
+        send_data: 819.2e-6,
+        send_ack: 51.2e-6,
+        latency: 0.0,
+    }
 }
 
-pub(crate) fn experiment<'n>(network: &'n Network, options: &Options, packets: u32) -> Experiment<'n> {
+pub(crate) fn experiment<'n>(
+    network: &'n Network,
+    options: &Options,
+    packets: u32,
+) -> Experiment<'n> {
     Experiment::new(network, options, packets, ANSWER).expect("two hosts without chance")
 }
 

@@ -31,7 +31,12 @@ impl AckRequests {
     /// Adds a request about that round of a blast; returns its place among all requests.
     pub(super) fn ask(&mut self, number: u32, round: u16, now: Instant) -> u64 {
         self.orders += 1;
-        self.waiting.push_back(AckRequest { number, round, at: now, order: self.orders });
+        self.waiting.push_back(AckRequest {
+            number,
+            round,
+            at: now,
+            order: self.orders,
+        });
         self.orders
     }
 
@@ -59,11 +64,17 @@ impl AckRequests {
     }
 
     /// When the first open request is due; requests that are no longer open are removed.
-    pub(super) fn due(&mut self, rtt: &RttEstimator, is_open: impl Fn(&AckRequest) -> bool) -> Option<(Instant, Wait)> {
+    pub(super) fn due(
+        &mut self,
+        rtt: &RttEstimator,
+        is_open: impl Fn(&AckRequest) -> bool,
+    ) -> Option<(Instant, Wait)> {
         while !is_open(self.waiting.front()?) {
             self.waiting.pop_front();
         }
-        self.waiting.front().map(|request| self.due_of(request, rtt))
+        self.waiting
+            .front()
+            .map(|request| self.due_of(request, rtt))
     }
 
     fn due_of(&self, request: &AckRequest, rtt: &RttEstimator) -> (Instant, Wait) {
@@ -108,8 +119,14 @@ mod tests {
         let mut ack_requests = AckRequests::default();
         ack_requests.ask(0, 0, Instant(MS));
         ack_requests.ask(1, 0, Instant(2 * MS));
-        assert_eq!(ack_requests.due(&rtt, |_| true), Some((Instant(11 * MS), Wait::Timeout)));
-        assert_eq!(ack_requests.due(&rtt, |request| request.number == 1), Some((Instant(12 * MS), Wait::Timeout)));
+        assert_eq!(
+            ack_requests.due(&rtt, |_| true),
+            Some((Instant(11 * MS), Wait::Timeout))
+        );
+        assert_eq!(
+            ack_requests.due(&rtt, |request| request.number == 1),
+            Some((Instant(12 * MS), Wait::Timeout))
+        );
         assert_eq!(ack_requests.pop().map(|request| request.number), Some(1));
         assert_eq!(ack_requests.due(&rtt, |_| true), None);
     }
@@ -119,9 +136,15 @@ mod tests {
         let mut ack_requests = AckRequests::default();
         ack_requests.ask(0, 0, Instant(0));
         let later = ack_requests.ask(1, 0, Instant(MS));
-        assert_eq!(ack_requests.due(&adaptive(), |_| true), Some((Instant(24 * MS), Wait::Timeout)));
+        assert_eq!(
+            ack_requests.due(&adaptive(), |_| true),
+            Some((Instant(24 * MS), Wait::Timeout))
+        );
         ack_requests.answered(later);
-        assert_eq!(ack_requests.due(&adaptive(), |_| true), Some((Instant(10 * MS), Wait::Overtaken)));
+        assert_eq!(
+            ack_requests.due(&adaptive(), |_| true),
+            Some((Instant(10 * MS), Wait::Overtaken))
+        );
     }
 
     #[test]

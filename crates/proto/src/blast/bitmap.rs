@@ -21,7 +21,12 @@ impl Bitmap {
     #[must_use]
     pub fn none(bound: u32) -> Self {
         let words = (bound.saturating_sub(1) / 64) as usize;
-        Self { first: 0, rest: alloc::vec![0; words], bound, count: 0 }
+        Self {
+            first: 0,
+            rest: alloc::vec![0; words],
+            bound,
+            count: 0,
+        }
     }
 
     /// How many are in it.
@@ -73,8 +78,12 @@ impl Bitmap {
 
     /// Puts `count` indices from `first` on in; false, and nothing is changed, when one of them was there or is none.
     pub fn put_row(&mut self, first: u32, count: u32) -> bool {
-        let free = first.checked_add(count).is_some_and(|end| end <= self.bound)
-            && self.next(first, true).is_none_or(|taken| taken - first >= count);
+        let free = first
+            .checked_add(count)
+            .is_some_and(|end| end <= self.bound)
+            && self
+                .next(first, true)
+                .is_none_or(|taken| taken - first >= count);
         if free {
             (first..first + count).for_each(|index| {
                 self.put(index);
@@ -87,7 +96,11 @@ impl Bitmap {
     pub fn cut(&mut self, index: u32) {
         for at in index..self.bound {
             if self.has(at) {
-                let word = if at < 64 { &mut self.first } else { &mut self.rest[at as usize / 64 - 1] };
+                let word = if at < 64 {
+                    &mut self.first
+                } else {
+                    &mut self.rest[at as usize / 64 - 1]
+                };
                 *word &= !(1 << (at % 64));
                 self.count -= 1;
             }
@@ -99,7 +112,11 @@ impl Bitmap {
     pub fn next(&self, from: u32, inside: bool) -> Option<u32> {
         let mut at = from;
         while at < self.bound {
-            let word = if inside { self.word(at) } else { !self.word(at) } >> (at % 64);
+            let word = if inside {
+                self.word(at)
+            } else {
+                !self.word(at)
+            } >> (at % 64);
             if word == 0 {
                 at = (at / 64 + 1) * 64;
                 continue;

@@ -94,7 +94,12 @@ struct Repeat {
 
 impl Repeat {
     fn new(now: Instant, patience: Duration) -> Self {
-        Self { at: now, wait: FIRST_REPEAT, until: now + patience, times: 0 }
+        Self {
+            at: now,
+            wait: FIRST_REPEAT,
+            until: now + patience,
+            times: 0,
+        }
     }
 
     /// Whether it is due; if so, the next repetition is scheduled.
@@ -264,14 +269,23 @@ impl Connection {
 
     /// Handles a packet: its header, its body if it is not data (for data the body is ignored), and the number of bytes
     /// in it.
-    pub fn handle(&mut self, now: Instant, header: &Header, body: &[u8], payload: usize) -> Arrival {
+    pub fn handle(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        body: &[u8],
+        payload: usize,
+    ) -> Arrival {
         match header.kind {
             Kind::Open => self.handle_open(header, body),
             Kind::Accept if self.state == State::Opening && header.connection == self.id => {
                 self.handle_accept(now, body)
             }
             Kind::Refuse if self.state == State::Opening && header.connection == self.id => {
-                let refusal = body.first().and_then(|byte| Refusal::of(*byte)).unwrap_or(Refusal::Parameters);
+                let refusal = body
+                    .first()
+                    .and_then(|byte| Refusal::of(*byte))
+                    .unwrap_or(Refusal::Parameters);
                 self.fail(Failure::Refused(refusal));
             }
             Kind::Close if self.is_of(header) => self.handle_close(header),
@@ -280,7 +294,9 @@ impl Connection {
                 self.sender.handle(now, header, body);
                 self.start_closing(now);
             }
-            Kind::Data | Kind::Probe if self.is_open() => return self.receiver.handle(now, header, payload),
+            Kind::Data | Kind::Probe if self.is_open() => {
+                return self.receiver.handle(now, header, payload);
+            }
             _ => {}
         }
         Arrival::Nothing
@@ -288,7 +304,11 @@ impl Connection {
 
     /// Full packets of a blast that follow each other have arrived; see [`Receiver::handle_row`].
     pub fn handle_row(&mut self, now: Instant, header: &Header, count: u32) -> Option<u64> {
-        if self.is_open() { self.receiver.handle_row(now, header, count) } else { None }
+        if self.is_open() {
+            self.receiver.handle_row(now, header, count)
+        } else {
+            None
+        }
     }
 
     const fn is_open(&self) -> bool {
@@ -300,7 +320,9 @@ impl Connection {
     }
 
     fn handle_open(&mut self, header: &Header, body: &[u8]) {
-        let Some(parameters) = ConnectParameters::read(body, &self.token) else { return };
+        let Some(parameters) = ConnectParameters::read(body, &self.token) else {
+            return;
+        };
         match self.state {
             State::Listening => match parameters.agree(&self.options) {
                 Ok(options) => {
@@ -330,7 +352,9 @@ impl Connection {
     }
 
     fn handle_accept(&mut self, now: Instant, body: &[u8]) {
-        let Some(parameters) = ConnectParameters::read(body, &self.token) else { return };
+        let Some(parameters) = ConnectParameters::read(body, &self.token) else {
+            return;
+        };
         match parameters.agree(&self.options) {
             Ok(options) => {
                 let asked = self.repeat.take().map_or(0, |repeat| repeat.times);
@@ -398,12 +422,17 @@ impl Connection {
         if let Some(run) = self.sender.poll(now, most) {
             return Some(Output::Run(run));
         }
-        self.sender.poll_probe(now).map(|header| Output::Control(header, Vec::new()))
+        self.sender
+            .poll_probe(now)
+            .map(|header| Output::Control(header, Vec::new()))
     }
 
     /// When the peer will have been silent for too long: with an answer, or with the rest of a blast.
     fn gives_up_at(&mut self) -> Option<Instant> {
-        [self.sender.gives_up_at(), self.receiver.gives_up_at()].into_iter().flatten().min()
+        [self.sender.gives_up_at(), self.receiver.gives_up_at()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn poll_reply(&mut self) -> Option<Output> {
@@ -429,16 +458,25 @@ impl Connection {
             return None;
         }
         if self.state == State::Opening {
-            return Some(Output::Control(Header::new(Kind::Open, self.id), self.parameters()));
+            return Some(Output::Control(
+                Header::new(Kind::Open, self.id),
+                self.parameters(),
+            ));
         }
         // What has arrived, since the answers that reported it may be lost.
         let flags = if self.receiver.ended() { FIN } else { 0 };
-        let close = Header { flags, start: self.receiver.delivered(), ..Header::new(Kind::Close, self.id) };
+        let close = Header {
+            flags,
+            start: self.receiver.delivered(),
+            ..Header::new(Kind::Close, self.id)
+        };
         Some(Output::Control(close, Vec::new()))
     }
 
     fn parameters(&self) -> Vec<u8> {
-        ConnectParameters::new(&self.options, self.token, self.nonce).write().to_vec()
+        ConnectParameters::new(&self.options, self.token, self.nonce)
+            .write()
+            .to_vec()
     }
 
     /// When it has to be polled, and why; called after [`Connection::poll`] has yielded nothing.
@@ -446,15 +484,28 @@ impl Connection {
         if self.reply.is_some() {
             return Some((now, Cause::Answer));
         }
-        let cause = if self.state == State::Opening { Cause::Open } else { Cause::Close };
-        let repeat = self.repeat.as_ref().map(|repeat| (repeat.at.min(repeat.until), cause));
+        let cause = if self.state == State::Opening {
+            Cause::Open
+        } else {
+            Cause::Close
+        };
+        let repeat = self
+            .repeat
+            .as_ref()
+            .map(|repeat| (repeat.at.min(repeat.until), cause));
         if !self.is_open() {
             return repeat;
         }
-        let sender = self.sender.deadline(now).map(|(at, wait)| (at, Cause::Sender(wait)));
+        let sender = self
+            .sender
+            .deadline(now)
+            .map(|(at, wait)| (at, Cause::Sender(wait)));
         let receiver = self.receiver.deadline(now).map(|at| (at, Cause::Answer));
         let silent = self.receiver.gives_up_at().map(|at| (at, Cause::Silent));
-        [repeat, sender, receiver, silent].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [repeat, sender, receiver, silent]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
     }
 }
 

@@ -53,17 +53,34 @@ pub fn packets(bytes: &[u8]) {
 }
 
 fn options(choice: u8, sizes: u8) -> Options {
-    let strategies = [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective];
+    let strategies = [
+        Strategy::Full,
+        Strategy::FullNak,
+        Strategy::Partial,
+        Strategy::Selective,
+    ];
     let packet = [1, 7, 100, 64][usize::from(sizes & 3)];
     let size = packet * [1, 5, 8, 70][usize::from(sizes >> 2 & 3)];
     let fixed = Interval::Fixed(Duration(3_000_000));
     Options {
         flight: [1, 2, 5, 40][usize::from(sizes >> 4 & 3)],
         buffer: [50, 300, 1000, 1 << 20][usize::from(sizes >> 6)],
-        interval: if choice & 4 == 0 { Interval::Adaptive } else { fixed },
-        nak_delay: if choice & 8 == 0 { Some(Duration(1_000_000)) } else { None },
+        interval: if choice & 4 == 0 {
+            Interval::Adaptive
+        } else {
+            fixed
+        },
+        nak_delay: if choice & 8 == 0 {
+            Some(Duration(1_000_000))
+        } else {
+            None
+        },
         checked: choice & 16 != 0,
-        patience: Duration(if choice & 32 == 0 { u64::MAX / 4 } else { 50_000_000 }),
+        patience: Duration(if choice & 32 == 0 {
+            u64::MAX / 4
+        } else {
+            50_000_000
+        }),
         ..Options::blast(strategies[usize::from(choice & 3)], packet, size)
     }
 }
@@ -76,10 +93,22 @@ impl<'a> Walk<'a> {
         let strangers = choice & 64 != 0;
         let options = options(if strangers { choice & !32 } else { choice }, sizes);
         let now = Instant(1_000_000_000);
-        let end = |connection| End { connection, handed: 0, finished: false, placed: Vec::new(), checks: Vec::new() };
+        let end = |connection| End {
+            connection,
+            handed: 0,
+            finished: false,
+            placed: Vec::new(),
+            checks: Vec::new(),
+        };
         let connecting = end(Connection::connect(now, &options, TOKEN, [1; 16], ID));
         let listens = end(Connection::listen(&options, TOKEN, [2; 16]));
-        let mut walk = Walk { path, ends: [connecting, listens], data: [last; 2], now, strangers };
+        let mut walk = Walk {
+            path,
+            ends: [connecting, listens],
+            data: [last; 2],
+            now,
+            strangers,
+        };
         walk.flush();
         if choice & 128 != 0 {
             walk.deliver_all();
@@ -117,35 +146,67 @@ impl<'a> Walk<'a> {
     // --- steps of honest ends and their path ---
 
     fn deliver(&mut self, side: usize) {
-        let Some((header, body, payload)) = self.path.take(side) else { return };
+        let Some((header, body, payload)) = self.path.take(side) else {
+            return;
+        };
         self.arrive(side, &header, &body, payload);
     }
 
     /// Consecutive packets arrive as one step: the result is as if each had arrived by itself, or nothing happens.
     fn row(&mut self, side: usize) {
         let packet = self.ends[side].connection.options().packet as usize;
-        let Some((first, ..)) = self.path.to(side).front().cloned() else { return };
-        let follows = |(n, (header, _, payload)): &(usize, &Packet)| {
-            let like = Header { index: first.index.wrapping_add(*n as u16), ..first };
-            *payload == packet && header.kind == Kind::Data && !header.has(ACK_REQUEST) && *header == like
+        let Some((first, ..)) = self.path.to(side).front().cloned() else {
+            return;
         };
-        let count = self.path.to(side).iter().enumerate().take_while(follows).count();
+        let follows = |(n, (header, _, payload)): &(usize, &Packet)| {
+            let like = Header {
+                index: first.index.wrapping_add(*n as u16),
+                ..first
+            };
+            *payload == packet
+                && header.kind == Kind::Data
+                && !header.has(ACK_REQUEST)
+                && *header == like
+        };
+        let count = self
+            .path
+            .to(side)
+            .iter()
+            .enumerate()
+            .take_while(follows)
+            .count();
         if count == 0 {
             return;
         }
         let before = self.ends[side].connection.clone();
-        let row = self.ends[side].connection.handle_row(self.now, &first, count as u32);
+        let row = self.ends[side]
+            .connection
+            .handle_row(self.now, &first, count as u32);
         let after = core::mem::replace(&mut self.ends[side].connection, before);
         let Some(row) = row else {
-            assert_eq!(format!("{after:?}"), format!("{:?}", self.ends[side].connection));
+            assert_eq!(
+                format!("{after:?}"),
+                format!("{:?}", self.ends[side].connection)
+            );
             return;
         };
         for n in 0..count {
-            let Some((header, body, payload)) = self.path.take(side) else { return };
+            let Some((header, body, payload)) = self.path.take(side) else {
+                return;
+            };
             let position = row + (n * packet) as u64;
-            assert_eq!(self.arrive(side, &header, &body, payload), Arrival::Place { position, check: None });
+            assert_eq!(
+                self.arrive(side, &header, &body, payload),
+                Arrival::Place {
+                    position,
+                    check: None
+                }
+            );
         }
-        assert_eq!(format!("{after:?}"), format!("{:?}", self.ends[side].connection));
+        assert_eq!(
+            format!("{after:?}"),
+            format!("{:?}", self.ends[side].connection)
+        );
     }
 
     fn arrive(&mut self, side: usize, header: &Header, body: &[u8], payload: usize) -> Arrival {
@@ -160,8 +221,13 @@ impl<'a> Walk<'a> {
             end.placed[from..from + payload].fill(true);
             end.checks.extend(check.map(|check| check.blast.number));
         }
-        let delivered = usize::try_from(end.connection.receiver().delivered()).unwrap_or(usize::MAX);
-        assert!(end.placed.get(..delivered).is_some_and(|placed| placed.iter().all(|placed| *placed)));
+        let delivered =
+            usize::try_from(end.connection.receiver().delivered()).unwrap_or(usize::MAX);
+        assert!(
+            end.placed
+                .get(..delivered)
+                .is_some_and(|placed| placed.iter().all(|placed| *placed))
+        );
         arrival
     }
 
@@ -182,7 +248,10 @@ impl<'a> Walk<'a> {
     /// Time advances to the next deadline.
     fn wake(&mut self) {
         let now = self.now;
-        let deadlines = self.ends.each_mut().map(|end| end.connection.deadline(now).map(|(at, _)| at));
+        let deadlines = self
+            .ends
+            .each_mut()
+            .map(|end| end.connection.deadline(now).map(|(at, _)| at));
         self.now = deadlines.into_iter().flatten().min().unwrap_or(now);
     }
 
@@ -244,7 +313,8 @@ impl<'a> Walk<'a> {
                     let (position, bytes) = run.span(n);
                     assert!(position + u64::from(bytes) <= self.ends[side].handed);
                     self.data[side] = run.header(n, 0);
-                    self.path.send(1 - side, (self.data[side], Vec::new(), bytes as usize));
+                    self.path
+                        .send(1 - side, (self.data[side], Vec::new(), bytes as usize));
                 }
             }
         }
@@ -254,24 +324,37 @@ impl<'a> Walk<'a> {
 
     /// Any header, and a few bytes.
     fn forge(&mut self, side: usize) {
-        let Some((header, bytes)) = self.path.any_header() else { return };
+        let Some((header, bytes)) = self.path.any_header() else {
+            return;
+        };
         self.forged(side, header, &bytes[32..], usize::from(bytes[27]));
     }
 
     /// A header like the last one sent, with one byte changed.
     fn corrupt(&mut self, side: usize) {
-        let Some((header, value)) = self.path.corrupt_header() else { return };
+        let Some((header, value)) = self.path.corrupt_header() else {
+            return;
+        };
         let payload = usize::from(self.path.next());
         self.forged(side, header, &[value; 3], payload);
     }
 
     /// An answer to one of the last packets sent, with any body.
     fn answer(&mut self, side: usize) {
-        let Header { blast, round, index, .. } = self.data[side];
+        let Header {
+            blast,
+            round,
+            index,
+            ..
+        } = self.data[side];
         let (near, what) = (self.path.next(), self.path.next());
         let header = Header {
-            blast: blast.wrapping_sub(u32::from(near & 3)).wrapping_add(u32::from(near >> 2 & 1)),
-            round: round.wrapping_sub(u16::from(near >> 3 & 3)).wrapping_add(u16::from(near >> 5 & 1)),
+            blast: blast
+                .wrapping_sub(u32::from(near & 3))
+                .wrapping_add(u32::from(near >> 2 & 1)),
+            round: round
+                .wrapping_sub(u16::from(near >> 3 & 3))
+                .wrapping_add(u16::from(near >> 5 & 1)),
             index: index.saturating_sub(u16::from(what & 15)),
             flags: [0, 0, 0, 4, 8, 16, 20, 255][usize::from(near >> 5)],
             start: u64::from(self.path.next()) * 4,
@@ -285,22 +368,43 @@ impl<'a> Walk<'a> {
     fn data(&mut self, side: usize) {
         let like = self.data[1 - side];
         let (near, what) = (self.path.next(), self.path.next());
-        let length = if what & 1 == 0 { like.length } else { u32::from(self.path.next()) };
-        let away = if what & 2 == 0 { u64::from(like.length) } else { u64::from(self.path.next()) };
+        let length = if what & 1 == 0 {
+            like.length
+        } else {
+            u32::from(self.path.next())
+        };
+        let away = if what & 2 == 0 {
+            u64::from(like.length)
+        } else {
+            u64::from(self.path.next())
+        };
         let number = like.blast.wrapping_add(u32::from(near & 3));
         let start = like.start + u64::from(near & 3) * away;
-        let index = if what & 4 == 0 { u16::from(near >> 4) } else { like.index };
+        let index = if what & 4 == 0 {
+            u16::from(near >> 4)
+        } else {
+            like.index
+        };
         let header = Header {
             blast: number,
             length,
             start,
             index,
             flags: what >> 6 & 3 & if length == 0 { 3 } else { 1 },
-            round: like.round.wrapping_add(u16::from(what >> 4 & 3)).wrapping_sub(1),
+            round: like
+                .round
+                .wrapping_add(u16::from(what >> 4 & 3))
+                .wrapping_sub(1),
             ..Header::new(Kind::Data, ID)
         };
         let packet = self.ends[side].connection.options().packet;
-        let (_, bytes) = Blast { number, start, length, last: false }.span(u32::from(index), packet);
+        let (_, bytes) = Blast {
+            number,
+            start,
+            length,
+            last: false,
+        }
+        .span(u32::from(index), packet);
         self.forged(side, header, &[], bytes as usize);
     }
 
@@ -317,12 +421,28 @@ impl<'a> Walk<'a> {
         let (blast, flags) = (u32::from(self.path.next()), self.path.next());
         let limit = self.ends[side].connection.receiver().limit();
         let length = 1 + u32::from(self.path.next());
-        let start = [limit, limit.saturating_sub(u64::from(length)) + 1, u64::MAX - u64::from(length), u64::MAX]
-            [blast as usize & 3];
+        let start = [
+            limit,
+            limit.saturating_sub(u64::from(length)) + 1,
+            u64::MAX - u64::from(length),
+            u64::MAX,
+        ][blast as usize & 3];
         let index = u16::from(flags >> 2 & 3);
         let number = self.data[1 - side].blast.wrapping_add(blast & 3);
-        let header = Header { blast: number, flags, length, start, index, ..Header::new(Kind::Data, ID) };
-        let arrival = self.arrive(side, &header, &[], self.ends[side].connection.options().packet as usize);
+        let header = Header {
+            blast: number,
+            flags,
+            length,
+            start,
+            index,
+            ..Header::new(Kind::Data, ID)
+        };
+        let arrival = self.arrive(
+            side,
+            &header,
+            &[],
+            self.ends[side].connection.options().packet as usize,
+        );
         assert!(!matches!(arrival, Arrival::Place { .. }), "{arrival:?}");
     }
 
@@ -331,10 +451,20 @@ impl<'a> Walk<'a> {
         if self.ends[1].connection.state() == State::Listening {
             return;
         }
-        let token = if self.path.next() & 1 == 0 { TOKEN } else { [6; 16] };
-        let parameters = ConnectParameters::new(&options(self.path.next(), self.path.next()), token, [3; 16]).write();
+        let token = if self.path.next() & 1 == 0 {
+            TOKEN
+        } else {
+            [6; 16]
+        };
+        let parameters =
+            ConnectParameters::new(&options(self.path.next(), self.path.next()), token, [3; 16])
+                .write();
         let kind = [Kind::Open, Kind::Accept, Kind::Refuse][usize::from(self.path.next()) % 3];
-        let body = if kind == Kind::Refuse { &[Refusal::Busy as u8][..] } else { &parameters };
+        let body = if kind == Kind::Refuse {
+            &[Refusal::Busy as u8][..]
+        } else {
+            &parameters
+        };
         self.arrive(side, &Header::new(kind, ID + 1), body, body.len());
     }
 
@@ -352,7 +482,9 @@ impl<'a> Walk<'a> {
             }
             self.flush();
             if self.path.is_empty() {
-                let done = |end: &End| end.connection.state() == State::Open && end.connection.sender().is_idle();
+                let done = |end: &End| {
+                    end.connection.state() == State::Open && end.connection.sender().is_idle()
+                };
                 if self.ends.iter().all(done) {
                     break;
                 }
@@ -362,7 +494,13 @@ impl<'a> Walk<'a> {
         }
         for side in [0, 1] {
             let (from, to) = (&self.ends[side], &self.ends[1 - side].connection);
-            assert_eq!(to.receiver().delivered(), from.handed, "{:?} {:?}", to.facts(), from.connection);
+            assert_eq!(
+                to.receiver().delivered(),
+                from.handed,
+                "{:?} {:?}",
+                to.facts(),
+                from.connection
+            );
             assert_eq!(to.receiver().ended(), from.finished);
             assert_eq!(to.state(), State::Open);
         }

@@ -110,7 +110,15 @@ mod tests {
     use alloc::vec::Vec;
 
     fn in_flight() -> BlastInFlight {
-        BlastInFlight::new(Blast { number: 3, start: 5000, length: 950, last: false }, 10)
+        BlastInFlight::new(
+            Blast {
+                number: 3,
+                start: 5000,
+                length: 950,
+                last: false,
+            },
+            10,
+        )
     }
 
     /// First packet, count and whether it requests an answer, of each run of at most `most` packets.
@@ -126,7 +134,10 @@ mod tests {
     #[test]
     fn the_last_packet_of_a_round_requests_an_answer() {
         let mut in_flight = in_flight();
-        assert_eq!(runs(&mut in_flight, 4), [(0, 4, false), (4, 4, false), (8, 2, true)]);
+        assert_eq!(
+            runs(&mut in_flight, 4),
+            [(0, 4, false), (4, 4, false), (8, 2, true)]
+        );
         assert_eq!(in_flight.last_packet, 9);
         in_flight.begin(Unsent::From(7), 3, Reason::Missing);
         assert_eq!(runs(&mut in_flight, 128), [(7, 3, true)]);
@@ -140,7 +151,10 @@ mod tests {
         }
         let mut in_flight = in_flight();
         in_flight.begin(Unsent::Selected(missing, 1), 4, Reason::Missing);
-        assert_eq!(runs(&mut in_flight, 128), [(1, 1, false), (5, 1, false), (7, 2, true)]);
+        assert_eq!(
+            runs(&mut in_flight, 128),
+            [(1, 1, false), (5, 1, false), (7, 2, true)]
+        );
         assert_eq!((in_flight.last_packet, in_flight.round), (8, 1));
     }
 

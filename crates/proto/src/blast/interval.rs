@@ -45,7 +45,13 @@ impl RttEstimator {
     /// Without a sample.
     #[must_use]
     pub const fn new(kind: Interval) -> Self {
-        Self { kind, smoothed: 0, variation: 0, minimum: u64::MAX, doubled: 0 }
+        Self {
+            kind,
+            smoothed: 0,
+            variation: 0,
+            minimum: u64::MAX,
+            doubled: 0,
+        }
     }
 
     /// A round trip was measured (RFC 6298, section 2).
@@ -72,7 +78,11 @@ impl RttEstimator {
         match self.kind {
             Interval::Fixed(interval) => interval,
             Interval::Adaptive => {
-                let wait = if self.smoothed == 0 { FIRST } else { self.smoothed + (4 * self.variation).max(LEAST) };
+                let wait = if self.smoothed == 0 {
+                    FIRST
+                } else {
+                    self.smoothed + (4 * self.variation).max(LEAST)
+                };
                 Duration(wait.saturating_mul(1 << self.doubled).min(LONGEST))
             }
         }

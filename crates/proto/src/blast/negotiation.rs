@@ -28,7 +28,9 @@ impl Refusal {
     /// The reason of that number.
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
-        [Self::Version, Self::Parameters, Self::Busy].into_iter().find(|refusal| *refusal as u8 == number)
+        [Self::Version, Self::Parameters, Self::Busy]
+            .into_iter()
+            .find(|refusal| *refusal as u8 == number)
     }
 }
 
@@ -53,8 +55,26 @@ impl ConnectParameters {
     /// What a side with these options offers.
     #[must_use]
     pub fn new(options: &Options, token: Token, nonce: Nonce) -> Self {
-        let Options { strategy, packet, size, flight, buffer, checked, .. } = options.fitted();
-        Self { version: VERSION, token, strategy: strategy as u8, checked, packet, size, flight, buffer, nonce }
+        let Options {
+            strategy,
+            packet,
+            size,
+            flight,
+            buffer,
+            checked,
+            ..
+        } = options.fitted();
+        Self {
+            version: VERSION,
+            token,
+            strategy: strategy as u8,
+            checked,
+            packet,
+            size,
+            flight,
+            buffer,
+            nonce,
+        }
     }
 
     /// What both can do: the smaller of all sizes.
@@ -65,7 +85,10 @@ impl ConnectParameters {
         if self.version != VERSION {
             return Err(Refusal::Version);
         }
-        if self.strategy != options.strategy as u8 || self.checked != options.checked || self.packet == 0 {
+        if self.strategy != options.strategy as u8
+            || self.checked != options.checked
+            || self.packet == 0
+        {
             return Err(Refusal::Parameters);
         }
         let fitted = options.fitted();
@@ -76,8 +99,14 @@ impl ConnectParameters {
             ..fitted
         };
         // A blast has to fit into what either grants.
-        let little = Options { buffer: agreed.buffer.min(self.buffer), ..agreed };
-        Ok(Options { buffer: agreed.buffer, ..little.fitted() })
+        let little = Options {
+            buffer: agreed.buffer.min(self.buffer),
+            ..agreed
+        };
+        Ok(Options {
+            buffer: agreed.buffer,
+            ..little.fitted()
+        })
     }
 
     /// Their bytes.
@@ -100,7 +129,9 @@ impl ConnectParameters {
     #[must_use]
     pub fn read(bytes: &[u8], token: &Token) -> Option<Self> {
         let bytes: &[u8; PARAMETERS_BYTES] = bytes.try_into().ok()?;
-        let four = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let four = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let sixteen = |at: usize| bytes[at..at + 16].try_into().ok();
         let shown: Token = sixteen(0)?;
         (shown == *token).then_some(Self {
@@ -124,16 +155,32 @@ mod tests {
 
     #[test]
     fn both_sides_come_to_the_same() {
-        let one = Options { flight: 4, buffer: 100_000, ..Options::blast(Strategy::Selective, 1440, 1 << 20) };
-        let other = Options { flight: 8, buffer: 1 << 20, ..Options::blast(Strategy::Selective, 8900, 64 << 10) };
+        let one = Options {
+            flight: 4,
+            buffer: 100_000,
+            ..Options::blast(Strategy::Selective, 1440, 1 << 20)
+        };
+        let other = Options {
+            flight: 8,
+            buffer: 1 << 20,
+            ..Options::blast(Strategy::Selective, 8900, 64 << 10)
+        };
         let (token, nonce) = ([7; 16], [9; 16]);
         let sent = ConnectParameters::new(&one, token, nonce);
         let received = ConnectParameters::read(&sent.write(), &token).unwrap();
         assert_eq!(received, sent);
         let agreed = received.agree(&other).unwrap();
-        let back = ConnectParameters::new(&other, token, nonce).agree(&one).unwrap();
-        assert_eq!((agreed.packet, agreed.size, agreed.flight), (back.packet, back.size, back.flight));
-        assert_eq!((agreed.packet, agreed.flight, agreed.buffer, back.buffer), (1440, 4, 1 << 20, 100_000));
+        let back = ConnectParameters::new(&other, token, nonce)
+            .agree(&one)
+            .unwrap();
+        assert_eq!(
+            (agreed.packet, agreed.size, agreed.flight),
+            (back.packet, back.size, back.flight)
+        );
+        assert_eq!(
+            (agreed.packet, agreed.flight, agreed.buffer, back.buffer),
+            (1440, 4, 1 << 20, 100_000)
+        );
     }
 
     #[test]
@@ -141,8 +188,17 @@ mod tests {
         let options = Options::saw(1024);
         let parameters = ConnectParameters::new(&options, [7; 16], [0; 16]);
         assert_eq!(ConnectParameters::read(&parameters.write(), &[8; 16]), None);
-        assert_eq!(parameters.agree(&Options { strategy: Strategy::Full, ..options }), Err(Refusal::Parameters));
-        let old = ConnectParameters { version: 0, ..parameters };
+        assert_eq!(
+            parameters.agree(&Options {
+                strategy: Strategy::Full,
+                ..options
+            }),
+            Err(Refusal::Parameters)
+        );
+        let old = ConnectParameters {
+            version: 0,
+            ..parameters
+        };
         assert_eq!(old.agree(&options), Err(Refusal::Version));
     }
 }

@@ -98,9 +98,20 @@ impl Options {
     /// one, as in the paper (Zwaenepoel 1985, section 3.2). Everything else is as [`Options::blast`] has it.
     #[must_use]
     pub const fn usual(strategy: Strategy, packet: u32) -> Self {
-        let size = if matches!(strategy, Strategy::Selective) { SIZE } else { SIZE_WHOLE };
-        let flight = if matches!(strategy, Strategy::Full | Strategy::FullNak) { 1 } else { FLIGHT };
-        Self { flight, ..Self::blast(strategy, packet, size) }
+        let size = if matches!(strategy, Strategy::Selective) {
+            SIZE
+        } else {
+            SIZE_WHOLE
+        };
+        let flight = if matches!(strategy, Strategy::Full | Strategy::FullNak) {
+            1
+        } else {
+            FLIGHT
+        };
+        Self {
+            flight,
+            ..Self::blast(strategy, packet, size)
+        }
     }
 
     /// Stop-and-wait: each packet is a blast, acknowledged before the next leaves.
@@ -112,7 +123,10 @@ impl Options {
     /// A sliding window of `n` packets, each acknowledged by itself.
     #[must_use]
     pub const fn window(packet: u32, n: u32) -> Self {
-        Self { flight: n, ..Self::blast(Strategy::Selective, packet, packet) }
+        Self {
+            flight: n,
+            ..Self::blast(Strategy::Selective, packet, packet)
+        }
     }
 
     /// The same within the bounds of the protocol: whole packets, not more of them than one answer can name or the buffer
@@ -120,7 +134,9 @@ impl Options {
     #[must_use]
     pub fn fitted(mut self) -> Self {
         self.packet = self.packet.clamp(1, 1 << 16);
-        let most = bitmap::MOST.min(self.packet.saturating_mul(8).max(1)).max(1);
+        let most = bitmap::MOST
+            .min(self.packet.saturating_mul(8).max(1))
+            .max(1);
         self.buffer = self.buffer.max(u64::from(self.packet));
         let size = u64::from(self.size).min(self.buffer) as u32;
         self.size = (size / self.packet).clamp(1, most) * self.packet;
@@ -151,14 +167,20 @@ impl Blast {
     /// How many packets of `packet` bytes it takes: at least one.
     #[must_use]
     pub const fn packets(&self, packet: u32) -> u32 {
-        if self.length == 0 { 1 } else { self.length.div_ceil(packet) }
+        if self.length == 0 {
+            1
+        } else {
+            self.length.div_ceil(packet)
+        }
     }
 
     /// Position and bytes of one of its packets.
     #[must_use]
     pub fn span(&self, index: u32, packet: u32) -> (u64, u32) {
         let from = u64::from(index) * u64::from(packet);
-        let bytes = u64::from(self.length).saturating_sub(from).min(u64::from(packet));
+        let bytes = u64::from(self.length)
+            .saturating_sub(from)
+            .min(u64::from(packet));
         (self.start.saturating_add(from), bytes as u32)
     }
 
@@ -175,7 +197,12 @@ mod tests {
 
     #[test]
     fn a_blast_is_cut_into_packets() {
-        let blast = Blast { number: 0, start: 1000, length: 2500, last: false };
+        let blast = Blast {
+            number: 0,
+            start: 1000,
+            length: 2500,
+            last: false,
+        };
         assert_eq!(blast.packets(1000), 3);
         assert_eq!(blast.span(0, 1000), (1000, 1000));
         assert_eq!(blast.span(2, 1000), (3000, 500));
@@ -185,14 +212,38 @@ mod tests {
 
     #[test]
     fn sizes_are_whole_packets_that_one_answer_can_name() {
-        assert_eq!(Options::blast(Strategy::Selective, 1440, 512 << 10).fitted().size, 364 * 1440);
+        assert_eq!(
+            Options::blast(Strategy::Selective, 1440, 512 << 10)
+                .fitted()
+                .size,
+            364 * 1440
+        );
         assert_eq!(Options::blast(Strategy::Full, 1440, 0).fitted().size, 1440);
         assert_eq!(Options::blast(Strategy::Full, 1, 4096).fitted().size, 8);
-        let little = Options { buffer: 3000, ..Options::blast(Strategy::Full, 1000, 64_000) };
+        let little = Options {
+            buffer: 3000,
+            ..Options::blast(Strategy::Full, 1000, 64_000)
+        };
         assert_eq!(little.fitted().size, 3000);
-        assert_eq!(Options { buffer: 10, ..Options::saw(1024) }.fitted().buffer, 1024);
+        assert_eq!(
+            Options {
+                buffer: 10,
+                ..Options::saw(1024)
+            }
+            .fitted()
+            .buffer,
+            1024
+        );
         let none = Interval::Fixed(Duration::ZERO);
-        let fitted = Options { interval: none, nak_delay: Some(Duration::ZERO), ..Options::saw(1024) }.fitted();
-        assert_eq!((fitted.interval, fitted.nak_delay), (Interval::Fixed(SHORTEST), Some(SHORTEST)));
+        let fitted = Options {
+            interval: none,
+            nak_delay: Some(Duration::ZERO),
+            ..Options::saw(1024)
+        }
+        .fitted();
+        assert_eq!(
+            (fitted.interval, fitted.nak_delay),
+            (Interval::Fixed(SHORTEST), Some(SHORTEST))
+        );
     }
 }

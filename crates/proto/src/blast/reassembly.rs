@@ -33,7 +33,18 @@ impl Reassembly {
         let bitmap = Bitmap::none(packets);
         let (last_received, reported_at) = (now, now);
         let (ack_requested, check, reports, complete, unchecked) = (None, 0, 0, false, false);
-        Self { blast, bitmap, round, ack_requested, check, last_received, reported_at, reports, complete, unchecked }
+        Self {
+            blast,
+            bitmap,
+            round,
+            ack_requested,
+            check,
+            last_received,
+            reported_at,
+            reports,
+            complete,
+            unchecked,
+        }
     }
 
     /// Packets of it came.
@@ -48,7 +59,12 @@ impl Reassembly {
 }
 
 fn wait(nak_delay: Duration, times: u32) -> Duration {
-    Duration(nak_delay.0.saturating_mul(1 << times.min(16)).min(LONGEST_NAK_DELAY.0.max(nak_delay.0)))
+    Duration(
+        nak_delay
+            .0
+            .saturating_mul(1 << times.min(16))
+            .min(LONGEST_NAK_DELAY.0.max(nak_delay.0)),
+    )
 }
 
 #[cfg(test)]
@@ -59,7 +75,12 @@ mod tests {
 
     #[test]
     fn naks_become_rarer_until_something_comes() {
-        let blast = Blast { number: 0, start: 0, length: 3000, last: false };
+        let blast = Blast {
+            number: 0,
+            start: 0,
+            length: 3000,
+            last: false,
+        };
         let mut reassembly = Reassembly::new(Instant(MS), blast, 0, 3);
         let nak_delay = Duration(10 * MS);
         let awaits_answer: alloc::vec::Vec<u64> = (0..9)
@@ -73,6 +94,9 @@ mod tests {
         assert_eq!(awaits_answer, [10, 20, 40, 80, 160, 320, 640, 1000, 1000]);
         reassembly.note_packet(Instant(9000 * MS));
         assert_eq!(reassembly.report_due(nak_delay), Instant(9010 * MS));
-        assert_eq!(reassembly.report_due(Duration(2000 * MS)), Instant(11_000 * MS));
+        assert_eq!(
+            reassembly.report_due(Duration(2000 * MS)),
+            Instant(11_000 * MS)
+        );
     }
 }

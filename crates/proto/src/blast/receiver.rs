@@ -146,7 +146,11 @@ impl Receiver {
     #[must_use]
     pub fn scattered(options: &Options, connection: u32, granted: Range<u64>) -> Self {
         let grant = Grant::Anywhere(granted.start, granted.end);
-        Self { grant, delivered: granted.start, ..Self::new(options, connection) }
+        Self {
+            grant,
+            delivered: granted.start,
+            ..Self::new(options, connection)
+        }
     }
 
     /// From now on these positions are granted, and nothing else; what was arriving is given up.
@@ -169,7 +173,9 @@ impl Receiver {
     pub fn consume(&mut self, position: u64) {
         self.consumed = self.consumed.max(position.min(self.delivered));
         // A blocked sender gets the new limit once it is worth a packet.
-        let worth = u64::from(self.options.size).min(self.options.buffer / 2).max(1);
+        let worth = u64::from(self.options.size)
+            .min(self.options.buffer / 2)
+            .max(1);
         let little = self.advertised.saturating_sub(self.delivered) < worth;
         self.send_limit |= little && self.limit().saturating_sub(self.advertised) >= worth;
     }
@@ -200,7 +206,12 @@ impl Receiver {
     pub fn expected(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let packet = u64::from(self.options.packet);
         self.expected_rows().flat_map(move |(from, bytes)| {
-            let at = move |n: u64| (from.saturating_add(n * packet), packet.min(bytes - n * packet) as u32);
+            let at = move |n: u64| {
+                (
+                    from.saturating_add(n * packet),
+                    packet.min(bytes - n * packet) as u32,
+                )
+            };
             (0..bytes.div_ceil(packet)).map(at)
         })
     }
@@ -208,8 +219,17 @@ impl Receiver {
     /// The same, packets that follow each other together: the position of the first, and all their bytes.
     pub fn expected_rows(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let packet = self.options.packet;
-        let places = if self.open == 0 { 0 } else { self.reassemblies.len() };
-        let known = self.reassemblies.iter().take(places).flatten().filter(|reassembly| !reassembly.complete);
+        let places = if self.open == 0 {
+            0
+        } else {
+            self.reassemblies.len()
+        };
+        let known = self
+            .reassemblies
+            .iter()
+            .take(places)
+            .flatten()
+            .filter(|reassembly| !reassembly.complete);
         let (number, index) = self.cursor;
         let missing = known.flat_map(move |reassembly| {
             let ahead = reassembly.blast.number.wrapping_sub(number) as i32;
@@ -220,17 +240,35 @@ impl Receiver {
             };
             let row = move |from: u32| {
                 let first = reassembly.bitmap.next(from, false)?;
-                Some((first, reassembly.bitmap.next(first, true).unwrap_or(reassembly.bitmap.bound())))
+                Some((
+                    first,
+                    reassembly
+                        .bitmap
+                        .next(first, true)
+                        .unwrap_or(reassembly.bitmap.bound()),
+                ))
             };
             core::iter::successors(row(from), move |(_, end)| row(*end)).map(move |(first, end)| {
-                let ((from, _), (last, bytes)) =
-                    (reassembly.blast.span(first, packet), reassembly.blast.span(end - 1, packet));
+                let ((from, _), (last, bytes)) = (
+                    reassembly.blast.span(first, packet),
+                    reassembly.blast.span(end - 1, packet),
+                );
                 (from, (last - from).saturating_add(u64::from(bytes)))
             })
         });
-        let beyond = self.reassemblies.iter().rev().flatten().next().map_or(self.delivered, |last| last.blast.end());
+        let beyond = self
+            .reassemblies
+            .iter()
+            .rev()
+            .flatten()
+            .next()
+            .map_or(self.delivered, |last| last.blast.end());
         // Positions that have arrived already are no destination.
-        let limit = if beyond < self.highest { 0 } else { self.limit() };
+        let limit = if beyond < self.highest {
+            0
+        } else {
+            self.limit()
+        };
         missing.chain((beyond < limit).then(|| (beyond, limit - beyond)))
     }
 
@@ -271,7 +309,12 @@ impl Receiver {
         let place = header.blast.wrapping_sub(self.base) as usize;
         let packet = self.options.packet;
         let reassembly = self.reassemblies.get_mut(place)?.as_mut()?;
-        let blast = Blast { number: header.blast, start: header.start, length: header.length, last: header.has(FIN) };
+        let blast = Blast {
+            number: header.blast,
+            start: header.start,
+            length: header.length,
+            last: header.has(FIN),
+        };
         let first = u32::from(header.index);
         let known = header.kind == Kind::Data
             && header.connection == self.connection
@@ -295,8 +338,19 @@ impl Receiver {
     }
 
     /// The blast of a packet, if its fields agree with everything known.
-    fn check_header(&mut self, now: Instant, header: &Header, place: usize, payload: usize) -> Option<()> {
-        let blast = Blast { number: header.blast, start: header.start, length: header.length, last: header.has(FIN) };
+    fn check_header(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        place: usize,
+        payload: usize,
+    ) -> Option<()> {
+        let blast = Blast {
+            number: header.blast,
+            start: header.start,
+            length: header.length,
+            last: header.has(FIN),
+        };
         let index = u32::from(header.index);
         let fits = place < self.options.flight as usize
             && blast.length <= self.options.size
@@ -329,14 +383,21 @@ impl Receiver {
         if self.reassemblies.len() <= place {
             self.reassemblies.resize_with(place + 1, || None);
         }
-        self.reassemblies[place] = Some(Reassembly::new(now, blast, round, blast.packets(self.options.packet)));
+        self.reassemblies[place] = Some(Reassembly::new(
+            now,
+            blast,
+            round,
+            blast.packets(self.options.packet),
+        ));
         (self.claimed, self.open) = (claimed, self.open + 1);
         Some(())
     }
 
     fn insert(&mut self, now: Instant, header: &Header, place: usize) -> Arrival {
         let strategy = self.options.strategy;
-        let Some(reassembly) = self.reassemblies[place].as_mut() else { return Arrival::Nothing };
+        let Some(reassembly) = self.reassemblies[place].as_mut() else {
+            return Arrival::Nothing;
+        };
         let index = u32::from(header.index);
         let older = is_before(header.round, reassembly.round);
         let newer = !older && header.round != reassembly.round;
@@ -365,9 +426,12 @@ impl Receiver {
         let new = reassembly.bitmap.put(index);
         self.cursor = (header.blast, index + 1);
         let (position, _) = reassembly.blast.span(index, self.options.packet);
-        let whole = reassembly.bitmap.all() && reassembly.ack_requested.is_some() && !reassembly.complete;
-        let check =
-            (whole && self.options.checked).then_some(Check { blast: reassembly.blast, wanted: reassembly.check });
+        let whole =
+            reassembly.bitmap.all() && reassembly.ack_requested.is_some() && !reassembly.complete;
+        let check = (whole && self.options.checked).then_some(Check {
+            blast: reassembly.blast,
+            wanted: reassembly.check,
+        });
         if whole {
             reassembly.complete = true;
             reassembly.unchecked = check.is_some();
@@ -380,30 +444,48 @@ impl Receiver {
         }
         self.answer(header, place, whole);
         self.deliver();
-        if new || check.is_some() { Arrival::Place { position, check } } else { Arrival::Nothing }
+        if new || check.is_some() {
+            Arrival::Place { position, check }
+        } else {
+            Arrival::Nothing
+        }
     }
 
     /// Queues the answer that the packet calls for.
     fn answer(&mut self, header: &Header, place: usize, whole: bool) {
-        let Some(reassembly) = self.reassemblies[place].as_mut() else { return };
+        let Some(reassembly) = self.reassemblies[place].as_mut() else {
+            return;
+        };
         if reassembly.unchecked {
             return;
         }
         if whole {
             let round = reassembly.ack_requested.unwrap_or(header.round);
-            self.push(PendingAnswer { number: header.blast, round, kind: AnswerKind::Complete });
+            self.push(PendingAnswer {
+                number: header.blast,
+                round,
+                kind: AnswerKind::Complete,
+            });
         } else if reassembly.complete {
             self.queue_answer(header, AnswerKind::Complete);
         } else if header.has(ACK_REQUEST) && self.options.strategy != Strategy::Full {
             // A requesting packet that was overtaken is reported as missing; what was discarded has to come again in
             // any case.
-            self.push(PendingAnswer { number: header.blast, round: header.round, kind: AnswerKind::Missing });
+            self.push(PendingAnswer {
+                number: header.blast,
+                round: header.round,
+                kind: AnswerKind::Missing,
+            });
         }
     }
 
     fn queue_answer(&mut self, header: &Header, kind: AnswerKind) {
         if header.has(ACK_REQUEST) {
-            self.push(PendingAnswer { number: header.blast, round: header.round, kind });
+            self.push(PendingAnswer {
+                number: header.blast,
+                round: header.round,
+                kind,
+            });
         }
     }
 
@@ -417,7 +499,8 @@ impl Receiver {
     fn deliver(&mut self) {
         while let Some(Some(first)) = self.reassemblies.front() {
             let length = u64::from(first.blast.length);
-            let follows = first.blast.start == self.delivered || matches!(self.grant, Grant::Anywhere(..));
+            let follows =
+                first.blast.start == self.delivered || matches!(self.grant, Grant::Anywhere(..));
             if !follows {
                 // Its sender has left out a part of the stream, or sent it in two blasts.
                 self.counters.violations += 1;
@@ -440,13 +523,19 @@ impl Receiver {
     /// The driver's verdict on a blast it was given to check: one that is wrong has to come again as a whole.
     pub fn checked(&mut self, number: u32, right: bool) {
         let place = number.wrapping_sub(self.base) as usize;
-        let Some(Some(reassembly)) = self.reassemblies.get_mut(place) else { return };
+        let Some(Some(reassembly)) = self.reassemblies.get_mut(place) else {
+            return;
+        };
         if !core::mem::take(&mut reassembly.unchecked) {
             return;
         }
         let round = reassembly.ack_requested.unwrap_or(reassembly.round);
         if right {
-            self.push(PendingAnswer { number, round, kind: AnswerKind::Complete });
+            self.push(PendingAnswer {
+                number,
+                round,
+                kind: AnswerKind::Complete,
+            });
             self.deliver();
         } else {
             reassembly.complete = false;
@@ -454,7 +543,11 @@ impl Receiver {
             reassembly.ack_requested = None;
             reassembly.bitmap.cut(0);
             self.counters.failed_checks += 1;
-            self.push(PendingAnswer { number, round, kind: AnswerKind::Missing });
+            self.push(PendingAnswer {
+                number,
+                round,
+                kind: AnswerKind::Missing,
+            });
         }
     }
 
@@ -472,23 +565,46 @@ impl Receiver {
         }
         if core::mem::take(&mut self.send_limit) {
             self.advertised = self.limit();
-            return Some((Header { flags: LIMIT, ..self.header() }, Vec::new()));
+            return Some((
+                Header {
+                    flags: LIMIT,
+                    ..self.header()
+                },
+                Vec::new(),
+            ));
         }
         None
     }
 
     const fn header(&self) -> Header {
-        Header { start: self.limit(), ..Header::new(Kind::Answer, self.connection) }
+        Header {
+            start: self.limit(),
+            ..Header::new(Kind::Answer, self.connection)
+        }
     }
 
     fn encode_answer(&mut self, owed: PendingAnswer) -> Option<(Header, Vec<u8>)> {
-        let header = Header { round: owed.round, blast: owed.number, ..self.header() };
+        let header = Header {
+            round: owed.round,
+            blast: owed.number,
+            ..self.header()
+        };
         if owed.kind == AnswerKind::Complete {
-            return Some((Header { flags: COMPLETE, ..header }, Vec::new()));
+            return Some((
+                Header {
+                    flags: COMPLETE,
+                    ..header
+                },
+                Vec::new(),
+            ));
         }
         let place = owed.number.wrapping_sub(self.base) as usize;
         let strategy = self.options.strategy;
-        let reassembly = self.reassemblies.get_mut(place)?.as_mut().filter(|reassembly| !reassembly.complete)?;
+        let reassembly = self
+            .reassemblies
+            .get_mut(place)?
+            .as_mut()
+            .filter(|reassembly| !reassembly.complete)?;
         let (first, body) = reassembly.bitmap.missing()?;
         let missing = reassembly.bitmap.bound() - reassembly.bitmap.count();
         let body = match strategy {
@@ -503,25 +619,52 @@ impl Receiver {
             Strategy::Full | Strategy::FullNak => Vec::new(),
         };
         self.counters.refusals += 1;
-        let flags = if owed.kind == AnswerKind::Unsolicited { UNSOLICITED } else { 0 };
-        Some((Header { flags, index: first as u16, check: missing, ..header }, body))
+        let flags = if owed.kind == AnswerKind::Unsolicited {
+            UNSOLICITED
+        } else {
+            0
+        };
+        Some((
+            Header {
+                flags,
+                index: first as u16,
+                check: missing,
+                ..header
+            },
+            body,
+        ))
     }
 
     /// How long it waits for more before it reports missing packets by itself, if it does. The gap between two packets
     /// of a round sets the least wait: before there is one, nothing is reported.
     fn nak_delay(&self) -> Option<Duration> {
-        let nak_delay = self.options.nak_delay.filter(|_| self.options.strategy != Strategy::Full && self.open > 0)?;
-        self.gap.map(|gap| Duration(nak_delay.0.max(gap.0.saturating_mul(GAPS))))
+        let nak_delay = self
+            .options
+            .nak_delay
+            .filter(|_| self.options.strategy != Strategy::Full && self.open > 0)?;
+        self.gap
+            .map(|gap| Duration(nak_delay.0.max(gap.0.saturating_mul(GAPS))))
     }
 
     /// Nothing more has come of an incomplete blast: its request may be lost.
     fn handle_timeouts(&mut self, now: Instant) {
-        let Some(nak_delay) = self.nak_delay() else { return };
-        for reassembly in self.reassemblies.iter_mut().flatten().filter(|reassembly| !reassembly.complete) {
+        let Some(nak_delay) = self.nak_delay() else {
+            return;
+        };
+        for reassembly in self
+            .reassemblies
+            .iter_mut()
+            .flatten()
+            .filter(|reassembly| !reassembly.complete)
+        {
             if reassembly.report_due(nak_delay) <= now && self.answers.len() < ANSWERS {
                 (reassembly.reported_at, reassembly.reports) = (now, reassembly.reports + 1);
                 let (number, round) = (reassembly.blast.number, reassembly.round);
-                self.answers.push_back(PendingAnswer { number, round, kind: AnswerKind::Unsolicited });
+                self.answers.push_back(PendingAnswer {
+                    number,
+                    round,
+                    kind: AnswerKind::Unsolicited,
+                });
                 self.counters.unsolicited_naks += 1;
             }
         }
@@ -534,8 +677,13 @@ impl Receiver {
             return Some(now);
         }
         let nak_delay = self.nak_delay()?;
-        let open = self.reassemblies.iter().flatten().filter(|reassembly| !reassembly.complete);
-        open.map(|reassembly| reassembly.report_due(nak_delay)).min()
+        let open = self
+            .reassemblies
+            .iter()
+            .flatten()
+            .filter(|reassembly| !reassembly.complete);
+        open.map(|reassembly| reassembly.report_due(nak_delay))
+            .min()
     }
 
     /// The driver was away: silence so far is not the sender's.
@@ -554,7 +702,11 @@ impl Receiver {
 /// instant had waited for the driver.
 fn gap(before: Option<Duration>, between: Duration) -> Duration {
     let before = before.unwrap_or_default().0;
-    let less = if between == Duration::ZERO { before } else { before - before / 16 + between.0 / 16 };
+    let less = if between == Duration::ZERO {
+        before
+    } else {
+        before - before / 16 + between.0 / 16
+    };
     Duration(between.0.max(less))
 }
 
@@ -569,12 +721,27 @@ impl Receiver {
 
     /// Invariants.
     pub(super) fn check(&self) {
-        assert!(self.reassemblies.len() <= self.options.flight as usize && self.answers.len() <= ANSWERS);
+        assert!(
+            self.reassemblies.len() <= self.options.flight as usize
+                && self.answers.len() <= ANSWERS
+        );
         assert!(self.consumed <= self.delivered && self.delivered <= self.limit());
         let reassemblies = || self.reassemblies.iter().flatten();
-        assert_eq!(reassemblies().filter(|reassembly| !reassembly.complete).count(), self.open);
-        assert_eq!(reassemblies().map(|reassembly| u64::from(reassembly.blast.length)).sum::<u64>(), self.claimed);
+        assert_eq!(
+            reassemblies()
+                .filter(|reassembly| !reassembly.complete)
+                .count(),
+            self.open
+        );
+        assert_eq!(
+            reassemblies()
+                .map(|reassembly| u64::from(reassembly.blast.length))
+                .sum::<u64>(),
+            self.claimed
+        );
         assert!(self.claimed <= self.limit() - self.delivered);
-        assert!(self.reassemblies.back().is_none_or(Option::is_some) || self.reassemblies.len() == 1);
+        assert!(
+            self.reassemblies.back().is_none_or(Option::is_some) || self.reassemblies.len() == 1
+        );
     }
 }

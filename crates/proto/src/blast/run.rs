@@ -56,7 +56,8 @@ impl Run {
     #[inline]
     pub fn header(&self, n: u32, check: u32) -> Header {
         let requests_ack = self.requests_ack && n + 1 == self.count;
-        let flags = if requests_ack { ACK_REQUEST } else { 0 } | if self.blast.last { FIN } else { 0 };
+        let flags =
+            if requests_ack { ACK_REQUEST } else { 0 } | if self.blast.last { FIN } else { 0 };
         Header {
             kind: Kind::Data,
             flags,

@@ -110,8 +110,15 @@ impl Sender {
 
     /// Starts again with the negotiated options; data already written stays.
     pub(super) fn agree(&mut self, options: &Options, connection: u32, limit: u64) {
-        let Self { end, empty, finish, .. } = *self;
-        *self = Self { end, empty, finish, ..Self::new(options, connection, limit) };
+        let Self {
+            end, empty, finish, ..
+        } = *self;
+        *self = Self {
+            end,
+            empty,
+            finish,
+            ..Self::new(options, connection, limit)
+        };
     }
 
     // --- the application's side ---
@@ -135,13 +142,20 @@ impl Sender {
         self.ready.clear();
         self.ack_requests.clear();
         (self.cut, self.end, self.limit) = (position, position, limit);
-        (self.unanswered_since, self.resending_since, self.probe, self.probing) = (None, None, None, false);
+        (
+            self.unanswered_since,
+            self.resending_since,
+            self.probe,
+            self.probing,
+        ) = (None, None, None, false);
     }
 
     /// Bytes up to which everything has arrived.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
-        self.in_flight.front().map_or(self.cut, |first| first.blast.start)
+        self.in_flight
+            .front()
+            .map_or(self.cut, |first| first.blast.start)
     }
 
     /// Bytes written and not yet cut into blasts.
@@ -153,13 +167,19 @@ impl Sender {
     /// Whether all data written has arrived.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && self.cut == self.end && !self.empty && (!self.finish || self.finished)
+        self.in_flight.is_empty()
+            && self.cut == self.end
+            && !self.empty
+            && (!self.finish || self.finished)
     }
 
     /// Its counters.
     #[must_use]
     pub fn counters(&self) -> Sent {
-        Sent { acknowledged: self.acknowledged(), ..self.counters }
+        Sent {
+            acknowledged: self.acknowledged(),
+            ..self.counters
+        }
     }
 
     /// Its estimate of round trips.
@@ -210,18 +230,30 @@ impl Sender {
 
     fn answered(&mut self, now: Instant, answer: &Header, body: &[u8]) {
         let place = answer.blast.wrapping_sub(self.base) as usize;
-        let Some(in_flight) = self.in_flight.get_mut(place).filter(|in_flight| !in_flight.complete) else { return };
+        let Some(in_flight) = self
+            .in_flight
+            .get_mut(place)
+            .filter(|in_flight| !in_flight.complete)
+        else {
+            return;
+        };
         // An answer to a round that was never sent is invalid.
         if is_before(in_flight.round, answer.round) {
             return;
         }
         let nak_delay = answer.has(UNSOLICITED);
         // Sent before the last request can have arrived.
-        if nak_delay && in_flight.ack_requested_at.zip(self.rtt.minimum()).is_some_and(|((at, _), rtt)| now < at + rtt)
+        if nak_delay
+            && in_flight
+                .ack_requested_at
+                .zip(self.rtt.minimum())
+                .is_some_and(|((at, _), rtt)| now < at + rtt)
         {
             return;
         }
-        let asked = in_flight.ack_requested_at.filter(|_| answer.round == in_flight.round && !nak_delay);
+        let asked = in_flight
+            .ack_requested_at
+            .filter(|_| answer.round == in_flight.round && !nak_delay);
         let packets = in_flight.packets;
         let lost = if answer.has(COMPLETE) {
             self.complete(place);
@@ -253,13 +285,27 @@ impl Sender {
         }
     }
 
-    fn measure(&mut self, now: Instant, (ack_requested_at, order): (Instant, u64), packets: u32, lost: u32) {
+    fn measure(
+        &mut self,
+        now: Instant,
+        (ack_requested_at, order): (Instant, u64),
+        packets: u32,
+        lost: u32,
+    ) {
         self.rtt.sample(now.since(ack_requested_at));
         self.ack_requests.answered(order);
         self.update_pacing();
         let delivered = self.arrived;
         if let Some(rate) = &mut self.rate {
-            rate.answered(now, Answered { sent: ack_requested_at, delivered, packets, lost });
+            rate.answered(
+                now,
+                Answered {
+                    sent: ack_requested_at,
+                    delivered,
+                    packets,
+                    lost,
+                },
+            );
         }
     }
 
@@ -294,13 +340,16 @@ impl Sender {
             Strategy::Partial => (Unsent::From(first), total - first),
             Strategy::Selective => {
                 let missing = Bitmap::from_answer(first, body, total);
-                let Some(first) = missing.next(0, true) else { return 0 };
+                let Some(first) = missing.next(0, true) else {
+                    return 0;
+                };
                 let count = missing.count();
                 (Unsent::Selected(missing, first), count)
             }
         };
         if awaits_answer {
-            (in_flight.unsent, in_flight.packets, in_flight.reason) = (unsent, packets, Reason::Missing);
+            (in_flight.unsent, in_flight.packets, in_flight.reason) =
+                (unsent, packets, Reason::Missing);
         } else {
             in_flight.begin(unsent, packets, Reason::Missing);
         }
@@ -339,9 +388,15 @@ impl Sender {
 
     /// How many packets the pace allows; `None` for none.
     fn allowed(&mut self, now: Instant) -> Option<u32> {
-        let Some(rate) = &mut self.rate else { return Some(u32::MAX) };
+        let Some(rate) = &mut self.rate else {
+            return Some(u32::MAX);
+        };
         let bytes = rate.may_send(now).ok()?;
-        Some(u32::try_from(bytes / u64::from(self.options.packet)).unwrap_or(u32::MAX).max(1))
+        Some(
+            u32::try_from(bytes / u64::from(self.options.packet))
+                .unwrap_or(u32::MAX)
+                .max(1),
+        )
     }
 
     fn count(&mut self, now: Instant, run: &Run, again: bool) {
@@ -361,7 +416,11 @@ impl Sender {
     fn next_ready(&mut self) -> Option<usize> {
         while let Some(number) = self.ready.front() {
             let place = number.wrapping_sub(self.base) as usize;
-            if self.in_flight.get(place).is_some_and(|in_flight| !matches!(in_flight.unsent, Unsent::Nothing)) {
+            if self
+                .in_flight
+                .get(place)
+                .is_some_and(|in_flight| !matches!(in_flight.unsent, Unsent::Nothing))
+            {
                 return Some(place);
             }
             self.ready.pop_front();
@@ -377,7 +436,12 @@ impl Sender {
     fn next_blast(&mut self) -> Option<Blast> {
         let bytes = self.next_length()?;
         let number = self.base.wrapping_add(self.in_flight.len() as u32);
-        let blast = Blast { number, start: self.cut, length: bytes, last: bytes == 0 && !self.empty };
+        let blast = Blast {
+            number,
+            start: self.cut,
+            length: bytes,
+            last: bytes == 0 && !self.empty,
+        };
         if bytes == 0 {
             // A requested empty blast comes before the end.
             self.finished |= !self.empty;
@@ -431,7 +495,8 @@ impl Sender {
     /// Bytes cut into blasts that have not arrived, as far as known.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
-        self.cut.saturating_sub(self.arrived.max(self.acknowledged()))
+        self.cut
+            .saturating_sub(self.arrived.max(self.acknowledged()))
     }
 
     /// Whether only the receiver's buffer keeps it from sending.
@@ -455,7 +520,10 @@ impl Sender {
                 self.probe = Some((now + next, next));
                 self.probing = true;
                 self.unanswered_since.get_or_insert(now);
-                Some(Header { start: self.cut, ..Header::new(Kind::Probe, self.connection) })
+                Some(Header {
+                    start: self.cut,
+                    ..Header::new(Kind::Probe, self.connection)
+                })
             }
             Some(_) => None,
         }
@@ -473,10 +541,13 @@ impl Sender {
             self.unanswered_since = Some(Instant(now.0.saturating_sub(silent.0)));
         }
         let in_flight = &mut self.in_flight[place];
-        let order = self.ack_requests.ask(in_flight.blast.number, in_flight.round, now);
+        let order = self
+            .ack_requests
+            .ask(in_flight.blast.number, in_flight.round, now);
         in_flight.ack_requested_at = Some((now, order));
         let (in_flight, base) = (&self.in_flight, self.base);
-        self.ack_requests.prune(in_flight.len(), |request| is_open(in_flight, base, request));
+        self.ack_requests
+            .prune(in_flight.len(), |request| is_open(in_flight, base, request));
     }
 
     /// Does what is due.
@@ -485,7 +556,9 @@ impl Sender {
             if at > now {
                 return;
             }
-            let Some(request) = self.ack_requests.pop() else { return };
+            let Some(request) = self.ack_requests.pop() else {
+                return;
+            };
             self.unanswered(now, request, wait);
         }
     }
@@ -495,13 +568,18 @@ impl Sender {
             // A receiver that never sends NAKs is silent whenever something is missing, so silence alone must not
             // double the wait again and again.
             let silent = self.options.strategy == Strategy::Full;
-            self.rtt.back_off(if silent { FULL_DOUBLED } else { MOST_DOUBLED });
+            self.rtt
+                .back_off(if silent { FULL_DOUBLED } else { MOST_DOUBLED });
             if let Some(rate) = &mut self.rate {
                 rate.silent(now);
             }
         }
         self.counters.timeouts += 1;
-        let reason = if wait == Wait::Overtaken { Reason::Overtaken } else { Reason::Timeout };
+        let reason = if wait == Wait::Overtaken {
+            Reason::Overtaken
+        } else {
+            Reason::Timeout
+        };
         let place = request.number.wrapping_sub(self.base) as usize;
         let in_flight = &mut self.in_flight[place];
         match self.options.strategy {
@@ -525,14 +603,17 @@ impl Sender {
     /// A blast is to be served: those that come first in the stream go first.
     fn enqueue(&mut self, number: u32) {
         let ahead = |number: u32| number.wrapping_sub(self.base) as i32;
-        let place = self.ready.partition_point(|other| ahead(*other) < ahead(number));
+        let place = self
+            .ready
+            .partition_point(|other| ahead(*other) < ahead(number));
         self.ready.insert(place, number);
     }
 
     /// When the first open request is due; requests that are no longer open are removed.
     fn ack_request_due(&mut self) -> Option<(Instant, Wait)> {
         let (in_flight, base) = (&self.in_flight, self.base);
-        self.ack_requests.due(&self.rtt, |request| is_open(in_flight, base, request))
+        self.ack_requests
+            .due(&self.rtt, |request| is_open(in_flight, base, request))
     }
 
     /// When it has to be polled, and why. Called after [`Sender::poll`] has yielded nothing.
@@ -544,9 +625,14 @@ impl Sender {
             _ => (now, Wait::Ready),
         });
         let request = self.ack_request_due();
-        let probe = self.is_blocked().then(|| (self.probe.map_or(now, |(at, _)| at), Wait::Probe));
+        let probe = self
+            .is_blocked()
+            .then(|| (self.probe.map_or(now, |(at, _)| at), Wait::Probe));
         let give_up = self.gives_up_at().map(|at| (at, Wait::Patience));
-        [send, request, probe, give_up].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [send, request, probe, give_up]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
     }
 
     /// The driver was away: silence so far is not the receiver's.
@@ -557,14 +643,18 @@ impl Sender {
     /// When the peer will have been silent for longer than the patience.
     pub fn gives_up_at(&mut self) -> Option<Instant> {
         let awaits_answer = self.ack_request_due().is_some() || self.probing;
-        self.unanswered_since.filter(|_| awaits_answer).map(|since| since + self.options.patience)
+        self.unanswered_since
+            .filter(|_| awaits_answer)
+            .map(|since| since + self.options.patience)
     }
 }
 
 /// Whether a request is still open, given the blasts in flight, of which the first has number `base`.
 fn is_open(in_flight: &VecDeque<BlastInFlight>, base: u32, request: &AckRequest) -> bool {
     let place = request.number.wrapping_sub(base) as usize;
-    in_flight.get(place).is_some_and(|in_flight| in_flight.awaits_answer(request.round))
+    in_flight
+        .get(place)
+        .is_some_and(|in_flight| in_flight.awaits_answer(request.round))
 }
 
 #[cfg(test)]
@@ -585,13 +675,18 @@ impl Sender {
     pub(super) fn check(&self) {
         assert!(self.cut <= self.end && self.cut <= self.limit);
         assert!(self.in_flight.len() <= self.options.flight as usize);
-        self.ack_requests.check(self.in_flight.len().max(self.options.flight as usize));
+        self.ack_requests
+            .check(self.in_flight.len().max(self.options.flight as usize));
         assert!(self.ready.len() <= 2 * self.options.flight as usize);
         for (place, in_flight) in self.in_flight.iter().enumerate() {
             assert_eq!(in_flight.blast.number, self.base.wrapping_add(place as u32));
             assert!(in_flight.arrived < in_flight.blast.packets(self.options.packet));
         }
         let pairs = self.in_flight.iter().zip(self.in_flight.iter().skip(1));
-        assert!(pairs.into_iter().all(|(one, next)| one.blast.end() == next.blast.start));
+        assert!(
+            pairs
+                .into_iter()
+                .all(|(one, next)| one.blast.end() == next.blast.start)
+        );
     }
 }

@@ -7,7 +7,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use stackline_core::catalogue::{
-    FlowControl, Mapping, OptionKind, OptionTable, PacketContent, PacketsInFlight, StackFacts, StackTable, excludes,
+    FlowControl, Mapping, OptionKind, OptionTable, PacketContent, PacketsInFlight, StackFacts,
+    StackTable, excludes,
 };
 use stackline_core::plan::Stack;
 use stackline_core::time::Duration;
@@ -30,8 +31,12 @@ const STRATEGIES: [(&str, Strategy); 4] = [
     ("selective", Strategy::Selective),
 ];
 
-const PACKET: OptionTable =
-    OptionTable::new("packet", OptionKind::Bytes(1, LONGEST), "what the path carries", "bytes of data in a packet");
+const PACKET: OptionTable = OptionTable::new(
+    "packet",
+    OptionKind::Bytes(1, LONGEST),
+    "what the path carries",
+    "bytes of data in a packet",
+);
 pub(crate) const INTERVAL: OptionTable = OptionTable::new(
     "interval",
     OptionKind::Time,
@@ -62,10 +67,14 @@ const RATE: OptionTable = OptionTable::new(
     "no bound",
     "bit/s at which packets leave at most",
 );
-const CHECKED: OptionTable =
-    OptionTable::flag("checked", "a CRC-32C over each blast; a blast that is wrong comes again");
-const SEALED: OptionTable =
-    OptionTable::flag("sealed", "authenticated encryption of every packet with a key made from the run's secret");
+const CHECKED: OptionTable = OptionTable::flag(
+    "checked",
+    "a CRC-32C over each blast; a blast that is wrong comes again",
+);
+const SEALED: OptionTable = OptionTable::flag(
+    "sealed",
+    "authenticated encryption of every packet with a key made from the run's secret",
+);
 pub(crate) const RECEIVE: OptionTable = OptionTable::new(
     "receive",
     OptionKind::Word(&["block", "spin"]),
@@ -78,8 +87,12 @@ const CARRIER: OptionTable = OptionTable::new(
     "udp",
     "what carries the packets: udp, or raw Ethernet frames",
 );
-const INTERFACE: OptionTable =
-    OptionTable::new("interface", OptionKind::Name, "lo", "the interface of raw Ethernet frames");
+const INTERFACE: OptionTable = OptionTable::new(
+    "interface",
+    OptionKind::Name,
+    "lo",
+    "the interface of raw Ethernet frames",
+);
 pub(crate) const PORT: OptionTable = OptionTable::new(
     "port",
     OptionKind::PORT,
@@ -88,22 +101,65 @@ pub(crate) const PORT: OptionTable = OptionTable::new(
 );
 
 const MAPPING: &[Mapping] = &[
-    Mapping { operation: "ConnectRequest", services: "OPEN with terms, again until ACCEPT" },
-    Mapping { operation: "AwaitConnectIndication", services: "OPEN with the token; ACCEPT with what both can do" },
-    Mapping { operation: "DataRequest", services: "blasts of the data units, until the last one is acknowledged" },
-    Mapping { operation: "AwaitDataIndication", services: "packets into their places, answers to those that ask" },
-    Mapping { operation: "RPCCall", services: "blasts of the request, then those of the response" },
-    Mapping { operation: "RPCAwaitCallInd, RPCReturn", services: "the same from the other side" },
-    Mapping { operation: "StartBulkGet", services: "a blast of one byte, not waited for" },
-    Mapping { operation: "AwaitStartBulkGet", services: "its arrival" },
-    Mapping { operation: "StartBulkPut, AwaitStartBulkPut", services: "nothing: the first blast says it" },
-    Mapping { operation: "StopBulkGet, StopBulkPut", services: "nothing: every data unit is acknowledged" },
-    Mapping { operation: "end of stream (time limit)", services: "an empty blast that says so, acknowledged" },
-    Mapping { operation: "DisconnectRequest", services: "CLOSE until CLOSED, for 1 s at most" },
-    Mapping { operation: "AwaitDisconnectIndication", services: "CLOSE; CLOSED" },
+    Mapping {
+        operation: "ConnectRequest",
+        services: "OPEN with terms, again until ACCEPT",
+    },
+    Mapping {
+        operation: "AwaitConnectIndication",
+        services: "OPEN with the token; ACCEPT with what both can do",
+    },
+    Mapping {
+        operation: "DataRequest",
+        services: "blasts of the data units, until the last one is acknowledged",
+    },
+    Mapping {
+        operation: "AwaitDataIndication",
+        services: "packets into their places, answers to those that ask",
+    },
+    Mapping {
+        operation: "RPCCall",
+        services: "blasts of the request, then those of the response",
+    },
+    Mapping {
+        operation: "RPCAwaitCallInd, RPCReturn",
+        services: "the same from the other side",
+    },
+    Mapping {
+        operation: "StartBulkGet",
+        services: "a blast of one byte, not waited for",
+    },
+    Mapping {
+        operation: "AwaitStartBulkGet",
+        services: "its arrival",
+    },
+    Mapping {
+        operation: "StartBulkPut, AwaitStartBulkPut",
+        services: "nothing: the first blast says it",
+    },
+    Mapping {
+        operation: "StopBulkGet, StopBulkPut",
+        services: "nothing: every data unit is acknowledged",
+    },
+    Mapping {
+        operation: "end of stream (time limit)",
+        services: "an empty blast that says so, acknowledged",
+    },
+    Mapping {
+        operation: "DisconnectRequest",
+        services: "CLOSE until CLOSED, for 1 s at most",
+    },
+    Mapping {
+        operation: "AwaitDisconnectIndication",
+        services: "CLOSE; CLOSED",
+    },
 ];
 
-const fn table(name: &'static str, summary: &'static str, options: &'static [OptionTable]) -> StackTable {
+const fn table(
+    name: &'static str,
+    summary: &'static str,
+    options: &'static [OptionTable],
+) -> StackTable {
     StackTable {
         name,
         summary,
@@ -115,7 +171,10 @@ const fn table(name: &'static str, summary: &'static str, options: &'static [Opt
             (BELOW + HEADER + seal) as u64 + stack.number("packet").unwrap_or(1)
         },
         raw_frames: |stack| stack.word("carrier") == Some("ethernet"),
-        unreported: (&["cwnd_segments", "send_buffer_limited_s"], "the protocol has no such thing"),
+        unreported: (
+            &["cwnd_segments", "send_buffer_limited_s"],
+            "the protocol has no such thing",
+        ),
         facts: StackFacts {
             packets: PacketContent::Blasts,
             flow_control: FlowControl::Grant(GRANT),
@@ -126,7 +185,13 @@ const fn table(name: &'static str, summary: &'static str, options: &'static [Opt
 }
 
 const fn bounded(table: StackTable, in_flight: PacketsInFlight) -> StackTable {
-    StackTable { facts: StackFacts { in_flight: Some(in_flight), ..table.facts }, ..table }
+    StackTable {
+        facts: StackFacts {
+            in_flight: Some(in_flight),
+            ..table.facts
+        },
+        ..table
+    }
 }
 
 /// Stop-and-wait.
@@ -134,7 +199,9 @@ pub const SAW: StackTable = bounded(
     table(
         "saw",
         "stop-and-wait: each packet is acknowledged before the next leaves (Zwaenepoel 1985)",
-        &[PACKET, INTERVAL, BUFFER, PATIENCE, SEALED, RECEIVE, CARRIER, INTERFACE, PORT],
+        &[
+            PACKET, INTERVAL, BUFFER, PATIENCE, SEALED, RECEIVE, CARRIER, INTERFACE, PORT,
+        ],
     ),
     PacketsInFlight::Fixed(1),
 );
@@ -172,10 +239,19 @@ pub const BLAST: StackTable = table(
     "blast",
     "blasts of packets with one acknowledgement each and four strategies of retransmission (Zwaenepoel 1985)",
     &[
-        OptionTable::flag("full", "what is incomplete is sent again as a whole, after the interval"),
+        OptionTable::flag(
+            "full",
+            "what is incomplete is sent again as a whole, after the interval",
+        ),
         OptionTable::flag("full_nak", "the same as soon as the receiver says so"),
-        OptionTable::flag("partial", "what is sent again begins with the first packet that is missing"),
-        OptionTable::flag("selective", "only what is missing is sent again; the default"),
+        OptionTable::flag(
+            "partial",
+            "what is sent again begins with the first packet that is missing",
+        ),
+        OptionTable::flag(
+            "selective",
+            "only what is missing is sent again; the default",
+        ),
         OptionTable::new(
             "size",
             OptionKind::Bytes(1, 1 << 30),
@@ -210,9 +286,15 @@ pub const BLAST: StackTable = table(
 /// A sentence, when the options contradict each other or the path.
 pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, String> {
     let written = stack.number("packet");
-    let most = if packet == 0 { u64::from(u32::MAX) } else { u64::from(packet) };
+    let most = if packet == 0 {
+        u64::from(u32::MAX)
+    } else {
+        u64::from(packet)
+    };
     if let Some(written) = written.filter(|written| *written == 0 || *written > most) {
-        return Err(format!("a packet with {written} B of data is not carried on this path: at most {most} B are"));
+        return Err(format!(
+            "a packet with {written} B of data is not carried on this path: at most {most} B are"
+        ));
     }
     let packet = written.map_or(packet, |written| written as u32);
     let number = |name: &str, usual: u64| stack.number(name).unwrap_or(usual);
@@ -224,7 +306,11 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
             let usual = Options::usual(strategy(stack, Strategy::Selective)?, packet);
             let size = whole(number("size", u64::from(usual.size)));
             let flight = whole(number("flight", u64::from(usual.flight)));
-            Options { size, flight, ..usual }
+            Options {
+                size,
+                flight,
+                ..usual
+            }
         }
     };
     let interval = stack.seconds("interval").map(Duration::from_seconds);
@@ -239,7 +325,9 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
         interval: interval.map_or(Interval::Adaptive, Interval::Fixed),
         // Fixed intervals are the paper's conditions: the receiver only sends when requested.
         nak_delay: base.nak_delay.filter(|_| interval.is_none()),
-        patience: stack.seconds("patience").map_or(base.patience, Duration::from_seconds),
+        patience: stack
+            .seconds("patience")
+            .map_or(base.patience, Duration::from_seconds),
         pacing,
         checked: stack.flag("checked"),
         ..base
@@ -248,7 +336,10 @@ pub fn options(stack: &Stack, packet: u32, buffer: u64) -> Result<Options, Strin
 
 /// The strategy that is written, or the usual one.
 pub(crate) fn strategy(stack: &Stack, usual: Strategy) -> Result<Strategy, String> {
-    let written: Vec<_> = STRATEGIES.iter().filter(|(name, _)| stack.flag(name)).collect();
+    let written: Vec<_> = STRATEGIES
+        .iter()
+        .filter(|(name, _)| stack.flag(name))
+        .collect();
     match written.as_slice() {
         [] => Ok(usual),
         [(_, strategy)] => Ok(*strategy),
@@ -258,7 +349,10 @@ pub(crate) fn strategy(stack: &Stack, usual: Strategy) -> Result<Strategy, Strin
 
 /// How a strategy is written.
 pub(crate) fn name(strategy: Strategy) -> &'static str {
-    STRATEGIES.iter().find(|(_, known)| *known == strategy).map_or("", |(name, _)| name)
+    STRATEGIES
+        .iter()
+        .find(|(_, known)| *known == strategy)
+        .map_or("", |(name, _)| name)
 }
 
 /// What is in force, by option name.
@@ -283,7 +377,10 @@ pub fn settings(stack: &str, options: &Options) -> Vec<(&'static str, String)> {
             settings.push(("strategy", name(options.strategy).to_string()));
             settings.push(("size", bytes(u64::from(options.size))));
             settings.push(("flight", options.flight.to_string()));
-            settings.push(("checked", if options.checked { "on" } else { "off" }.to_string()));
+            settings.push((
+                "checked",
+                if options.checked { "on" } else { "off" }.to_string(),
+            ));
         }
     }
     if stack != "saw" {
@@ -305,44 +402,106 @@ mod tests {
     use stackline_core::catalogue::OptionValue;
 
     fn written(name: &str, options: &[(&str, OptionValue)]) -> Stack {
-        let options = options.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect();
-        Stack { name: name.to_string(), options, ..Stack::default() }
+        let options = options
+            .iter()
+            .map(|(name, value)| ((*name).to_string(), value.clone()))
+            .collect();
+        Stack {
+            name: name.to_string(),
+            options,
+            ..Stack::default()
+        }
     }
 
     #[test]
     fn stack_options_choose_the_machine() {
-        let plain = options(&Stack::plain("blast"), 1440, 4 << 20).unwrap().fitted();
-        assert_eq!((plain.strategy, plain.size, plain.flight), (Strategy::Selective, 364 * 1440, 8));
-        let full = options(&written("blast", &[("full", OptionValue::Set)]), 1440, 4 << 20).unwrap().fitted();
-        assert_eq!((full.strategy, full.size, full.flight), (Strategy::Full, 45 * 1440, 1));
-        let window = options(&written("window", &[("n", OptionValue::Number(8))]), 1440, 4 << 20).unwrap().fitted();
+        let plain = options(&Stack::plain("blast"), 1440, 4 << 20)
+            .unwrap()
+            .fitted();
+        assert_eq!(
+            (plain.strategy, plain.size, plain.flight),
+            (Strategy::Selective, 364 * 1440, 8)
+        );
+        let full = options(
+            &written("blast", &[("full", OptionValue::Set)]),
+            1440,
+            4 << 20,
+        )
+        .unwrap()
+        .fitted();
+        assert_eq!(
+            (full.strategy, full.size, full.flight),
+            (Strategy::Full, 45 * 1440, 1)
+        );
+        let window = options(
+            &written("window", &[("n", OptionValue::Number(8))]),
+            1440,
+            4 << 20,
+        )
+        .unwrap()
+        .fitted();
         assert_eq!((window.size, window.flight), (1440, 8));
-        let fixed =
-            options(&written("saw", &[("interval", OptionValue::Seconds(0.1))]), 1440, 4 << 20).unwrap().fitted();
-        assert_eq!((fixed.nak_delay, fixed.pacing, fixed.flight), (None, Pacing::Off, 1));
+        let fixed = options(
+            &written("saw", &[("interval", OptionValue::Seconds(0.1))]),
+            1440,
+            4 << 20,
+        )
+        .unwrap()
+        .fitted();
+        assert_eq!(
+            (fixed.nak_delay, fixed.pacing, fixed.flight),
+            (None, Pacing::Off, 1)
+        );
     }
 
     #[test]
     fn the_table_has_the_defaults() {
         let usual = STRATEGIES.map(|(_, strategy)| Options::usual(strategy, 1024));
         let [full, full_nak, partial, selective] = &usual;
-        let default_of = |name: &str| BLAST.options.iter().find(|option| option.name == name).unwrap().default;
+        let default_of = |name: &str| {
+            BLAST
+                .options
+                .iter()
+                .find(|option| option.name == name)
+                .unwrap()
+                .default
+        };
         let bytes = |options: &Options| stackline_core::units::size(u64::from(options.size));
         assert_eq!(
             default_of("size"),
-            format!("{}; {} where more than the missing is sent again", bytes(selective), bytes(full))
+            format!(
+                "{}; {} where more than the missing is sent again",
+                bytes(selective),
+                bytes(full)
+            )
         );
         assert_eq!((full.size, full.size), (full_nak.size, partial.size));
-        let flights = format!("{}; {} for full and full_nak, as in the paper", selective.flight, full.flight);
+        let flights = format!(
+            "{}; {} for full and full_nak, as in the paper",
+            selective.flight, full.flight
+        );
         assert_eq!(default_of("flight"), flights);
-        assert_eq!((full.flight, selective.flight), (full_nak.flight, partial.flight));
+        assert_eq!(
+            (full.flight, selective.flight),
+            (full_nak.flight, partial.flight)
+        );
     }
 
     #[test]
     fn contradictions_are_reported() {
-        let both = written("blast", &[("full", OptionValue::Set), ("partial", OptionValue::Set)]);
-        assert_eq!(options(&both, 1440, 4 << 20).unwrap_err(), "blast is either full or partial, not both");
+        let both = written(
+            "blast",
+            &[("full", OptionValue::Set), ("partial", OptionValue::Set)],
+        );
+        assert_eq!(
+            options(&both, 1440, 4 << 20).unwrap_err(),
+            "blast is either full or partial, not both"
+        );
         let long = written("saw", &[("packet", OptionValue::Number(9000))]);
-        assert!(options(&long, 1440, 4 << 20).unwrap_err().contains("at most 1440 B"));
+        assert!(
+            options(&long, 1440, 4 << 20)
+                .unwrap_err()
+                .contains("at most 1440 B")
+        );
     }
 }

@@ -71,7 +71,8 @@ impl Tracer {
     #[inline]
     pub fn arrived(&mut self, header: &Header) {
         if header.kind == Kind::Data {
-            self.blasts.insert(header.blast, (header.start, header.length));
+            self.blasts
+                .insert(header.blast, (header.start, header.length));
             if self.blasts.len() > REMEMBERED {
                 self.blasts.pop_first();
             }
@@ -89,22 +90,44 @@ impl Tracer {
     /// Packets of a blast leave.
     pub fn run(&mut self, run: &Run, mut emit: impl FnMut(Event)) {
         let ((start, _), (last, length)) = (run.span(0), run.span(run.count.saturating_sub(1)));
-        let (offset, bytes, cause) = (Some(start), last + u64::from(length) - start, run.reason.word());
+        let (offset, bytes, cause) = (
+            Some(start),
+            last + u64::from(length) - start,
+            run.reason.word(),
+        );
         let round = (run.blast.number, run.round);
         if matches!(run.reason, Reason::Timeout | Reason::Overtaken) && self.timed != Some(round) {
             self.timed = Some(round);
             let bytes = u64::from(run.blast.length);
-            emit(Event { kind: EventKind::Timer, offset: Some(run.blast.start), bytes, cause });
+            emit(Event {
+                kind: EventKind::Timer,
+                offset: Some(run.blast.start),
+                bytes,
+                cause,
+            });
         }
-        let kind = if run.reason == Reason::New { EventKind::Send } else { EventKind::Retransmit };
-        emit(Event { kind, offset, bytes, cause });
+        let kind = if run.reason == Reason::New {
+            EventKind::Send
+        } else {
+            EventKind::Retransmit
+        };
+        emit(Event {
+            kind,
+            offset,
+            bytes,
+            cause,
+        });
     }
 
     fn answer(&self, header: &Header, packet: u32, mut emit: impl FnMut(Event)) {
         if header.kind != Kind::Answer || header.has(LIMIT) {
             return;
         }
-        let cause = if header.has(UNSOLICITED) { "silence" } else { "asked" };
+        let cause = if header.has(UNSOLICITED) {
+            "silence"
+        } else {
+            "asked"
+        };
         let known = self.blasts.get(&header.blast);
         let event = if header.has(COMPLETE) {
             Event {
@@ -115,9 +138,16 @@ impl Tracer {
             }
         } else {
             let before = u64::from(header.index) * u64::from(packet);
-            let rest = known.map_or(u64::MAX, |(_, length)| u64::from(*length).saturating_sub(before));
+            let rest = known.map_or(u64::MAX, |(_, length)| {
+                u64::from(*length).saturating_sub(before)
+            });
             let bytes = (u64::from(header.check) * u64::from(packet)).min(rest);
-            Event { kind: EventKind::Nak, offset: known.map(|(start, _)| start + before), bytes, cause }
+            Event {
+                kind: EventKind::Nak,
+                offset: known.map(|(start, _)| start + before),
+                bytes,
+                cause,
+            }
         };
         emit(event);
     }
@@ -129,22 +159,44 @@ mod tests {
     use crate::blast::Blast;
     use alloc::vec::Vec;
 
-    const BLAST: Blast = Blast { number: 3, start: 5000, length: 950, last: false };
+    const BLAST: Blast = Blast {
+        number: 3,
+        start: 5000,
+        length: 950,
+        last: false,
+    };
 
-    fn events(tracer: &mut Tracer, output: &Output) -> Vec<(EventKind, Option<u64>, u64, &'static str)> {
+    fn events(
+        tracer: &mut Tracer,
+        output: &Output,
+    ) -> Vec<(EventKind, Option<u64>, u64, &'static str)> {
         let mut all = Vec::new();
-        tracer.leaves(output, 100, |event| all.push((event.kind, event.offset, event.bytes, event.cause)));
+        tracer.leaves(output, 100, |event| {
+            all.push((event.kind, event.offset, event.bytes, event.cause))
+        });
         all
     }
 
     fn run(first: u32, count: u32, round: u16, reason: Reason) -> Output {
-        Output::Run(Run { connection: 1, blast: BLAST, round, first, count, requests_ack: false, packet: 100, reason })
+        Output::Run(Run {
+            connection: 1,
+            blast: BLAST,
+            round,
+            first,
+            count,
+            requests_ack: false,
+            packet: 100,
+            reason,
+        })
     }
 
     #[test]
     fn a_timer_is_emitted_once_a_round() {
         let mut tracer = Tracer::default();
-        assert_eq!(events(&mut tracer, &run(0, 10, 0, Reason::New)), [(EventKind::Send, Some(5000), 950, "new")]);
+        assert_eq!(
+            events(&mut tracer, &run(0, 10, 0, Reason::New)),
+            [(EventKind::Send, Some(5000), 950, "new")]
+        );
         let again = (EventKind::Retransmit, Some(5900), 50, "timeout");
         assert_eq!(
             events(&mut tracer, &run(9, 1, 1, Reason::Timeout)),
@@ -157,13 +209,44 @@ mod tests {
     #[test]
     fn answers_are_emitted_with_their_bytes_if_the_blast_is_known() {
         let mut tracer = Tracer::default();
-        let misses = Header { blast: 3, index: 8, check: 2, ..Header::new(Kind::Answer, 1) };
+        let misses = Header {
+            blast: 3,
+            index: 8,
+            check: 2,
+            ..Header::new(Kind::Answer, 1)
+        };
         let answer = |header: Header| Output::Control(header, Vec::new());
-        assert_eq!(events(&mut tracer, &answer(misses)), [(EventKind::Nak, None, 200, "asked")]);
-        tracer.arrived(&Header { blast: 3, start: 5000, length: 950, ..Header::new(Kind::Data, 1) });
-        assert_eq!(events(&mut tracer, &answer(misses)), [(EventKind::Nak, Some(5800), 150, "asked")]);
-        let all = Header { flags: COMPLETE | UNSOLICITED, ..misses };
-        assert_eq!(events(&mut tracer, &answer(all)), [(EventKind::Ack, Some(5000), 950, "silence")]);
-        assert_eq!(events(&mut tracer, &answer(Header { flags: LIMIT, ..misses })), []);
+        assert_eq!(
+            events(&mut tracer, &answer(misses)),
+            [(EventKind::Nak, None, 200, "asked")]
+        );
+        tracer.arrived(&Header {
+            blast: 3,
+            start: 5000,
+            length: 950,
+            ..Header::new(Kind::Data, 1)
+        });
+        assert_eq!(
+            events(&mut tracer, &answer(misses)),
+            [(EventKind::Nak, Some(5800), 150, "asked")]
+        );
+        let all = Header {
+            flags: COMPLETE | UNSOLICITED,
+            ..misses
+        };
+        assert_eq!(
+            events(&mut tracer, &answer(all)),
+            [(EventKind::Ack, Some(5000), 950, "silence")]
+        );
+        assert_eq!(
+            events(
+                &mut tracer,
+                &answer(Header {
+                    flags: LIMIT,
+                    ..misses
+                })
+            ),
+            []
+        );
     }
 }

@@ -116,7 +116,17 @@ impl Header {
     /// One with nothing but a kind and a connection.
     #[must_use]
     pub const fn new(kind: Kind, connection: u32) -> Self {
-        Self { kind, flags: 0, round: 0, connection, blast: 0, length: 0, start: 0, index: 0, check: 0 }
+        Self {
+            kind,
+            flags: 0,
+            round: 0,
+            connection,
+            blast: 0,
+            length: 0,
+            start: 0,
+            index: 0,
+            check: 0,
+        }
     }
 
     /// Whether a flag is set.
@@ -148,7 +158,9 @@ impl Header {
     pub fn read(packet: &[u8]) -> Option<Self> {
         let bytes: &[u8; HEADER] = packet.get(..HEADER)?.try_into().ok()?;
         let kind = KINDS.into_iter().find(|kind| *kind as u8 == bytes[0])?;
-        let four = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let four = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let two = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         Some(Self {
             kind,
@@ -175,11 +187,16 @@ pub fn begins_row(header: &[u8]) -> bool {
 #[must_use]
 #[inline]
 pub fn follows(first: &[u8], second: &[u8], ahead: u16) -> bool {
-    let (Some(first), Some(second)) = (first.first_chunk::<HEADER>(), second.first_chunk::<HEADER>()) else {
+    let (Some(first), Some(second)) = (
+        first.first_chunk::<HEADER>(),
+        second.first_chunk::<HEADER>(),
+    ) else {
         return false;
     };
     let index = |header: &[u8; HEADER]| u16::from_le_bytes([header[24], header[25]]);
-    first[..24] == second[..24] && first[26..] == second[26..] && index(first).checked_add(ahead) == Some(index(second))
+    first[..24] == second[..24]
+        && first[26..] == second[26..]
+        && index(first).checked_add(ahead) == Some(index(second))
 }
 
 #[cfg(test)]

@@ -25,7 +25,9 @@ impl Control {
     /// The kind of that number, unless it is an answer or unknown.
     #[must_use]
     pub fn of(kind: u8) -> Option<Self> {
-        [Self::Hello, Self::Start, Self::End, Self::Bye].into_iter().find(|control| *control as u8 == kind)
+        [Self::Hello, Self::Start, Self::End, Self::Bye]
+            .into_iter()
+            .find(|control| *control as u8 == kind)
     }
 }
 
@@ -55,7 +57,10 @@ mod tests {
     #[test]
     fn a_control_message_is_read_with_its_token_only() {
         let bytes = write_control(&[7; 16], Control::End as u8, 1 << 40);
-        assert_eq!(read_control(&bytes, &[7; 16]), Some((Control::End as u8, 1 << 40)));
+        assert_eq!(
+            read_control(&bytes, &[7; 16]),
+            Some((Control::End as u8, 1 << 40))
+        );
         assert_eq!(read_control(&bytes, &[8; 16]), None);
         assert_eq!(read_control(&bytes[1..], &[7; 16]), None);
     }

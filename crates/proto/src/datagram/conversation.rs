@@ -6,7 +6,8 @@
 use super::control::{ANSWER, Control};
 use super::sequence::Sequence;
 use super::{
-    COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_PATIENCE, LAST_REPEAT, Losses, NUMBER, NUMBERS, PATIENCE,
+    COUNT_BITS, COUNT_MASK, FAREWELL, FIRST_REPEAT, LAST_PATIENCE, LAST_REPEAT, Losses, NUMBER,
+    NUMBERS, PATIENCE,
 };
 use stackline_core::time::{Duration, Instant};
 
@@ -139,7 +140,9 @@ impl Conversation {
     /// What to do about the control that was requested: soon again at first, since a transfer's clock waits for its END.
     pub fn poll(&mut self, now: Instant) -> Step {
         let answered = self.is_answered();
-        let Some(request) = &mut self.request else { return Step::Answered };
+        let Some(request) = &mut self.request else {
+            return Step::Answered;
+        };
         if request.sent && answered {
             self.slowest_answer = self.slowest_answer.max(now.since(request.begun));
             self.end_sent |= request.kind == Control::End;
@@ -168,7 +171,9 @@ impl Conversation {
     /// Whether the request was answered. What can only follow an answer says as much as the answer, which may have been
     /// lost.
     fn is_answered(&self) -> bool {
-        let Some(request) = &self.request else { return true };
+        let Some(request) = &self.request else {
+            return true;
+        };
         request.answered
             || match request.kind {
                 Control::Hello => false,
@@ -192,12 +197,24 @@ impl Conversation {
             // What came before was meant for an earlier connection.
             Control::Hello => {
                 self.greeted = true;
-                (self.started, self.ended, self.closed, self.peer_sent, self.transfer) = (false, false, false, None, 0);
-                (self.ahead, self.received_bytes, self.sequence, self.last_call) = (0, 0, Sequence::new(), 0);
+                (
+                    self.started,
+                    self.ended,
+                    self.closed,
+                    self.peer_sent,
+                    self.transfer,
+                ) = (false, false, false, None, 0);
+                (
+                    self.ahead,
+                    self.received_bytes,
+                    self.sequence,
+                    self.last_call,
+                ) = (0, 0, Sequence::new(), 0);
             }
             // The number distinguishes a new transfer from a repeated START of the present one.
             Control::Start if value > self.transfer => {
-                (self.started, self.ended, self.end_sent, self.transfer) = (true, false, false, value);
+                (self.started, self.ended, self.end_sent, self.transfer) =
+                    (true, false, false, value);
             }
             Control::End if value >> COUNT_BITS == self.transfer => {
                 (self.ended, self.peer_sent) = (true, Some(value & COUNT_MASK));
@@ -213,7 +230,10 @@ impl Conversation {
 
     /// The peer's socket is gone: its BYE or the answer to it was lost. Before HELLO is answered it may not be there yet.
     pub fn refused(&mut self) {
-        self.closed |= self.request.as_ref().is_none_or(|request| request.kind != Control::Hello);
+        self.closed |= self
+            .request
+            .as_ref()
+            .is_none_or(|request| request.kind != Control::Hello);
     }
 
     // --- data units ---
@@ -394,7 +414,10 @@ impl Conversation {
     #[must_use]
     pub fn losses(&self) -> Option<Losses> {
         if self.calling {
-            return Some(Losses { lost: self.lost_calls, ..Losses::default() });
+            return Some(Losses {
+                lost: self.lost_calls,
+                ..Losses::default()
+            });
         }
         self.peer_sent.map(|sent| self.sequence.losses(sent))
     }
@@ -470,11 +493,17 @@ mod tests {
     #[test]
     fn control_is_not_repeated_before_its_time_nor_after_its_answer() {
         let mut end = asking(Control::Hello);
-        assert_eq!((end.poll(Instant(199_999)), end.deadline()), (Step::Wait, Some(Instant(200_000))));
+        assert_eq!(
+            (end.poll(Instant(199_999)), end.deadline()),
+            (Step::Wait, Some(Instant(200_000)))
+        );
         assert_eq!(end.handle_control(Control::Start as u8 | ANSWER, 0), None);
         assert_eq!(end.poll(Instant(199_999)), Step::Wait);
         assert_eq!(end.handle_control(Control::Hello as u8 | ANSWER, 0), None);
-        assert_eq!((end.poll(Instant(199_999)), end.deadline()), (Step::Answered, None));
+        assert_eq!(
+            (end.poll(Instant(199_999)), end.deadline()),
+            (Step::Answered, None)
+        );
     }
 
     #[test]
@@ -510,12 +539,22 @@ mod tests {
         let mut end = Conversation::new();
         for kind in [Control::Hello, Control::Start, Control::End, Control::Bye] {
             for _ in 0..2 {
-                let value = if kind == Control::End { (1 << COUNT_BITS) | 7 } else { 1 };
-                assert_eq!(end.handle_control(kind as u8, value), Some(kind as u8 | ANSWER));
+                let value = if kind == Control::End {
+                    (1 << COUNT_BITS) | 7
+                } else {
+                    1
+                };
+                assert_eq!(
+                    end.handle_control(kind as u8, value),
+                    Some(kind as u8 | ANSWER)
+                );
             }
             assert_eq!(end.take_started(), kind == Control::Start);
         }
-        assert_eq!((end.peer_sent(), end.is_closed(), end.handle_control(9, 0)), (Some(7), true, None));
+        assert_eq!(
+            (end.peer_sent(), end.is_closed(), end.handle_control(9, 0)),
+            (Some(7), true, None)
+        );
     }
 
     #[test]
@@ -534,7 +573,15 @@ mod tests {
         unit(&mut end, 3);
         end.handle_control(Control::Bye as u8, 4);
         end.handle_control(Control::Hello as u8, 0);
-        assert_eq!((end.units(9), end.received_bytes(), end.is_closed(), end.losses()), (0, Some(0), false, None));
+        assert_eq!(
+            (
+                end.units(9),
+                end.received_bytes(),
+                end.is_closed(),
+                end.losses()
+            ),
+            (0, Some(0), false, None)
+        );
         unit(&mut end, 0);
         end.handle_control(Control::Hello as u8, 0);
         assert_eq!(end.units(9), 1);
@@ -555,12 +602,30 @@ mod tests {
     fn units_are_counted_once_and_taken_as_they_are_wanted() {
         let mut end = Conversation::new();
         let kinds = [0, 2, 2, 1].map(|number| unit(&mut end, number));
-        assert_eq!(kinds, [Unit::Numbered(0), Unit::Numbered(2), Unit::Repeated, Unit::Numbered(1)]);
+        assert_eq!(
+            kinds,
+            [
+                Unit::Numbered(0),
+                Unit::Numbered(2),
+                Unit::Repeated,
+                Unit::Numbered(1)
+            ]
+        );
         assert_eq!(end.handle_unit(&[1, 2], 2), Unit::Unnumbered);
-        assert_eq!((end.received_bytes(), end.has_units(4), end.has_units(5)), (Some(302), true, false));
+        assert_eq!(
+            (end.received_bytes(), end.has_units(4), end.has_units(5)),
+            (Some(302), true, false)
+        );
         assert_eq!((end.take_units(3), end.take_units(3)), (3, 1));
         end.handle_control(Control::Bye as u8, 4);
-        assert_eq!(end.losses(), Some(Losses { lost: 1, duplicated: 1, reordered: 1 }));
+        assert_eq!(
+            end.losses(),
+            Some(Losses {
+                lost: 1,
+                duplicated: 1,
+                reordered: 1
+            })
+        );
     }
 
     #[test]
@@ -575,7 +640,10 @@ mod tests {
         assert!(!end.take_answer(second, NUMBER));
         unit(&mut end, second);
         assert!(end.take_answer(second, NUMBER) && !end.take_answer(second, NUMBER));
-        assert_eq!((end.losses().map(|losses| losses.lost), end.received_bytes()), (Some(1), None));
+        assert_eq!(
+            (end.losses().map(|losses| losses.lost), end.received_bytes()),
+            (Some(1), None)
+        );
         // Of a short one as many bytes as there are.
         let third = end.call();
         end.handle_unit(&[3, 0, 0], 3);
@@ -586,11 +654,16 @@ mod tests {
     fn a_call_counts_once_and_a_strangers_never() {
         let mut end = Conversation::new();
         end.await_call();
-        let arrive =
-            |end: &mut Conversation, number: u64, bytes: usize| end.handle_unit(&number.to_le_bytes()[..bytes], 9);
-        for (number, kind) in
-            [(1, Unit::Call), (1, Unit::Repeated), (3, Unit::Call), (2, Unit::Repeated), (1 << 50, Unit::Repeated)]
-        {
+        let arrive = |end: &mut Conversation, number: u64, bytes: usize| {
+            end.handle_unit(&number.to_le_bytes()[..bytes], 9)
+        };
+        for (number, kind) in [
+            (1, Unit::Call),
+            (1, Unit::Repeated),
+            (3, Unit::Call),
+            (2, Unit::Repeated),
+            (1 << 50, Unit::Repeated),
+        ] {
             assert_eq!(arrive(&mut end, number, NUMBER), kind, "{number}");
         }
         assert_eq!((end.take_units(9), u64::from_le_bytes(*end.head())), (2, 3));
@@ -605,11 +678,18 @@ mod tests {
         assert_eq!(arrive(&mut end, 0, NUMBER), Unit::Call);
         // Data units between calls go on from the number of the call.
         end.await_units();
-        assert_eq!([0, 1, 1].map(|number| arrive(&mut end, number, NUMBER)), [Unit::Call; 3]);
+        assert_eq!(
+            [0, 1, 1].map(|number| arrive(&mut end, number, NUMBER)),
+            [Unit::Call; 3]
+        );
     }
 
     /// Sends control over a network that takes a moment and loses what `lost` says, each way. Whether it was answered.
-    fn exchange(ends: (&mut Conversation, &mut Conversation), kind: Control, lost: &mut impl FnMut() -> bool) -> bool {
+    fn exchange(
+        ends: (&mut Conversation, &mut Conversation),
+        kind: Control,
+        lost: &mut impl FnMut() -> bool,
+    ) -> bool {
         let (near, far) = ends;
         let mut now = Instant(0);
         near.request(now, kind);

@@ -31,7 +31,13 @@ impl Sequence {
     /// Nothing yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { arrived: Box::new([0; WORDS]), next: 0, unique: 0, duplicated: 0, reordered: 0 }
+        Self {
+            arrived: Box::new([0; WORDS]),
+            next: 0,
+            unique: 0,
+            duplicated: 0,
+            reordered: 0,
+        }
     }
 
     /// A datagram of that number arrived. True when it had not arrived before.
@@ -78,7 +84,11 @@ impl Sequence {
     /// The result when the sender reports that it sent `sent`.
     #[must_use]
     pub const fn losses(&self, sent: u64) -> Losses {
-        Losses { lost: sent.saturating_sub(self.unique), duplicated: self.duplicated, reordered: self.reordered }
+        Losses {
+            lost: sent.saturating_sub(self.unique),
+            duplicated: self.duplicated,
+            reordered: self.reordered,
+        }
     }
 }
 
@@ -109,10 +119,24 @@ mod tests {
         for n in [0, 2, 1, 1, 4] {
             sequence.arrived(n);
         }
-        assert_eq!(sequence.losses(5), Losses { lost: 1, duplicated: 1, reordered: 1 });
+        assert_eq!(
+            sequence.losses(5),
+            Losses {
+                lost: 1,
+                duplicated: 1,
+                reordered: 1
+            }
+        );
         // Also one that came in order at first.
         sequence.arrived(0);
-        assert_eq!(sequence.losses(5), Losses { lost: 1, duplicated: 2, reordered: 1 });
+        assert_eq!(
+            sequence.losses(5),
+            Losses {
+                lost: 1,
+                duplicated: 2,
+                reordered: 1
+            }
+        );
     }
 
     #[test]

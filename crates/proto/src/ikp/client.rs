@@ -64,7 +64,15 @@ impl Client {
     pub fn new(options: &Options, connection: u32, transaction: u32) -> Self {
         let options = options.fitted();
         let rtt = RttEstimator::new(options.interval);
-        Self { options, connection, transaction, call: None, failure: None, rtt, counters: Counters::default() }
+        Self {
+            options,
+            connection,
+            transaction,
+            call: None,
+            failure: None,
+            rtt,
+            counters: Counters::default(),
+        }
     }
 
     // --- the application's side ---
@@ -110,15 +118,25 @@ impl Client {
         }
         self.transaction = self.transaction.wrapping_add(1);
         self.failure = None;
-        self.call =
-            Some(Call { message, grants, sends: 0, sent: now, due: now, silent: None, pending: 0, moves: None });
+        self.call = Some(Call {
+            message,
+            grants,
+            sends: 0,
+            sent: now,
+            due: now,
+            silent: None,
+            pending: 0,
+            moves: None,
+        });
         Ok(())
     }
 
     /// How many of the readable bytes travel with the message.
     #[must_use]
     pub fn carried(&self) -> u32 {
-        self.call.as_ref().map_or(0, |call| wire::carried(self.options.packet, call.message, call.grants.readable))
+        self.call.as_ref().map_or(0, |call| {
+            wire::carried(self.options.packet, call.message, call.grants.readable)
+        })
     }
 
     /// Gives the message up. It may have been received or not.
@@ -133,12 +151,21 @@ impl Client {
         call.flat_map(|call| {
             let writable = u64::from(call.grants.writable);
             let packet = self.options.packet;
-            let known = call.moves.iter().flat_map(|moves| moves.receiver.expected());
+            let known = call
+                .moves
+                .iter()
+                .flat_map(|moves| moves.receiver.expected());
             let known = known.map(|(position, bytes)| (u64::from(wire::offset(position)), bytes));
             // Of a move that has not begun it is guessed that it begins at the beginning.
-            let packets = if call.moves.is_some() { 0 } else { writable.div_ceil(u64::from(packet)) };
+            let packets = if call.moves.is_some() {
+                0
+            } else {
+                writable.div_ceil(u64::from(packet))
+            };
             let guessed = (0..packets).map(move |n| (n * u64::from(packet), packet));
-            known.chain(guessed).map(move |(at, bytes)| (at as u32, (writable - at).min(u64::from(bytes)) as u32))
+            known
+                .chain(guessed)
+                .map(move |(at, bytes)| (at as u32, (writable - at).min(u64::from(bytes)) as u32))
         })
     }
 
@@ -146,11 +173,21 @@ impl Client {
 
     /// A packet has arrived: its header, what follows it where it is no data (of data it may be anything), and how many
     /// bytes follow.
-    pub fn handle(&mut self, now: Instant, header: &Header, body: &[u8], payload: usize) -> Arrival {
+    pub fn handle(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        body: &[u8],
+        payload: usize,
+    ) -> Arrival {
         if header.connection != self.connection {
             return Arrival::Nothing;
         }
-        let Some(call) = self.call.as_mut().filter(|call| is_of(header, self.transaction, call)) else {
+        let Some(call) = self
+            .call
+            .as_mut()
+            .filter(|call| is_of(header, self.transaction, call))
+        else {
             self.counters.stale += 1;
             return Arrival::Nothing;
         };
@@ -162,7 +199,10 @@ impl Client {
                 Arrival::Nothing
             }
             Kind::Refuse => {
-                let refusal = body.first().and_then(|number| Refusal::of(*number)).unwrap_or(Refusal::Parameters);
+                let refusal = body
+                    .first()
+                    .and_then(|number| Refusal::of(*number))
+                    .unwrap_or(Refusal::Parameters);
                 self.failure = Some(Failure::Refused(refusal));
                 self.call = None;
                 return Arrival::Nothing;
@@ -183,7 +223,8 @@ impl Client {
     /// The server lives.
     fn last_heard(&mut self, now: Instant, header: &Header, arrival: Arrival) {
         let Some(call) = &mut self.call else { return };
-        let answers_send = matches!(header.kind, Kind::Reply | Kind::Pending) && header.round == call.round();
+        let answers_send =
+            matches!(header.kind, Kind::Reply | Kind::Pending) && header.round == call.round();
         if answers_send && call.sends > 0 {
             self.rtt.sample(now.since(call.sent));
         }
@@ -212,8 +253,13 @@ impl Client {
         if let Some(output) = call.moves.as_mut().and_then(|moves| moves.poll(now, most)) {
             if matches!(&output, Output::Run(run) if run.is_first()) {
                 // While it sends requested data, no reply is due. Repeated data may have been requested needlessly.
-                let answered = call.moves.as_ref().map_or(Duration::ZERO, |moves| moves.sender.rtt().timeout());
-                call.due = call.due.max(now + call.wait(&self.options, &self.rtt).max(answered));
+                let answered = call
+                    .moves
+                    .as_ref()
+                    .map_or(Duration::ZERO, |moves| moves.sender.rtt().timeout());
+                call.due = call
+                    .due
+                    .max(now + call.wait(&self.options, &self.rtt).max(answered));
             }
             return Some(output);
         }
@@ -245,9 +291,14 @@ impl Client {
     /// When it has to be polled, and why; called after [`Client::poll`] has yielded nothing.
     pub fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
         let call = self.call.as_mut()?;
-        let give_up = call.gives_up_at(&self.options).map(|at| (at, Cause::Patience));
+        let give_up = call
+            .gives_up_at(&self.options)
+            .map(|at| (at, Cause::Patience));
         let moves = call.moves.as_mut().and_then(|moves| moves.deadline(now));
-        [Some((call.due, Cause::Send)), give_up, moves].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [Some((call.due, Cause::Send)), give_up, moves]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
     }
 }
 
@@ -273,7 +324,8 @@ impl Call {
         match options.interval {
             blast::Interval::Fixed(_) => wait,
             blast::Interval::Adaptive => {
-                let longest = Duration(LONGEST_PENDING_WAIT.0.min(options.patience.0 / 2)).max(Duration(1));
+                let longest =
+                    Duration(LONGEST_PENDING_WAIT.0.min(options.patience.0 / 2)).max(Duration(1));
                 Duration(wait.0.saturating_mul(1 << self.pending.min(16))).min(longest)
             }
         }
@@ -290,21 +342,42 @@ impl Call {
         }
         let (message, data, offset) = (u32::from(header.index), header.length, header.start);
         let whole = u64::from(message) + u64::from(data) == payload as u64;
-        let fits = u32::try_from(offset).is_ok_and(|offset| wire::inside(offset, data, self.grants.writable));
-        if whole && fits { Arrival::Reply { message, offset: offset as u32, data } } else { Arrival::Refused }
+        let fits = u32::try_from(offset)
+            .is_ok_and(|offset| wire::inside(offset, data, self.grants.writable));
+        if whole && fits {
+            Arrival::Reply {
+                message,
+                offset: offset as u32,
+                data,
+            }
+        } else {
+            Arrival::Refused
+        }
     }
 
     /// Whether a later delivery than this one has moved something.
     fn is_replaced(&self, delivery: u16) -> bool {
-        self.moves.as_ref().is_some_and(|moves| (delivery.wrapping_sub(moves.delivery) as i16) < 0)
+        self.moves
+            .as_ref()
+            .is_some_and(|moves| (delivery.wrapping_sub(moves.delivery) as i16) < 0)
     }
 
     /// The moves of this delivery; `None` when a later one has begun.
-    fn moves(&mut self, options: &Options, connection: u32, transaction: u32, delivery: u16) -> Option<&mut Moves> {
+    fn moves(
+        &mut self,
+        options: &Options,
+        connection: u32,
+        transaction: u32,
+        delivery: u16,
+    ) -> Option<&mut Moves> {
         if self.is_replaced(delivery) {
             return None;
         }
-        if self.moves.as_ref().is_none_or(|moves| moves.delivery != delivery) {
+        if self
+            .moves
+            .as_ref()
+            .is_none_or(|moves| moves.delivery != delivery)
+        {
             let options = options.patient_moves();
             let granted = wire::positions(transaction, 0, self.grants.writable);
             self.moves = Some(Moves {
@@ -318,9 +391,16 @@ impl Call {
     }
 
     /// Handles a request for a range of the readable segment.
-    fn handle_move_from(&mut self, options: &Options, header: &Header, transaction: u32) -> Arrival {
+    fn handle_move_from(
+        &mut self,
+        options: &Options,
+        header: &Header,
+        transaction: u32,
+    ) -> Arrival {
         let (readable, bytes) = (self.grants.readable, header.length);
-        let Ok(from) = u32::try_from(header.start) else { return Arrival::Refused };
+        let Ok(from) = u32::try_from(header.start) else {
+            return Arrival::Refused;
+        };
         if bytes == 0 || !wire::inside(from, bytes, readable) {
             return Arrival::Refused;
         }
@@ -329,15 +409,26 @@ impl Call {
         let new = moves.filter(|moves| header.index.wrapping_sub(moves.serial) as i16 > 0);
         if let Some(moves) = new {
             moves.serial = header.index;
-            moves.sender.seek(wire::position(transaction, from), wire::position(transaction, readable));
+            moves.sender.seek(
+                wire::position(transaction, from),
+                wire::position(transaction, readable),
+            );
             moves.sender.send(u64::from(bytes));
         }
         Arrival::Nothing
     }
 
     /// A packet for the writable segment.
-    fn moved(&mut self, options: &Options, now: Instant, header: &Header, transaction: u32, payload: usize) -> Arrival {
-        let Some(moves) = self.moves(options, header.connection, transaction, header.check as u16) else {
+    fn moved(
+        &mut self,
+        options: &Options,
+        now: Instant,
+        header: &Header,
+        transaction: u32,
+        payload: usize,
+    ) -> Arrival {
+        let Some(moves) = self.moves(options, header.connection, transaction, header.check as u16)
+        else {
             return Arrival::Nothing;
         };
         match moves.receiver.handle(now, header, payload) {
@@ -349,7 +440,10 @@ impl Call {
 
     /// Handles an answer about a requested range.
     fn answered(&mut self, now: Instant, header: &Header, body: &[u8]) -> Arrival {
-        let moves = self.moves.as_mut().filter(|moves| moves.delivery == header.length as u16);
+        let moves = self
+            .moves
+            .as_mut()
+            .filter(|moves| moves.delivery == header.length as u16);
         if let Some(moves) = moves {
             moves.sender.handle(now, header, body);
         }
@@ -363,12 +457,21 @@ impl Moves {
             return Some(answer(header, body, self.delivery));
         }
         let run = self.sender.poll(now, most)?;
-        Some(Output::Run(Run { run, delivery: self.delivery }))
+        Some(Output::Run(Run {
+            run,
+            delivery: self.delivery,
+        }))
     }
 
     fn deadline(&mut self, now: Instant) -> Option<(Instant, Cause)> {
         let answer = self.receiver.deadline(now).map(|at| (at, Cause::Answer));
-        let sender = self.sender.deadline(now).map(|(at, wait)| (at, Cause::Move(wait)));
-        [answer, sender].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let sender = self
+            .sender
+            .deadline(now)
+            .map(|(at, wait)| (at, Cause::Move(wait)));
+        [answer, sender]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
     }
 }

@@ -45,7 +45,12 @@ impl<'a> Walk<'a> {
     fn new(bytes: &'a [u8]) -> Self {
         let mut path = FuzzPath::new(bytes, Header::new(Kind::Send, NUMBER));
         let (choice, sizes) = (path.next(), path.next());
-        let strategies = [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective];
+        let strategies = [
+            Strategy::Full,
+            Strategy::FullNak,
+            Strategy::Partial,
+            Strategy::Selective,
+        ];
         let fixed = Interval::Fixed(Duration(3_000_000));
         let strangers = choice & 64 != 0;
         let options = Options {
@@ -53,16 +58,38 @@ impl<'a> Walk<'a> {
             size: [32, 200, 1000, 4000][usize::from(sizes >> 2 & 3)],
             flight: [1, 2, 5, 40][usize::from(sizes >> 4 & 3)],
             strategy: strategies[usize::from(choice & 3)],
-            interval: if choice & 4 == 0 { Interval::Adaptive } else { fixed },
-            patience: Duration(if choice & 8 == 0 || strangers { u64::MAX / 4 } else { 50_000_000 }),
+            interval: if choice & 4 == 0 {
+                Interval::Adaptive
+            } else {
+                fixed
+            },
+            patience: Duration(if choice & 8 == 0 || strangers {
+                u64::MAX / 4
+            } else {
+                50_000_000
+            }),
             once: choice & 16 != 0,
             ..Options::v()
         };
-        let grants = Grants { readable: u32::from(path.next()) * 3, writable: u32::from(path.next()) * 3 };
+        let grants = Grants {
+            readable: u32::from(path.next()) * 3,
+            writable: u32::from(path.next()) * 3,
+        };
         let first = if choice & 32 == 0 { 0 } else { u32::MAX };
-        let (client, server) = (Client::new(&options, NUMBER, first), Server::new(&options, NUMBER));
+        let (client, server) = (
+            Client::new(&options, NUMBER, first),
+            Server::new(&options, NUMBER),
+        );
         let now = Instant(1_000_000_000);
-        let mut walk = Walk { path, client, server, grants, replied: false, now, strangers };
+        let mut walk = Walk {
+            path,
+            client,
+            server,
+            grants,
+            replied: false,
+            now,
+            strangers,
+        };
         walk.send();
         walk.flush();
         walk
@@ -98,7 +125,9 @@ impl<'a> Walk<'a> {
     }
 
     fn deliver(&mut self, side: usize) {
-        let Some((header, body, payload)) = self.path.take(side) else { return };
+        let Some((header, body, payload)) = self.path.take(side) else {
+            return;
+        };
         self.arrive(side, &header, &body, payload);
     }
 
@@ -108,7 +137,11 @@ impl<'a> Walk<'a> {
             let writable = self.grants.writable as usize;
             match self.client.handle(self.now, header, body, payload) {
                 client::Arrival::Place(at) => assert!(at as usize + payload <= writable),
-                client::Arrival::Reply { message, offset, data } => {
+                client::Arrival::Reply {
+                    message,
+                    offset,
+                    data,
+                } => {
                     assert!(message as usize + data as usize == payload);
                     assert!(offset as usize + data as usize <= writable);
                     self.replied = true;
@@ -118,7 +151,12 @@ impl<'a> Walk<'a> {
             }
             return false;
         }
-        let most: u64 = self.server.expected().map(|(_, bytes)| u64::from(bytes)).take(100).sum();
+        let most: u64 = self
+            .server
+            .expected()
+            .map(|(_, bytes)| u64::from(bytes))
+            .take(100)
+            .sum();
         assert!(most <= 100 * 65_536);
         match self.server.handle(self.now, header, body, payload) {
             server::Arrival::Message(message) => {
@@ -134,13 +172,21 @@ impl<'a> Walk<'a> {
 
     /// The server's process handles its message in some way.
     fn serve(&mut self) {
-        let (what, from, bytes) = (self.path.next(), u32::from(self.path.next()) * 3, u32::from(self.path.next()) * 3);
-        let Some(transaction) = self.server.open() else { return };
+        let (what, from, bytes) = (
+            self.path.next(),
+            u32::from(self.path.next()) * 3,
+            u32::from(self.path.next()) * 3,
+        );
+        let Some(transaction) = self.server.open() else {
+            return;
+        };
         let now = self.now;
         let done = match what & 3 {
             0 => self.server.move_to(transaction, from, bytes),
             1 => self.server.move_from(now, transaction, from, bytes),
-            2 => self.server.reply(now, transaction, u32::from(what >> 2), from, bytes),
+            2 => self
+                .server
+                .reply(now, transaction, u32::from(what >> 2), from, bytes),
             _ => {
                 self.server.progress(transaction);
                 Ok(())
@@ -152,8 +198,10 @@ impl<'a> Walk<'a> {
     }
 
     fn wake(&mut self) {
-        let deadlines =
-            [self.client.deadline(self.now).map(|(at, _)| at), self.server.deadline(self.now).map(|(at, _)| at)];
+        let deadlines = [
+            self.client.deadline(self.now).map(|(at, _)| at),
+            self.server.deadline(self.now).map(|(at, _)| at),
+        ];
         self.now = deadlines.into_iter().flatten().min().unwrap_or(self.now);
     }
 
@@ -161,9 +209,11 @@ impl<'a> Walk<'a> {
     fn flush(&mut self) {
         for side in [0, 1] {
             let mut outputs = 0;
-            while let Some(output) =
-                if side == 0 { self.client.poll(self.now, 5) } else { self.server.poll(self.now, 5) }
-            {
+            while let Some(output) = if side == 0 {
+                self.client.poll(self.now, 5)
+            } else {
+                self.server.poll(self.now, 5)
+            } {
                 outputs += 1;
                 assert!(outputs < 5_000, "it never ends");
                 self.leave(side, output);
@@ -180,21 +230,37 @@ impl<'a> Walk<'a> {
     }
 
     fn leave(&mut self, side: usize, output: Output) {
-        let granted = if side == 0 { self.grants.readable } else { u32::MAX };
+        let granted = if side == 0 {
+            self.grants.readable
+        } else {
+            u32::MAX
+        };
         match output {
             Output::Control(header, body) => {
                 let bytes = body.len();
                 self.path.send(1 - side, (header, body, bytes));
             }
             Output::Message(header) => {
-                let beside = if side == 0 { self.client.carried() } else { header.length };
-                self.path.send(1 - side, (header, Vec::new(), usize::from(header.index) + beside as usize));
+                let beside = if side == 0 {
+                    self.client.carried()
+                } else {
+                    header.length
+                };
+                self.path.send(
+                    1 - side,
+                    (
+                        header,
+                        Vec::new(),
+                        usize::from(header.index) + beside as usize,
+                    ),
+                );
             }
             Output::Run(run) => {
                 for n in 0..run.count() {
                     let (at, bytes) = run.span(n);
                     assert!(u64::from(at) + u64::from(bytes) <= u64::from(granted));
-                    self.path.send(1 - side, (run.header(n), Vec::new(), bytes as usize));
+                    self.path
+                        .send(1 - side, (run.header(n), Vec::new(), bytes as usize));
                 }
             }
         }
@@ -202,13 +268,17 @@ impl<'a> Walk<'a> {
 
     /// Any header, and a few bytes.
     fn forge(&mut self, side: usize) {
-        let Some((header, bytes)) = self.path.any_header() else { return };
+        let Some((header, bytes)) = self.path.any_header() else {
+            return;
+        };
         self.forged(side, header, &bytes[32..], 8);
     }
 
     /// A header like the last one sent, with one byte changed.
     fn corrupt(&mut self, side: usize) {
-        let Some((header, value)) = self.path.corrupt_header() else { return };
+        let Some((header, value)) = self.path.corrupt_header() else {
+            return;
+        };
         let payload = usize::from(self.path.next());
         self.forged(side, header, &[value; 3], payload);
     }

@@ -71,7 +71,10 @@ impl Options {
     /// The same with duplicates suppressed.
     #[must_use]
     pub const fn once() -> Self {
-        Self { once: true, ..Self::v() }
+        Self {
+            once: true,
+            ..Self::v()
+        }
     }
 
     /// Bytes that a message, or a reply, and the data that travels with it have room for.
@@ -102,7 +105,11 @@ impl Options {
             flight: self.flight,
             interval: self.interval,
             // Fixed intervals are the paper's conditions: a receiver only sends when requested.
-            nak_delay: if matches!(self.interval, Interval::Fixed(_)) { None } else { Some(NAK_DELAY) },
+            nak_delay: if matches!(self.interval, Interval::Fixed(_)) {
+                None
+            } else {
+                Some(NAK_DELAY)
+            },
             buffer: u32::MAX as u64,
             patience,
             pacing: Pacing::Off,
@@ -131,13 +138,29 @@ pub(crate) struct ClientParameters {
     pub(crate) flight: u32,
 }
 
-const STRATEGIES: [Strategy; 4] = [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective];
+const STRATEGIES: [Strategy; 4] = [
+    Strategy::Full,
+    Strategy::FullNak,
+    Strategy::Partial,
+    Strategy::Selective,
+];
 
 impl ClientParameters {
     /// The parameters of these options, fitted.
     pub(crate) const fn of(options: &Options) -> Self {
-        let Options { packet, strategy, size, flight, .. } = *options;
-        Self { packet, strategy, size, flight }
+        let Options {
+            packet,
+            strategy,
+            size,
+            flight,
+            ..
+        } = *options;
+        Self {
+            packet,
+            strategy,
+            size,
+            flight,
+        }
     }
 
     /// As a number.
@@ -153,19 +176,37 @@ impl ClientParameters {
     pub(crate) fn unpack(number: u64) -> Option<Self> {
         let part = |shift: u32| (number >> shift & 0xffff) as u32;
         let (packet, each, flight) = (part(0), part(16), part(32));
-        let strategy = STRATEGIES.into_iter().find(|strategy| *strategy as u64 == number >> 48 & 0xff)?;
+        let strategy = STRATEGIES
+            .into_iter()
+            .find(|strategy| *strategy as u64 == number >> 48 & 0xff)?;
         let sound = number >> 56 == u64::from(VERSION)
             && (SHORTEST..=LONGEST).contains(&packet)
             && (1..=bitmap::MOST).contains(&each)
             && (1..=FLIGHT).contains(&flight)
             && each * flight <= UNDER_WAY;
-        sound.then_some(Self { packet, strategy, size: each * packet, flight })
+        sound.then_some(Self {
+            packet,
+            strategy,
+            size: each * packet,
+            flight,
+        })
     }
 
     /// A server's options for a client with these parameters.
     pub(crate) const fn taken(&self, own: &Options) -> Options {
-        let Self { packet, strategy, size, flight } = *self;
-        Options { packet, strategy, size, flight, ..*own }
+        let Self {
+            packet,
+            strategy,
+            size,
+            flight,
+        } = *self;
+        Options {
+            packet,
+            strategy,
+            size,
+            flight,
+            ..*own
+        }
     }
 }
 
@@ -178,7 +219,10 @@ mod tests {
     #[test]
     fn vs_packets_are_1024_bytes() {
         let v = Options::v().fitted();
-        assert_eq!((v.packet, v.size, v.flight, v.strategy, v.once), (1024, 64 << 10, 1, Strategy::Partial, false));
+        assert_eq!(
+            (v.packet, v.size, v.flight, v.strategy, v.once),
+            (1024, 64 << 10, 1, Strategy::Partial, false)
+        );
     }
 
     proptest! {

@@ -38,7 +38,10 @@ impl Run {
     #[must_use]
     #[inline]
     pub fn header(&self, n: u32) -> Header {
-        Header { check: u32::from(self.delivery), ..self.run.header(n, 0) }
+        Header {
+            check: u32::from(self.delivery),
+            ..self.run.header(n, 0)
+        }
     }
 
     /// The packets of the blast they are.
@@ -58,5 +61,11 @@ impl Run {
 
 /// A receiver's answer, for the moves of one delivery.
 pub(super) fn answer(header: Header, body: Vec<u8>, delivery: u16) -> Output {
-    Output::Control(Header { length: u32::from(delivery), ..header }, body)
+    Output::Control(
+        Header {
+            length: u32::from(delivery),
+            ..header
+        },
+        body,
+    )
 }

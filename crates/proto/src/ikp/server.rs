@@ -28,7 +28,11 @@ enum CallState {
     /// It awaits its reply.
     Open,
     /// It was replied to, with this.
-    Replied { message: u32, data: u32, offset: u32 },
+    Replied {
+        message: u32,
+        data: u32,
+        offset: u32,
+    },
     /// It will never be: nothing of it is answered.
     Ignored,
 }
@@ -142,7 +146,10 @@ impl Server {
         if bytes > 0 {
             let (transaction, writable) = (self.transaction, self.grants.writable);
             let moves = self.moves();
-            moves.sender.seek(wire::position(transaction, offset), wire::position(transaction, writable));
+            moves.sender.seek(
+                wire::position(transaction, offset),
+                wire::position(transaction, writable),
+            );
             moves.sender.send(u64::from(bytes));
             self.moving = Move::To;
         }
@@ -153,19 +160,39 @@ impl Server {
     ///
     /// # Errors
     /// A [`Mistake`]: nothing is moved then.
-    pub fn move_from(&mut self, now: Instant, transaction: u32, offset: u32, bytes: u32) -> Result<(), Mistake> {
+    pub fn move_from(
+        &mut self,
+        now: Instant,
+        transaction: u32,
+        offset: u32,
+        bytes: u32,
+    ) -> Result<(), Mistake> {
         self.may_move(transaction, offset, bytes, self.grants.readable)?;
         if bytes > 0 {
             let transaction = self.transaction;
             let moves = self.moves();
             moves.serial = moves.serial.wrapping_add(1);
-            moves.receiver.grant(wire::positions(transaction, offset, bytes));
-            self.moving = Move::From(RequestedRange { offset, bytes, times: 0, again: Some(now), last_heard: now });
+            moves
+                .receiver
+                .grant(wire::positions(transaction, offset, bytes));
+            self.moving = Move::From(RequestedRange {
+                offset,
+                bytes,
+                times: 0,
+                again: Some(now),
+                last_heard: now,
+            });
         }
         Ok(())
     }
 
-    fn may_move(&self, transaction: u32, offset: u32, bytes: u32, granted: u32) -> Result<(), Mistake> {
+    fn may_move(
+        &self,
+        transaction: u32,
+        offset: u32,
+        bytes: u32,
+        granted: u32,
+    ) -> Result<(), Mistake> {
         self.is_open(transaction)?;
         match self.moving {
             _ if !wire::inside(offset, bytes, granted) => Err(Mistake::Outside(granted)),
@@ -176,7 +203,11 @@ impl Server {
     }
 
     fn is_open(&self, transaction: u32) -> Result<(), Mistake> {
-        if self.open() == Some(transaction) { Ok(()) } else { Err(Mistake::Gone) }
+        if self.open() == Some(transaction) {
+            Ok(())
+        } else {
+            Err(Mistake::Gone)
+        }
     }
 
     fn moves(&mut self) -> &mut Moves {
@@ -198,13 +229,18 @@ impl Server {
             (Move::None, _) | (_, None) => true,
             (Move::To, Some(moves)) => moves.sender.is_idle(),
             (Move::From(wanted), Some(moves)) => {
-                moves.receiver.delivered() == wire::positions(self.transaction, wanted.offset, wanted.bytes).end
+                moves.receiver.delivered()
+                    == wire::positions(self.transaction, wanted.offset, wanted.bytes).end
             }
         };
         if done {
             self.moving = Move::None;
         }
-        if done { Progress::Done } else { Progress::Going }
+        if done {
+            Progress::Done
+        } else {
+            Progress::Going
+        }
     }
 
     /// Abandons the move in progress, because its driver failed. Nothing more is moved for this message.
@@ -241,8 +277,13 @@ impl Server {
             return Err(Mistake::Long(self.options.room()));
         }
         let offset = if data == 0 { 0 } else { offset };
-        self.state = CallState::Replied { message, data, offset };
-        (self.moving, self.moves, self.pending_answer, self.last_used) = (Move::None, None, PendingAnswer::Reply, now);
+        self.state = CallState::Replied {
+            message,
+            data,
+            offset,
+        };
+        (self.moving, self.moves, self.pending_answer, self.last_used) =
+            (Move::None, None, PendingAnswer::Reply, now);
         Ok(())
     }
 
@@ -250,7 +291,8 @@ impl Server {
     pub fn ignore(&mut self, transaction: u32) {
         if self.is_open(transaction).is_ok() {
             self.state = CallState::Ignored;
-            (self.moving, self.moves, self.pending_answer) = (Move::None, None, PendingAnswer::Nothing);
+            (self.moving, self.moves, self.pending_answer) =
+                (Move::None, None, PendingAnswer::Nothing);
         }
     }
 
@@ -269,13 +311,21 @@ impl Server {
 
     /// A packet has arrived: its header, what follows it where it is no data (of data it may be anything), and how many
     /// bytes follow.
-    pub fn handle(&mut self, now: Instant, header: &Header, body: &[u8], payload: usize) -> Arrival {
+    pub fn handle(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        body: &[u8],
+        payload: usize,
+    ) -> Arrival {
         if header.connection != self.connection {
             return Arrival::Nothing;
         }
         let arrival = match header.kind {
             Kind::Send => self.handle_send(now, header, payload),
-            Kind::Data if self.is_now(header.start, header.check) => self.moved(now, header, payload),
+            Kind::Data if self.is_now(header.start, header.check) => {
+                self.moved(now, header, payload)
+            }
             Kind::Answer if self.is_now(header.start, header.length) => {
                 if let Some(moves) = &mut self.moves {
                     moves.sender.handle(now, header, body);
@@ -300,15 +350,17 @@ impl Server {
     }
 
     fn handle_send(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
-        let Some(parameters) =
-            ClientParameters::unpack(header.start).filter(|parameters| parameters.packet <= self.own.packet)
+        let Some(parameters) = ClientParameters::unpack(header.start)
+            .filter(|parameters| parameters.packet <= self.own.packet)
         else {
             if self.pending_answer == PendingAnswer::Nothing {
                 self.pending_answer = PendingAnswer::Refusal(*header, Refusal::Parameters);
             }
             return Arrival::Refused;
         };
-        let Some(send) = Send::read(header, parameters, payload) else { return Arrival::Refused };
+        let Some(send) = Send::read(header, parameters, payload) else {
+            return Arrival::Refused;
+        };
         let ahead = send.transaction.wrapping_sub(self.transaction) as i32;
         let newer = send.round.wrapping_sub(self.round) as i16 > 0;
         match self.state {
@@ -366,7 +418,9 @@ impl Server {
 
     /// Handles a packet of a requested range.
     fn moved(&mut self, now: Instant, header: &Header, payload: usize) -> Arrival {
-        let Some(moves) = &mut self.moves else { return Arrival::Nothing };
+        let Some(moves) = &mut self.moves else {
+            return Arrival::Nothing;
+        };
         let arrival = moves.receiver.handle(now, header, payload);
         if let Move::From(wanted) = &mut self.moving {
             if !matches!(arrival, blast::Arrival::Refused) {
@@ -378,12 +432,20 @@ impl Server {
                 return Arrival::Place(wire::offset(position) - wanted.offset);
             }
         }
-        if arrival == blast::Arrival::Refused { Arrival::Refused } else { Arrival::Nothing }
+        if arrival == blast::Arrival::Refused {
+            Arrival::Refused
+        } else {
+            Arrival::Nothing
+        }
     }
 
     /// Where in the range that is being moved from the client the next packets probably belong, in order, and their bytes.
     pub fn expected(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let wanted = if let Move::From(wanted) = self.moving { Some(wanted) } else { None };
+        let wanted = if let Move::From(wanted) = self.moving {
+            Some(wanted)
+        } else {
+            None
+        };
         let both = wanted.into_iter().zip(&self.moves);
         both.flat_map(|(wanted, moves)| {
             moves.receiver.expected().map(move |(position, bytes)| {
@@ -399,14 +461,19 @@ impl Server {
     pub fn poll(&mut self, now: Instant, most: u32) -> Option<Output> {
         match core::mem::replace(&mut self.pending_answer, PendingAnswer::Nothing) {
             PendingAnswer::Nothing => {}
-            PendingAnswer::Pending => return Some(Output::Control(self.header(Kind::Pending), Vec::new())),
+            PendingAnswer::Pending => {
+                return Some(Output::Control(self.header(Kind::Pending), Vec::new()));
+            }
             PendingAnswer::Reply => {
                 if let Some(header) = self.reply_header() {
                     return Some(Output::Message(header));
                 }
             }
             PendingAnswer::Refusal(send, refusal) => {
-                return Some(Output::Control(Refusal::header(&send), alloc::vec![refusal as u8]));
+                return Some(Output::Control(
+                    Refusal::header(&send),
+                    alloc::vec![refusal as u8],
+                ));
             }
         }
         self.poll_answer(now).or_else(|| self.poll_move(now, most))
@@ -426,7 +493,10 @@ impl Server {
             Move::None | Move::Failed => None,
             Move::To => {
                 let run = self.moves.as_mut()?.sender.poll(now, most)?;
-                Some(Output::Run(Run { run, delivery: self.delivery }))
+                Some(Output::Run(Run {
+                    run,
+                    delivery: self.delivery,
+                }))
             }
             Move::From(wanted) => {
                 wanted.again.filter(|at| *at <= now)?;
@@ -448,13 +518,30 @@ impl Server {
     }
 
     const fn header(&self, kind: Kind) -> Header {
-        Header { blast: self.transaction, round: self.round, ..Header::new(kind, self.connection) }
+        Header {
+            blast: self.transaction,
+            round: self.round,
+            ..Header::new(kind, self.connection)
+        }
     }
 
     fn reply_header(&self) -> Option<Header> {
-        let CallState::Replied { message, data, offset } = self.state else { return None };
+        let CallState::Replied {
+            message,
+            data,
+            offset,
+        } = self.state
+        else {
+            return None;
+        };
         let (index, start, check) = (message as u16, u64::from(offset), u32::from(self.delivery));
-        Some(Header { index, length: data, start, check, ..self.header(Kind::Reply) })
+        Some(Header {
+            index,
+            length: data,
+            start,
+            check,
+            ..self.header(Kind::Reply)
+        })
     }
 
     fn gives_up_at(&mut self) -> Option<Instant> {
@@ -474,11 +561,17 @@ impl Server {
         let moves = self.moves.as_mut()?;
         let answer = moves.receiver.deadline(now).map(|at| (at, Cause::Answer));
         let going = match self.moving {
-            Move::To => moves.sender.deadline(now).map(|(at, wait)| (at, Cause::Move(wait))),
+            Move::To => moves
+                .sender
+                .deadline(now)
+                .map(|(at, wait)| (at, Cause::Move(wait))),
             Move::From(wanted) => wanted.again.map(|at| (at, Cause::Ask)),
             Move::None | Move::Failed => None,
         };
-        [answer, going, give_up].into_iter().flatten().min_by_key(|(at, _)| *at)
+        [answer, going, give_up]
+            .into_iter()
+            .flatten()
+            .min_by_key(|(at, _)| *at)
     }
 }
 
@@ -486,6 +579,8 @@ impl Server {
 fn again(options: &Options, times: u32) -> Duration {
     match options.interval {
         blast::Interval::Fixed(interval) => interval,
-        blast::Interval::Adaptive => Duration((FIRST_REPEAT.0 << times.min(6)).min(LONGEST_REPEAT.0)),
+        blast::Interval::Adaptive => {
+            Duration((FIRST_REPEAT.0 << times.min(6)).min(LONGEST_REPEAT.0))
+        }
     }
 }

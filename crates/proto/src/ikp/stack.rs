@@ -6,7 +6,9 @@
 //! recognises a message it has handled and repeats its answer, without counting it twice.
 
 use super::options::{BESIDE, Options, PACKET};
-use crate::blast::stack::{BELOW, INTERVAL, PATIENCE, PORT, RECEIVE, STRATEGIES_APART, name, strategy};
+use crate::blast::stack::{
+    BELOW, INTERVAL, PATIENCE, PORT, RECEIVE, STRATEGIES_APART, name, strategy,
+};
 use crate::blast::wire::HEADER;
 use crate::blast::{Interval, Strategy};
 use alloc::format;
@@ -28,12 +30,28 @@ pub const TABLE: StackTable = StackTable {
             "1024 B",
             "bytes of data in a packet; a message of 32 B travels beside it",
         ),
-        OptionTable::flag("full", "what is incomplete of a blast is sent again as a whole, after the interval"),
+        OptionTable::flag(
+            "full",
+            "what is incomplete of a blast is sent again as a whole, after the interval",
+        ),
         OptionTable::flag("full_nak", "the same as soon as the receiver says so"),
-        OptionTable::flag("partial", "what is sent again begins with the first packet that is missing; the default"),
+        OptionTable::flag(
+            "partial",
+            "what is sent again begins with the first packet that is missing; the default",
+        ),
         OptionTable::flag("selective", "only what is missing is sent again"),
-        OptionTable::new("size", OptionKind::Bytes(1, 1 << 30), "64 KiB", "bytes of a blast in a move"),
-        OptionTable::new("flight", OptionKind::Number(1, 1024), "1", "blasts of a move that may be on their way"),
+        OptionTable::new(
+            "size",
+            OptionKind::Bytes(1, 1 << 30),
+            "64 KiB",
+            "bytes of a blast in a move",
+        ),
+        OptionTable::new(
+            "flight",
+            OptionKind::Number(1, 1024),
+            "1",
+            "blasts of a move that may be on their way",
+        ),
         INTERVAL,
         PATIENCE,
         OptionTable::new(
@@ -46,32 +64,81 @@ pub const TABLE: StackTable = StackTable {
         PORT,
     ],
     mapping: &[
-        Mapping { operation: "ConnectRequest", services: "Send with the token, until the Reply" },
-        Mapping { operation: "AwaitConnectIndication", services: "Receive of that, Reply" },
-        Mapping { operation: "DataRequest (initiator)", services: "Send with a readable segment, until the Reply" },
-        Mapping { operation: "AwaitDataIndication (responder)", services: "Receive, MoveFrom, Reply" },
-        Mapping { operation: "DataRequest (responder)", services: "Receive, MoveTo, Reply" },
+        Mapping {
+            operation: "ConnectRequest",
+            services: "Send with the token, until the Reply",
+        },
+        Mapping {
+            operation: "AwaitConnectIndication",
+            services: "Receive of that, Reply",
+        },
+        Mapping {
+            operation: "DataRequest (initiator)",
+            services: "Send with a readable segment, until the Reply",
+        },
+        Mapping {
+            operation: "AwaitDataIndication (responder)",
+            services: "Receive, MoveFrom, Reply",
+        },
+        Mapping {
+            operation: "DataRequest (responder)",
+            services: "Receive, MoveTo, Reply",
+        },
         Mapping {
             operation: "AwaitDataIndication (initiator)",
             services: "Send with a writable segment, until the Reply",
         },
-        Mapping { operation: "RPCCall", services: "Send with the request to be read and room for the response" },
-        Mapping { operation: "RPCAwaitCallInd", services: "Receive, MoveFrom of what did not come with the message" },
-        Mapping { operation: "RPCReturn", services: "MoveTo, Reply; one packet where the response fits into it" },
-        Mapping { operation: "StartBulkGet, StartBulkPut", services: "nothing: the first Send says it" },
-        Mapping { operation: "AwaitStartBulkGet, AwaitStartBulkPut", services: "Receive" },
-        Mapping { operation: "StopBulkGet, StopBulkPut", services: "nothing: every data unit is replied to" },
+        Mapping {
+            operation: "RPCCall",
+            services: "Send with the request to be read and room for the response",
+        },
+        Mapping {
+            operation: "RPCAwaitCallInd",
+            services: "Receive, MoveFrom of what did not come with the message",
+        },
+        Mapping {
+            operation: "RPCReturn",
+            services: "MoveTo, Reply; one packet where the response fits into it",
+        },
+        Mapping {
+            operation: "StartBulkGet, StartBulkPut",
+            services: "nothing: the first Send says it",
+        },
+        Mapping {
+            operation: "AwaitStartBulkGet, AwaitStartBulkPut",
+            services: "Receive",
+        },
+        Mapping {
+            operation: "StopBulkGet, StopBulkPut",
+            services: "nothing: every data unit is replied to",
+        },
         Mapping {
             operation: "end of stream (time limit)",
             services: "a Send that says so; of the responder, the Reply",
         },
-        Mapping { operation: "DisconnectRequest", services: "Send, until the Reply" },
-        Mapping { operation: "AwaitDisconnectIndication", services: "Receive, Reply" },
+        Mapping {
+            operation: "DisconnectRequest",
+            services: "Send, until the Reply",
+        },
+        Mapping {
+            operation: "AwaitDisconnectIndication",
+            services: "Receive, Reply",
+        },
     ],
     exclusive: &[STRATEGIES_APART],
-    least_mtu: |stack| (BELOW + HEADER) as u64 + u64::from(BESIDE) + stack.number("packet").unwrap_or(PACKET.into()),
+    least_mtu: |stack| {
+        (BELOW + HEADER) as u64
+            + u64::from(BESIDE)
+            + stack.number("packet").unwrap_or(PACKET.into())
+    },
     unreported: (
-        &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s", "bytes_acked"],
+        &[
+            "cwnd_segments",
+            "busy_s",
+            "receive_window_limited_s",
+            "send_buffer_limited_s",
+            "bytes_acked",
+        ],
         "the protocol has no such thing",
     ),
     ..StackTable::RELIABLE
@@ -82,22 +149,36 @@ pub const TABLE: StackTable = StackTable {
 /// # Errors
 /// A sentence, when the options contradict each other or the path.
 pub fn options(stack: &Stack, packet: u32) -> Result<Options, String> {
-    let most = if packet == 0 { u64::from(u32::MAX) } else { u64::from(packet) };
+    let most = if packet == 0 {
+        u64::from(u32::MAX)
+    } else {
+        u64::from(packet)
+    };
     let wanted = stack.number("packet").unwrap_or(u64::from(PACKET));
     if wanted < Options::SHORTEST || wanted > most {
         let least = Options::SHORTEST;
-        return Err(format!("a packet with {wanted} B of data is not carried on this path: {least} to {most} B are"));
+        return Err(format!(
+            "a packet with {wanted} B of data is not carried on this path: {least} to {most} B are"
+        ));
     }
-    let number =
-        |name: &str, usual: u32| stack.number(name).map_or(usual, |written| u32::try_from(written).unwrap_or(u32::MAX));
+    let number = |name: &str, usual: u32| {
+        stack
+            .number(name)
+            .map_or(usual, |written| u32::try_from(written).unwrap_or(u32::MAX))
+    };
     let base = Options::once();
-    let patience = stack.seconds("patience").map_or(base.patience, Duration::from_seconds);
+    let patience = stack
+        .seconds("patience")
+        .map_or(base.patience, Duration::from_seconds);
     Ok(Options {
         packet: wanted as u32,
         strategy: strategy(stack, Strategy::Partial)?,
         size: number("size", base.size),
         flight: number("flight", base.flight),
-        interval: stack.seconds("interval").map(Duration::from_seconds).map_or(Interval::Adaptive, Interval::Fixed),
+        interval: stack
+            .seconds("interval")
+            .map(Duration::from_seconds)
+            .map_or(Interval::Adaptive, Interval::Fixed),
         patience,
         once: stack.word("duplicates") != Some("allowed"),
         memory: base.memory.max(Duration(patience.0.saturating_mul(3))),
@@ -119,7 +200,15 @@ pub fn settings(options: &Options) -> Vec<(&'static str, String)> {
         ("size", bytes(options.size)),
         ("flight", options.flight.to_string()),
         ("interval", interval),
-        ("duplicates", if options.once { "suppressed" } else { "allowed" }.to_string()),
+        (
+            "duplicates",
+            if options.once {
+                "suppressed"
+            } else {
+                "allowed"
+            }
+            .to_string()
+        ),
     ]
 }
 
@@ -148,7 +237,15 @@ pub enum Verb {
     Closing = 7,
 }
 
-const VERBS: [Verb; 7] = [Verb::Connect, Verb::Put, Verb::Get, Verb::Call, Verb::End, Verb::Close, Verb::Closing];
+const VERBS: [Verb; 7] = [
+    Verb::Connect,
+    Verb::Put,
+    Verb::Get,
+    Verb::Call,
+    Verb::End,
+    Verb::Close,
+    Verb::Closing,
+];
 
 /// Both sides wait: the responder for `awaited`, and the initiator has asked for something else.
 #[must_use]
@@ -180,7 +277,9 @@ impl Verb {
     pub fn read(message: &[u8]) -> Option<(Self, u64, &[u8])> {
         let (said, token) = message.split_first_chunk::<MESSAGE>()?;
         let verb = VERBS.into_iter().find(|verb| *verb as u8 == said[0])?;
-        let number = u64::from_le_bytes([said[1], said[2], said[3], said[4], said[5], said[6], said[7], said[8]]);
+        let number = u64::from_le_bytes([
+            said[1], said[2], said[3], said[4], said[5], said[6], said[7], said[8],
+        ]);
         (token.len() == if verb == Self::Connect { 16 } else { 0 }).then_some((verb, number, token))
     }
 }
@@ -222,15 +321,28 @@ mod tests {
     use stackline_core::catalogue::OptionValue;
 
     fn written(options: &[(&str, OptionValue)]) -> Stack {
-        let options = options.iter().map(|(name, value)| ((*name).to_string(), value.clone())).collect();
-        Stack { name: "ikp".to_string(), options, ..Stack::default() }
+        let options = options
+            .iter()
+            .map(|(name, value)| ((*name).to_string(), value.clone()))
+            .collect();
+        Stack {
+            name: "ikp".to_string(),
+            options,
+            ..Stack::default()
+        }
     }
 
     #[test]
     fn stack_options_choose_the_machine() {
         let plain = options(&Stack::plain("ikp"), 1440).unwrap();
-        assert_eq!((plain.packet, plain.strategy, plain.once), (1024, Strategy::Partial, true));
-        let v = written(&[("duplicates", OptionValue::Word("allowed".into())), ("selective", OptionValue::Set)]);
+        assert_eq!(
+            (plain.packet, plain.strategy, plain.once),
+            (1024, Strategy::Partial, true)
+        );
+        let v = written(&[
+            ("duplicates", OptionValue::Word("allowed".into())),
+            ("selective", OptionValue::Set),
+        ]);
         let v = options(&v, 1440).unwrap();
         assert_eq!((v.strategy, v.once), (Strategy::Selective, false));
         let fixed = options(&written(&[("interval", OptionValue::Seconds(0.1))]), 0).unwrap();
@@ -240,7 +352,10 @@ mod tests {
     #[test]
     fn contradictions_are_reported() {
         let both = written(&[("full", OptionValue::Set), ("partial", OptionValue::Set)]);
-        assert_eq!(options(&both, 1440).unwrap_err(), "ikp is either full or partial, not both");
+        assert_eq!(
+            options(&both, 1440).unwrap_err(),
+            "ikp is either full or partial, not both"
+        );
         let long = options(&written(&[("packet", OptionValue::Number(9000))]), 1440).unwrap_err();
         assert!(long.contains("32 to 1440 B"), "{long}");
     }
@@ -250,7 +365,10 @@ mod tests {
         for verb in VERBS.into_iter().skip(1) {
             assert_eq!(Verb::read(&verb.message(7)), Some((verb, 7, &[][..])));
         }
-        assert_eq!(Verb::read(&Verb::connect(&[9; 16])), Some((Verb::Connect, 0, &[9; 16][..])));
+        assert_eq!(
+            Verb::read(&Verb::connect(&[9; 16])),
+            Some((Verb::Connect, 0, &[9; 16][..]))
+        );
         for answer in [Answer::Done, Answer::Over] {
             assert_eq!(Answer::read(answer.reply()), Some(answer));
         }

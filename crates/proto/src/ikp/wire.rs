@@ -46,13 +46,19 @@ impl Refusal {
     /// The refusal of that number.
     #[must_use]
     pub fn of(number: u8) -> Option<Self> {
-        [Self::Parameters, Self::Full].into_iter().find(|refusal| *refusal as u8 == number)
+        [Self::Parameters, Self::Full]
+            .into_iter()
+            .find(|refusal| *refusal as u8 == number)
     }
 
     /// The header of a refusal, for the sender of a packet with this header.
     #[must_use]
     pub fn header(send: &Header) -> Header {
-        Header { blast: send.blast, round: send.round, ..Header::new(Kind::Refuse, send.connection) }
+        Header {
+            blast: send.blast,
+            round: send.round,
+            ..Header::new(Kind::Refuse, send.connection)
+        }
     }
 }
 
@@ -120,9 +126,16 @@ impl Send {
     }
 
     /// From a header with these parameters and `payload` bytes behind it; `None` where they contradict each other.
-    pub(crate) fn read(header: &Header, parameters: ClientParameters, payload: usize) -> Option<Self> {
+    pub(crate) fn read(
+        header: &Header,
+        parameters: ClientParameters,
+        payload: usize,
+    ) -> Option<Self> {
         let message = u32::from(header.index);
-        let grants = Grants { readable: header.length, writable: header.check };
+        let grants = Grants {
+            readable: header.length,
+            writable: header.check,
+        };
         let bytes = message + carried(parameters.packet, message, grants.readable);
         (message <= parameters.packet + BESIDE && bytes as usize == payload).then_some(Self {
             connection: header.connection,
@@ -144,8 +157,19 @@ mod tests {
     #[test]
     fn a_send_is_read_as_it_was_meant() {
         let parameters = ClientParameters::of(&Options::v().fitted());
-        let grants = Grants { readable: 5000, writable: 65536 };
-        let send = Send { connection: 7, transaction: 9, round: 1, once: true, message: 32, grants, parameters };
+        let grants = Grants {
+            readable: 5000,
+            writable: 65536,
+        };
+        let send = Send {
+            connection: 7,
+            transaction: 9,
+            round: 1,
+            once: true,
+            message: 32,
+            grants,
+            parameters,
+        };
         assert_eq!(Send::read(&send.header(), parameters, 1056), Some(send));
         assert_eq!(Send::read(&send.header(), parameters, 1055), None);
         assert_eq!(carried(1024, 32, 5000), 1024);
@@ -155,7 +179,12 @@ mod tests {
     #[test]
     fn positions_of_one_transaction_are_in_no_other() {
         let all = positions(u32::MAX, 0, u32::MAX);
-        assert_eq!((transaction(all.start), transaction(all.end - 1)), (u32::MAX, u32::MAX));
-        assert!(inside(0, u32::MAX, u32::MAX) && !inside(1, u32::MAX, u32::MAX) && !inside(11, 0, 10));
+        assert_eq!(
+            (transaction(all.start), transaction(all.end - 1)),
+            (u32::MAX, u32::MAX)
+        );
+        assert!(
+            inside(0, u32::MAX, u32::MAX) && !inside(1, u32::MAX, u32::MAX) && !inside(11, 0, 10)
+        );
     }
 }

@@ -47,7 +47,11 @@ enum Want {
     /// It was asked for.
     Asked { by: Address, number: u32 },
     /// The answer to a message is held back for it, until then.
-    Rfnm { to: Address, number: u32, until: Instant },
+    Rfnm {
+        to: Address,
+        number: u32,
+        until: Instant,
+    },
 }
 
 /// A message that is whole, for a host.
@@ -106,8 +110,20 @@ impl Destination {
     }
 
     fn word(&self, to: Address, kind: Kind, number: u32) -> Packet {
-        let from = Address { imp: self.own, host: 0 };
-        Packet { from, to, kind, number, first: 0, epoch: self.epoch, to_epoch: self.epoch_of(to.imp), bits: 0 }
+        let from = Address {
+            imp: self.own,
+            host: 0,
+        };
+        Packet {
+            from,
+            to,
+            kind,
+            number,
+            first: 0,
+            epoch: self.epoch,
+            to_epoch: self.epoch_of(to.imp),
+            bits: 0,
+        }
     }
 
     /// Since when another IMP counts, as far as it is known.
@@ -118,7 +134,11 @@ impl Destination {
     /// A packet of a message that was sent before this IMP was started anew: it may have been delivered then, so that it is not now.
     pub(super) fn void_here(&mut self, options: &Options, packet: &Packet, out: &mut Vec<Packet>) {
         self.of_epoch(options, packet.from.imp, packet.epoch);
-        out.push(self.word(packet.from, Kind::Failed(Failure::Incomplete), packet.number));
+        out.push(self.word(
+            packet.from,
+            Kind::Failed(Failure::Incomplete),
+            packet.number,
+        ));
     }
 
     /// The other one was started anew: what came from it before is void.
@@ -128,19 +148,29 @@ impl Destination {
             self.void(options, by);
         }
         if is_known != Some(true) {
-            self.from.insert(by, From { epoch, ..From::default() });
+            self.from.insert(
+                by,
+                From {
+                    epoch,
+                    ..From::default()
+                },
+            );
         }
     }
 
     /// What is put together for another one, and what it was promised, is room again.
     fn void(&mut self, options: &Options, by: u16) {
-        let Some(known) = self.from.get_mut(&by) else { return };
+        let Some(known) = self.from.get_mut(&by) else {
+            return;
+        };
         let promised = core::mem::take(&mut known.promised) * u32::from(MOST_PARTS);
         self.singles += core::mem::take(&mut known.awaited).len() as u32;
         self.refused.retain(|(to, _)| to.imp != by);
         let assemblies = core::mem::take(&mut known.assemblies);
         self.free += promised;
-        assemblies.values().for_each(|one| self.let_go(options, one));
+        assemblies
+            .values()
+            .for_each(|one| self.let_go(options, one));
     }
 
     /// A message is no longer put together.
@@ -151,15 +181,23 @@ impl Destination {
 
     /// Buffers are free again.
     const fn release(&mut self, parts: u8, packets: u32) {
-        if parts > 1 { self.free += packets } else { self.singles += 1 }
+        if parts > 1 {
+            self.free += packets
+        } else {
+            self.singles += 1
+        }
     }
 
     /// Room is asked for.
     pub(super) fn asked(&mut self, options: &Options, packet: &Packet, out: &mut Vec<Packet>) {
         self.of_epoch(options, packet.from.imp, packet.epoch);
-        let is_waiting = |want: &Want| matches!(want, Want::Asked { by, .. } if by.imp == packet.from.imp);
+        let is_waiting =
+            |want: &Want| matches!(want, Want::Asked { by, .. } if by.imp == packet.from.imp);
         if !self.wants.iter().any(is_waiting) {
-            self.wants.push_back(Want::Asked { by: packet.from, number: packet.number });
+            self.wants.push_back(Want::Asked {
+                by: packet.from,
+                number: packet.number,
+            });
         }
         self.serve(out);
     }
@@ -167,7 +205,11 @@ impl Destination {
     /// Room comes back unused.
     pub(super) fn given_back(&mut self, options: &Options, packet: &Packet, out: &mut Vec<Packet>) {
         self.of_epoch(options, packet.from.imp, packet.epoch);
-        if let Some(from) = self.from.get_mut(&packet.from.imp).filter(|from| from.promised > 0) {
+        if let Some(from) = self
+            .from
+            .get_mut(&packet.from.imp)
+            .filter(|from| from.promised > 0)
+        {
             from.promised -= 1;
             self.free += u32::from(MOST_PARTS);
         }
@@ -175,14 +217,42 @@ impl Destination {
     }
 
     /// A packet of a message; messages that are whole by it go to `whole`.
-    pub(super) fn data(&mut self, options: &Options, packet: &Packet, whole: &mut Vec<Whole>) -> Verdict {
-        let Kind::Data { part, parts, id, of_bits } = packet.kind else { return Verdict::Taken };
+    pub(super) fn data(
+        &mut self,
+        options: &Options,
+        packet: &Packet,
+        whole: &mut Vec<Whole>,
+    ) -> Verdict {
+        let Kind::Data {
+            part,
+            parts,
+            id,
+            of_bits,
+        } = packet.kind
+        else {
+            return Verdict::Taken;
+        };
         self.of_epoch(options, packet.from.imp, packet.epoch);
         self.skip(packet.from.imp, packet.first, options, whole);
-        let Self { free, singles, blocks, from, refused, now, .. } = self;
-        let Some(known) = from.get_mut(&packet.from.imp) else { return Verdict::Refused };
+        let Self {
+            free,
+            singles,
+            blocks,
+            from,
+            refused,
+            now,
+            ..
+        } = self;
+        let Some(known) = from.get_mut(&packet.from.imp) else {
+            return Verdict::Refused;
+        };
         let number = packet.number;
-        if number < known.next || known.assemblies.get(&number).is_some_and(|one| one.came >> part & 1 == 1) {
+        if number < known.next
+            || known
+                .assemblies
+                .get(&number)
+                .is_some_and(|one| one.came >> part & 1 == 1)
+        {
             return Verdict::Taken;
         }
         if !known.assemblies.contains_key(&number) {
@@ -206,8 +276,21 @@ impl Destination {
                 _ => *free -= u32::from(MOST_PARTS),
             }
             *blocks = blocks.map(|blocks| blocks - 1);
-            let message = Message { from: packet.from, to: packet.to, bits: of_bits, id };
-            known.assemblies.insert(number, Assembly { message, parts, came: 0, since: *now });
+            let message = Message {
+                from: packet.from,
+                to: packet.to,
+                bits: of_bits,
+                id,
+            };
+            known.assemblies.insert(
+                number,
+                Assembly {
+                    message,
+                    parts,
+                    came: 0,
+                    since: *now,
+                },
+            );
         }
         if parts > 1 && !options.reservation {
             if *free == 0 {
@@ -225,12 +308,23 @@ impl Destination {
 
     /// What is whole and has none before it goes to its host.
     fn deliver(&mut self, by: u16, options: &Options, whole: &mut Vec<Whole>) {
-        let Some(known) = self.from.get_mut(&by) else { return };
-        while let Some(one) = known.assemblies.get(&known.next).copied().filter(Assembly::is_whole) {
+        let Some(known) = self.from.get_mut(&by) else {
+            return;
+        };
+        while let Some(one) = known
+            .assemblies
+            .get(&known.next)
+            .copied()
+            .filter(Assembly::is_whole)
+        {
             known.assemblies.remove(&known.next);
             self.blocks = self.blocks.map(|blocks| blocks + 1);
             let packets = buffers(options, &one);
-            whole.push(Whole { message: one.message, number: known.next, packets });
+            whole.push(Whole {
+                message: one.message,
+                number: known.next,
+                packets,
+            });
             known.next += 1;
         }
     }
@@ -261,11 +355,21 @@ impl Destination {
     }
 
     /// Answers a message that its host has, or begins to have.
-    pub(super) fn answered(&mut self, options: &Options, now: Instant, one: &Whole, out: &mut Vec<Packet>) {
+    pub(super) fn answered(
+        &mut self,
+        options: &Options,
+        now: Instant,
+        one: &Whole,
+        out: &mut Vec<Packet>,
+    ) {
         let to = one.message.from;
         if options.reservation && one.message.parts() > 1 {
             // The next of its sender is likely as long: the answer says at once that there is room, or waits a while for it.
-            self.wants.push_back(Want::Rfnm { to, number: one.number, until: now + options.rfnm_waits });
+            self.wants.push_back(Want::Rfnm {
+                to,
+                number: one.number,
+                until: now + options.rfnm_waits,
+            });
         } else {
             out.push(self.word(to, Kind::Rfnm { allocates: false }, one.number));
         }
@@ -277,10 +381,16 @@ impl Destination {
         let eight = u32::from(MOST_PARTS);
         while let Some(want) = self.wants.front().copied() {
             let (to, kind, number) = match want {
-                Want::Asked { by, number } if self.free >= eight => {
-                    (by, Kind::Allocate { packets: MOST_PARTS }, number)
+                Want::Asked { by, number } if self.free >= eight => (
+                    by,
+                    Kind::Allocate {
+                        packets: MOST_PARTS,
+                    },
+                    number,
+                ),
+                Want::Rfnm { to, number, .. } if self.free >= eight => {
+                    (to, Kind::Rfnm { allocates: true }, number)
                 }
-                Want::Rfnm { to, number, .. } if self.free >= eight => (to, Kind::Rfnm { allocates: true }, number),
                 _ => break,
             };
             self.wants.pop_front();
@@ -295,11 +405,25 @@ impl Destination {
 
     /// Asks for messages of one packet that came in vain, once there is room for them.
     fn serve_singles(&mut self, out: &mut Vec<Packet>) {
-        let Self { refused, from, singles, .. } = self;
+        let Self {
+            refused,
+            from,
+            singles,
+            ..
+        } = self;
         let may_come = |(by, number): &(Address, u32)| {
-            has_room(*singles, from.get(&by.imp).is_some_and(|known| known.next == *number))
+            has_room(
+                *singles,
+                from.get(&by.imp).is_some_and(|known| known.next == *number),
+            )
         };
-        let Some((by, number)) = refused.iter().position(may_come).and_then(|at| refused.remove(at)) else { return };
+        let Some((by, number)) = refused
+            .iter()
+            .position(may_come)
+            .and_then(|at| refused.remove(at))
+        else {
+            return;
+        };
         *singles -= 1;
         let known = from.entry(by.imp).or_default();
         known.awaited.insert(number);
@@ -310,7 +434,13 @@ impl Destination {
 
     /// When an answer that waits for room goes without.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let until = |want: &Want| if let Want::Rfnm { until, .. } = want { Some(*until) } else { None };
+        let until = |want: &Want| {
+            if let Want::Rfnm { until, .. } = want {
+                Some(*until)
+            } else {
+                None
+            }
+        };
         self.wants.iter().filter_map(until).min()
     }
 
@@ -327,12 +457,25 @@ impl Destination {
     }
 
     /// What became of a message is asked: where it is not here, it will not come.
-    pub(super) fn query(&mut self, options: &Options, packet: &Packet, whole: &mut Vec<Whole>, out: &mut Vec<Packet>) {
+    pub(super) fn query(
+        &mut self,
+        options: &Options,
+        packet: &Packet,
+        whole: &mut Vec<Whole>,
+        out: &mut Vec<Packet>,
+    ) {
         self.of_epoch(options, packet.from.imp, packet.epoch);
         let number = packet.number;
-        let Some(known) = self.from.get_mut(&packet.from.imp) else { return };
+        let Some(known) = self.from.get_mut(&packet.from.imp) else {
+            return;
+        };
         let waits = |want: &Want| matches!(want, Want::Rfnm { to, number: of, .. } if to.imp == packet.from.imp && *of == number);
-        if known.assemblies.get(&number).is_some_and(Assembly::is_whole) || self.wants.iter().any(waits) {
+        if known
+            .assemblies
+            .get(&number)
+            .is_some_and(Assembly::is_whole)
+            || self.wants.iter().any(waits)
+        {
             return;
         }
         if number >= known.next {
@@ -344,7 +487,8 @@ impl Destination {
 
     /// No message before that one comes any more.
     fn skip(&mut self, by: u16, first: u32, options: &Options, whole: &mut Vec<Whole>) {
-        self.refused.retain(|(of, refused)| of.imp != by || *refused >= first);
+        self.refused
+            .retain(|(of, refused)| of.imp != by || *refused >= first);
         while let Some(known) = self.from.get(&by).filter(|known| known.next < first) {
             let begun = known.assemblies.keys().chain(&known.awaited).copied().min();
             match begun.filter(|number| *number < first) {
@@ -361,10 +505,13 @@ impl Destination {
 
     /// Does not wait for a message any more.
     fn give_up(&mut self, by: u16, number: u32, options: &Options, whole: &mut Vec<Whole>) {
-        let Some(known) = self.from.get_mut(&by) else { return };
+        let Some(known) = self.from.get_mut(&by) else {
+            return;
+        };
         known.next += u32::from(number == known.next);
         self.singles += u32::from(known.awaited.remove(&number));
-        self.refused.retain(|(of, refused)| of.imp != by || *refused != number);
+        self.refused
+            .retain(|(of, refused)| of.imp != by || *refused != number);
         if let Some(one) = known.assemblies.remove(&number) {
             self.let_go(options, &one);
         }
@@ -383,7 +530,10 @@ impl Destination {
 
     /// Rooms that are promised and not used, in packets.
     pub(super) fn promised(&self) -> u32 {
-        self.from.values().map(|from| from.promised * u32::from(MOST_PARTS)).sum()
+        self.from
+            .values()
+            .map(|from| from.promised * u32::from(MOST_PARTS))
+            .sum()
     }
 
     /// A tick: those from another IMP that cannot be reached any more are given up, and room that was promised and is not used.
@@ -397,12 +547,21 @@ impl Destination {
     ) {
         let eight = u32::from(MOST_PARTS);
         self.now = now;
-        for known in self.from.values_mut().filter(|known| known.since + IDLE <= now) {
+        for known in self
+            .from
+            .values_mut()
+            .filter(|known| known.since + IDLE <= now)
+        {
             self.free += known.promised * eight;
             known.promised = 0;
             self.singles += core::mem::take(&mut known.awaited).len() as u32;
         }
-        let gone: Vec<u16> = self.from.keys().copied().filter(|by| !reaches(*by)).collect();
+        let gone: Vec<u16> = self
+            .from
+            .keys()
+            .copied()
+            .filter(|by| !reaches(*by))
+            .collect();
         for by in gone {
             self.void(options, by);
             self.wants.retain(|want| match want {
@@ -410,11 +569,19 @@ impl Destination {
             });
         }
         let is_stale = |one: &Assembly| one.since + IDLE <= now;
-        let stale = |(by, known): (&u16, &From)| known.assemblies.values().any(is_stale).then_some(*by);
+        let stale =
+            |(by, known): (&u16, &From)| known.assemblies.values().any(is_stale).then_some(*by);
         let stale: Vec<u16> = self.from.iter().filter_map(stale).collect();
         for by in stale {
-            let known = self.from.get(&by).into_iter().flat_map(|known| &known.assemblies);
-            let last = known.filter(|(_, one)| is_stale(one)).map(|(number, _)| *number).max();
+            let known = self
+                .from
+                .get(&by)
+                .into_iter()
+                .flat_map(|known| &known.assemblies);
+            let last = known
+                .filter(|(_, one)| is_stale(one))
+                .map(|(number, _)| *number)
+                .max();
             // Whatever was to come before it does not come any more either: who sent it started anew, or gave it up.
             self.skip(by, last.map_or(0, |number| number + 1), options, whole);
         }
@@ -430,5 +597,9 @@ const fn has_room(singles: u32, is_next: bool) -> bool {
 
 /// Buffers that a message of several packets has: eight that were reserved, or one for each packet that came.
 const fn buffers(options: &Options, one: &Assembly) -> u32 {
-    if options.reservation { MOST_PARTS as u32 } else { one.came.count_ones() }
+    if options.reservation {
+        MOST_PARTS as u32
+    } else {
+        one.came.count_ones()
+    }
 }

@@ -28,8 +28,17 @@ impl LineKind {
     /// A line between IMPs of which these things are chosen.
     #[must_use]
     pub fn between(one: &Options, other: &Options, satellite: bool) -> Self {
-        let channels = |of: &Options| if satellite { of.satellite_channels } else { of.channels };
-        Self { satellite, channels: channels(one).min(channels(other)) }
+        let channels = |of: &Options| {
+            if satellite {
+                of.satellite_channels
+            } else {
+                of.channels
+            }
+        };
+        Self {
+            satellite,
+            channels: channels(one).min(channels(other)),
+        }
     }
 }
 
@@ -104,7 +113,13 @@ pub(super) enum Arrived {
 }
 
 impl Line {
-    pub(super) fn new(options: &Options, LineKind { satellite, channels: count }: LineKind) -> Self {
+    pub(super) fn new(
+        options: &Options,
+        LineKind {
+            satellite,
+            channels: count,
+        }: LineKind,
+    ) -> Self {
         let eights = usize::from(count.div_ceil(TOGETHER));
         Self {
             channels: alloc::vec![Channel::default(); usize::from(count)],
@@ -115,7 +130,11 @@ impl Line {
             // The bit that a channel expects first is its opposite.
             received: alloc::vec![0xff; eights],
             changed: alloc::vec![false; eights],
-            again_after: if satellite { options.satellite_again_after } else { options.again_after },
+            again_after: if satellite {
+                options.satellite_again_after
+            } else {
+                options.again_after
+            },
             most_tries: options.most_tries,
             routing: None,
             answer: false,
@@ -142,9 +161,15 @@ impl Line {
 
     /// Takes a packet, if there is a channel for it.
     pub(super) fn put(&mut self, packet: Packet) -> bool {
-        let Some(number) = self.free.pop() else { return false };
+        let Some(number) = self.free.pop() else {
+            return false;
+        };
         self.channels[usize::from(number)].packet = Some(packet);
-        let queue = if packet.has_priority() { &mut self.priority } else { &mut self.regular };
+        let queue = if packet.has_priority() {
+            &mut self.priority
+        } else {
+            &mut self.regular
+        };
         queue.push_back(number);
         true
     }
@@ -181,25 +206,38 @@ impl Line {
             Load::Routing(vector)
         } else if core::mem::take(&mut self.answer) {
             Load::Null { heard: true }
-        } else if let Some(number) = self.due().filter(|due| *due <= now).and_then(|_| self.sent.pop_front()) {
+        } else if let Some(number) = self
+            .due()
+            .filter(|due| *due <= now)
+            .and_then(|_| self.sent.pop_front())
+        {
             self.counts.again += 1;
             self.send(number.0, now)?
         } else if !self.is_up {
             // Nothing but hellos and their answers goes over a line that is down.
             return Ok(None);
-        } else if let Some(number) = self.priority.pop_front().or_else(|| self.regular.pop_front()) {
+        } else if let Some(number) = self
+            .priority
+            .pop_front()
+            .or_else(|| self.regular.pop_front())
+        {
             self.send(number, now)?
         } else if self.changed.iter().any(|changed| *changed) {
             Load::Null { heard: false }
         } else {
             return Ok(None);
         };
-        Ok(Some(Frame { load, acks: self.acks() }))
+        Ok(Some(Frame {
+            load,
+            acks: self.acks(),
+        }))
     }
 
     fn send(&mut self, number: u16, now: Instant) -> Result<Load, ()> {
         let channel = &mut self.channels[usize::from(number)];
-        let Some(packet) = channel.packet else { return Err(()) };
+        let Some(packet) = channel.packet else {
+            return Err(());
+        };
         channel.sent = Some(now);
         channel.tries += 1;
         if channel.tries > self.most_tries {
@@ -207,13 +245,25 @@ impl Line {
         }
         self.sent.push_back((number, now));
         self.counts.packets += 1;
-        self.counts.bits += if channel.tries > 1 { 0 } else { u64::from(packet.bits) };
-        Ok(Load::Packet { channel: number, odd: channel.odd, packet })
+        self.counts.bits += if channel.tries > 1 {
+            0
+        } else {
+            u64::from(packet.bits)
+        };
+        Ok(Load::Packet {
+            channel: number,
+            odd: channel.odd,
+            packet,
+        })
     }
 
     /// The eight that changed, or else the first.
     fn acks(&mut self) -> (u16, u8) {
-        let which = self.changed.iter().position(|changed| *changed).unwrap_or(0);
+        let which = self
+            .changed
+            .iter()
+            .position(|changed| *changed)
+            .unwrap_or(0);
         self.changed[which] = false;
         (which as u16, self.received[which])
     }
@@ -221,14 +271,23 @@ impl Line {
     /// A packet came on a channel.
     pub(super) fn arrived(&self, channel: u16, odd: bool) -> Arrived {
         let (which, bit) = (usize::from(channel / TOGETHER), channel % TOGETHER);
-        let known = self.received.get(which).is_some_and(|bits| (bits >> bit & 1 == 1) == odd);
-        if known { Arrived::Duplicate } else { Arrived::New }
+        let known = self
+            .received
+            .get(which)
+            .is_some_and(|bits| (bits >> bit & 1 == 1) == odd);
+        if known {
+            Arrived::Duplicate
+        } else {
+            Arrived::New
+        }
     }
 
     /// It was taken, or is one that was: the next frame says so.
     pub(super) fn accept(&mut self, channel: u16, odd: bool) {
         let (which, bit) = (usize::from(channel / TOGETHER), channel % TOGETHER);
-        if let (Some(bits), Some(changed)) = (self.received.get_mut(which), self.changed.get_mut(which)) {
+        if let (Some(bits), Some(changed)) =
+            (self.received.get_mut(which), self.changed.get_mut(which))
+        {
             *bits = *bits & !(1 << bit) | u8::from(odd) << bit;
             *changed = true;
         }
@@ -239,9 +298,14 @@ impl Line {
         let first = which * TOGETHER;
         let mut count = 0;
         for bit in 0..TOGETHER {
-            let Some(channel) = self.channels.get_mut(usize::from(first + bit)) else { break };
+            let Some(channel) = self.channels.get_mut(usize::from(first + bit)) else {
+                break;
+            };
             if channel.sent.is_some() && (bits >> bit & 1 == 1) == channel.odd {
-                *channel = Channel { odd: !channel.odd, ..Channel::default() };
+                *channel = Channel {
+                    odd: !channel.odd,
+                    ..Channel::default()
+                };
                 self.free.push(first + bit);
                 count += 1;
             }
@@ -271,15 +335,25 @@ impl Line {
             self.misses += 1;
             return (self.misses > most).then_some(false);
         }
-        self.good = if heard { self.good + 1 } else { self.good.saturating_sub(1) };
+        self.good = if heard {
+            self.good + 1
+        } else {
+            self.good.saturating_sub(1)
+        };
         (self.good >= good).then_some(true)
     }
 
     /// It goes down: what it held, in no order. Both ends begin anew when it comes up.
     pub(super) fn down(&mut self) -> Vec<Packet> {
-        let held = self.channels.iter_mut().filter_map(|channel| channel.packet.take()).collect();
+        let held = self
+            .channels
+            .iter_mut()
+            .filter_map(|channel| channel.packet.take())
+            .collect();
         let count = self.channels.len() as u16;
-        self.channels.iter_mut().for_each(|channel| *channel = Channel::default());
+        self.channels
+            .iter_mut()
+            .for_each(|channel| *channel = Channel::default());
         self.free = (0..count).rev().collect();
         self.received.iter_mut().for_each(|bits| *bits = 0xff);
         self.changed.iter_mut().for_each(|changed| *changed = false);

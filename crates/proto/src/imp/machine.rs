@@ -77,7 +77,12 @@ enum Sending {
     /// It waits until it may go.
     Waits(Message),
     /// So many parts were read; one of them may wait for room on its way.
-    Reads { message: Message, number: u32, part: u8, stalled: Option<Packet> },
+    Reads {
+        message: Message,
+        number: u32,
+        part: u8,
+        stalled: Option<Packet>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -134,13 +139,30 @@ pub struct Imp {
 impl Imp {
     /// One of so many, with lines and hosts. `epoch` says which time this is that it was started.
     #[must_use]
-    pub fn new(own: u16, imps: usize, options: Options, lines: &[LineKind], hosts: &[HostKind], epoch: u16) -> Self {
-        let mut lines: Vec<Line> = lines.iter().map(|kind| Line::new(&options, *kind)).collect();
+    pub fn new(
+        own: u16,
+        imps: usize,
+        options: Options,
+        lines: &[LineKind],
+        hosts: &[HostKind],
+        epoch: u16,
+    ) -> Self {
+        let mut lines: Vec<Line> = lines
+            .iter()
+            .map(|kind| Line::new(&options, *kind))
+            .collect();
         if epoch > 0 {
             // Its neighbours learn first that it was gone.
             lines.iter_mut().for_each(|line| drop(line.down()));
         }
-        let hosts = hosts.iter().map(|kind| Host { kind: *kind, is_up: true, ..Host::default() }).collect();
+        let hosts = hosts
+            .iter()
+            .map(|kind| Host {
+                kind: *kind,
+                is_up: true,
+                ..Host::default()
+            })
+            .collect();
         // They do not all tick at once.
         let next_tick = Instant(options.tick.0 * (u64::from(own) * 37 % 64) / 64);
         Self {
@@ -219,7 +241,10 @@ impl Imp {
     /// Messages of its hosts that were not answered, and messages for its hosts that they did not take yet.
     #[must_use]
     pub fn outstanding(&self) -> (usize, usize) {
-        (self.source.outstanding(), self.hosts.iter().map(|host| host.whole.len()).sum())
+        (
+            self.source.outstanding(),
+            self.hosts.iter().map(|host| host.whole.len()).sum(),
+        )
     }
 
     // --- the four verbs ---
@@ -238,10 +263,22 @@ impl Imp {
     /// When a packet has to go again, or a word about a message is due.
     fn first_timer(&mut self) -> Instant {
         let jobs = &self.line_jobs;
-        let again = self.lines.iter_mut().zip(jobs).filter(|(line, job)| !line.is_busy && !**job);
+        let again = self
+            .lines
+            .iter_mut()
+            .zip(jobs)
+            .filter(|(line, job)| !line.is_busy && !**job);
         let again = again.filter_map(|(line, _)| line.due()).min();
-        let words = [self.source.deadline(&self.options), self.destination.deadline()];
-        words.into_iter().chain([again]).flatten().min().unwrap_or(Instant(u64::MAX))
+        let words = [
+            self.source.deadline(&self.options),
+            self.destination.deadline(),
+        ];
+        words
+            .into_iter()
+            .chain([again])
+            .flatten()
+            .min()
+            .unwrap_or(Instant(u64::MAX))
     }
 
     /// Something happens.
@@ -253,10 +290,13 @@ impl Imp {
             Input::Frame(line, frame) => {
                 let cycles = match &frame.load {
                     Load::Packet { .. } => costs.line_in + costs.task,
-                    Load::Routing(vector) => costs.line_in + costs.routing_entry * vector.entries.len() as u64,
+                    Load::Routing(vector) => {
+                        costs.line_in + costs.routing_entry * vector.entries.len() as u64
+                    }
                     Load::Null { .. } => costs.line_in / 10,
                 };
-                self.processor.put(now, Job::Frame(line, frame), machine.time(cycles));
+                self.processor
+                    .put(now, Job::Frame(line, frame), machine.time(cycles));
             }
             Input::LineFree(line) => {
                 if let Some(line) = self.lines.get_mut(line) {
@@ -271,11 +311,18 @@ impl Imp {
                 self.begin(now, host);
             }
             Input::Part(host) => {
-                let Some(known) = self.hosts.get(usize::from(host)) else { return };
-                let Sending::Reads { message, part, .. } = known.sending else { return };
+                let Some(known) = self.hosts.get(usize::from(host)) else {
+                    return;
+                };
+                let Sending::Reads { message, part, .. } = known.sending else {
+                    return;
+                };
                 let words = u64::from(message.bits_of(part).div_ceil(WORD_BITS));
-                let cycles = costs.task + costs.host_in_word * words / 100 + known.kind.fake_cycles.0 * words;
-                self.processor.put_host(now, Job::Part(host), machine.time(cycles));
+                let cycles = costs.task
+                    + costs.host_in_word * words / 100
+                    + known.kind.fake_cycles.0 * words;
+                self.processor
+                    .put_host(now, Job::Part(host), machine.time(cycles));
             }
             Input::FirstTaken(host) => self.first_taken(now, host),
             Input::Taken(host) => self.taken(now, host, None),
@@ -312,7 +359,11 @@ impl Imp {
         }
         let mut came = false;
         let mut words = core::mem::take(&mut self.words);
-        if self.source.deadline(&self.options).is_some_and(|at| at <= now) {
+        if self
+            .source
+            .deadline(&self.options)
+            .is_some_and(|at| at <= now)
+        {
             self.source.give_back(&self.options, now, &mut words);
         }
         if self.destination.deadline().is_some_and(|at| at <= now) {
@@ -345,7 +396,11 @@ impl Imp {
                 None => {}
             }
         }
-        let queues: Vec<Option<usize>> = self.lines.iter().map(|line| line.is_up.then(|| self.load(line))).collect();
+        let queues: Vec<Option<usize>> = self
+            .lines
+            .iter()
+            .map(|line| line.is_up.then(|| self.load(line)))
+            .collect();
         let vector = self.routing.tick(&queues);
         for line in 0..self.lines.len() {
             self.lines[line].put_routing(vector.clone());
@@ -371,9 +426,11 @@ impl Imp {
         let (mut words, mut lost) = (core::mem::take(&mut self.words), Vec::new());
         let (routing, own) = (&self.routing, self.own);
         let reaches = |imp: u16| imp == own || routing.hops(imp).is_some();
-        self.source.tick(&self.options, now, reaches, &mut words, &mut lost);
+        self.source
+            .tick(&self.options, now, reaches, &mut words, &mut lost);
         let mut wholes = core::mem::take(&mut self.wholes);
-        self.destination.forget(&self.options, now, reaches, &mut wholes, &mut words);
+        self.destination
+            .forget(&self.options, now, reaches, &mut wholes, &mut words);
         for one in wholes.drain(..) {
             self.whole(now, one, &mut words);
         }
@@ -381,7 +438,8 @@ impl Imp {
         self.put_all(now, &mut words);
         self.words = words;
         for (message, why) in lost {
-            self.out.push_back(Output::Failed(message.from.host, message, why));
+            self.out
+                .push_back(Output::Failed(message.from.host, message, why));
         }
         for host in 0..self.hosts.len() as u16 {
             let since = self.hosts[usize::from(host)].giving;
@@ -398,13 +456,16 @@ impl Imp {
 
     /// Lets the processor put something on a line, if that is free and has something.
     fn kick(&mut self, now: Instant, line: usize) {
-        let Some(known) = self.lines.get_mut(line) else { return };
+        let Some(known) = self.lines.get_mut(line) else {
+            return;
+        };
         if known.is_busy || self.line_jobs[line] || !known.wants(now) {
             return;
         }
         let cycles = self.options.machine.costs.line_out / if known.queued() > 0 { 1 } else { 4 };
         self.line_jobs[line] = true;
-        self.processor.put(now, Job::Line(line), self.options.machine.time(cycles));
+        self.processor
+            .put(now, Job::Line(line), self.options.machine.time(cycles));
     }
 
     fn work(&mut self, now: Instant, job: Job) {
@@ -419,7 +480,9 @@ impl Imp {
 
     /// A host is given what the processor has made ready for it.
     fn hand_over(&mut self, now: Instant, host: u16) {
-        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else {
+            return;
+        };
         if let Some(one) = known.whole.front() {
             known.giving = Some(now);
             self.out.push_back(Output::Deliver(host, one.message));
@@ -441,10 +504,16 @@ impl Imp {
     // --- lines ---
 
     fn frame(&mut self, now: Instant, line: usize, frame: &Frame) {
-        let Some(known) = self.lines.get_mut(line) else { return };
+        let Some(known) = self.lines.get_mut(line) else {
+            return;
+        };
         let freed = known.acknowledged(frame.acks);
         match &frame.load {
-            Load::Packet { channel, odd, packet } => {
+            Load::Packet {
+                channel,
+                odd,
+                packet,
+            } => {
                 if known.is_up {
                     self.came(now, line, (*channel, *odd), packet);
                 }
@@ -477,7 +546,11 @@ impl Imp {
             self.lines[line].accept(channel, odd);
             return;
         }
-        let is_taken = if packet.to.imp == self.own { self.for_here(now, packet) } else { self.pass_on(now, packet) };
+        let is_taken = if packet.to.imp == self.own {
+            self.for_here(now, packet)
+        } else {
+            self.pass_on(now, packet)
+        };
         if is_taken {
             self.counts.packets += 1;
             self.lines[line].accept(channel, odd);
@@ -498,7 +571,9 @@ impl Imp {
     /// Whether packets of hosts leave a line's next room to one of others: it comes again soon, or not at all.
     fn is_owed(&self, now: Instant, to: u16) -> bool {
         let owed = self.way(to).and_then(|line| self.lines[line].owed);
-        owed.is_some_and(|since| now.since(since) <= self.options.again_after + self.options.again_after)
+        owed.is_some_and(|since| {
+            now.since(since) <= self.options.again_after + self.options.again_after
+        })
     }
 
     /// Puts a packet on its way. Whether there is room.
@@ -518,7 +593,12 @@ impl Imp {
     fn way(&self, to: u16) -> Option<usize> {
         let best = self.routing.line(to)?;
         if self.splits {
-            let up = |line: usize| self.lines.get(line).filter(|line| line.is_up).map(Line::held);
+            let up = |line: usize| {
+                self.lines
+                    .get(line)
+                    .filter(|line| line.is_up)
+                    .map(Line::held)
+            };
             return self.routing.other_line(to, up).or(Some(best));
         }
         Some(best)
@@ -546,7 +626,9 @@ impl Imp {
 
     fn place_waiting(&mut self, now: Instant) {
         for _ in 0..self.waiting.len() {
-            let Some(packet) = self.waiting.pop_front() else { break };
+            let Some(packet) = self.waiting.pop_front() else {
+                break;
+            };
             if !self.place(now, &packet) {
                 self.waiting.push_back(packet);
             }
@@ -557,7 +639,11 @@ impl Imp {
         let held = self.lines[line].down();
         self.routing.down(line);
         self.waiting.extend(held);
-        let queues: Vec<Option<usize>> = self.lines.iter().map(|line| line.is_up.then(|| self.load(line))).collect();
+        let queues: Vec<Option<usize>> = self
+            .lines
+            .iter()
+            .map(|line| line.is_up.then(|| self.load(line)))
+            .collect();
         self.routing.tick(&queues);
         self.place_waiting(now);
     }
@@ -577,14 +663,22 @@ impl Imp {
         let (mut words, mut wholes) = (Vec::new(), core::mem::take(&mut self.wholes));
         let mut verdict = Verdict::Taken;
         match packet.kind {
-            Kind::Data { .. } if is_void => self.destination.void_here(&self.options, packet, &mut words),
-            Kind::GiveBack | Kind::Allocate { .. } | Kind::Rfnm { .. } | Kind::Failed(_) if is_void => {}
+            Kind::Data { .. } if is_void => {
+                self.destination
+                    .void_here(&self.options, packet, &mut words)
+            }
+            Kind::GiveBack | Kind::Allocate { .. } | Kind::Rfnm { .. } | Kind::Failed(_)
+                if is_void => {}
             Kind::Data { .. } => {
                 verdict = self.destination.data(&self.options, packet, &mut wholes);
             }
             Kind::Request { .. } => self.destination.asked(&self.options, packet, &mut words),
-            Kind::GiveBack => self.destination.given_back(&self.options, packet, &mut words),
-            Kind::Query => self.destination.query(&self.options, packet, &mut wholes, &mut words),
+            Kind::GiveBack => self
+                .destination
+                .given_back(&self.options, packet, &mut words),
+            Kind::Query => self
+                .destination
+                .query(&self.options, packet, &mut wholes, &mut words),
             Kind::Allocate { packets: 1 } => words.extend(self.source.once_more(by, packet.number)),
             Kind::Allocate { .. } => {
                 self.source.room(now, by, true);
@@ -619,8 +713,13 @@ impl Imp {
 
     /// A message is whole: its host is to get it.
     fn whole(&mut self, now: Instant, one: Whole, words: &mut Vec<Packet>) {
-        let Some(host) = self.hosts.get_mut(usize::from(one.message.to.host)).filter(|host| host.is_up) else {
-            self.destination.delivered(&self.options, now, &one, Some(Failure::DeadHost), words);
+        let Some(host) = self
+            .hosts
+            .get_mut(usize::from(one.message.to.host))
+            .filter(|host| host.is_up)
+        else {
+            self.destination
+                .delivered(&self.options, now, &one, Some(Failure::DeadHost), words);
             return;
         };
         host.whole.push_back(one);
@@ -631,50 +730,70 @@ impl Imp {
 
     /// The processor hands the next message to a host.
     fn give(&mut self, now: Instant, host: u16) {
-        let Some(known) = self.hosts.get(usize::from(host)) else { return };
-        let Some(one) = known.whole.front() else { return };
+        let Some(known) = self.hosts.get(usize::from(host)) else {
+            return;
+        };
+        let Some(one) = known.whole.front() else {
+            return;
+        };
         let (machine, message, kind) = (self.options.machine, one.message, known.kind);
         let parts = message.parts();
         for part in 0..parts {
             let words = u64::from(message.bits_of(part).div_ceil(WORD_BITS));
             let cycles = machine.costs.host_out_word * words / 100 + kind.fake_cycles.1 * words;
-            self.processor.put_host(now, Job::Deliver(host, part + 1 == parts), machine.time(cycles));
+            self.processor.put_host(
+                now,
+                Job::Deliver(host, part + 1 == parts),
+                machine.time(cycles),
+            );
         }
     }
 
     /// A host has the first packet of a message: it may be answered.
     fn first_taken(&mut self, now: Instant, host: u16) {
-        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
-        let Some(one) = known.whole.front().copied() else { return };
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else {
+            return;
+        };
+        let Some(one) = known.whole.front().copied() else {
+            return;
+        };
         if !self.options.answers_first || known.giving.is_none() || known.is_answered {
             return;
         }
         known.is_answered = true;
         let mut words = Vec::new();
-        self.destination.answered(&self.options, now, &one, &mut words);
+        self.destination
+            .answered(&self.options, now, &one, &mut words);
         self.put_all(now, &mut words);
     }
 
     /// A host has taken its message, or it is taken away from it.
     fn taken(&mut self, now: Instant, host: u16, failure: Option<Failure>) {
-        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else {
+            return;
+        };
         if known.giving.take().is_none() {
             return;
         }
-        let Some(one) = known.whole.pop_front() else { return };
+        let Some(one) = known.whole.pop_front() else {
+            return;
+        };
         self.counts.messages.1 += u64::from(failure.is_none());
         let mut words = Vec::new();
         if core::mem::take(&mut known.is_answered) {
             self.destination.is_taken(&one, &mut words);
         } else {
-            self.destination.delivered(&self.options, now, &one, failure, &mut words);
+            self.destination
+                .delivered(&self.options, now, &one, failure, &mut words);
         }
         self.give(now, host);
         self.put_all(now, &mut words);
     }
 
     fn host_up(&mut self, now: Instant, host: u16, is_up: bool) {
-        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else {
+            return;
+        };
         known.is_up = is_up;
         if is_up {
             return;
@@ -688,7 +807,13 @@ impl Imp {
             if core::mem::take(&mut is_answered) {
                 self.destination.is_taken(&one, &mut words);
             } else {
-                self.destination.delivered(&self.options, now, &one, Some(Failure::DeadHost), &mut words);
+                self.destination.delivered(
+                    &self.options,
+                    now,
+                    &one,
+                    Some(Failure::DeadHost),
+                    &mut words,
+                );
             }
         }
         self.put_all(now, &mut words);
@@ -704,17 +829,27 @@ impl Imp {
 
     /// Begins to read a host's message, if it may go.
     fn begin(&mut self, now: Instant, host: u16) {
-        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
-        let Sending::Waits(message) = known.sending else { return };
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else {
+            return;
+        };
+        let Sending::Waits(message) = known.sending else {
+            return;
+        };
         if message.to.imp != self.own && self.routing.hops(message.to.imp).is_none() {
             known.sending = Sending::Nothing;
-            self.out.push_back(Output::Failed(host, message, Failure::DeadImp));
+            self.out
+                .push_back(Output::Failed(host, message, Failure::DeadImp));
             self.out.push_back(Output::Accepted(host, message.id));
             return;
         }
         match self.source.permit(&self.options, now, &message) {
             Permit::Number(number) => {
-                known.sending = Sending::Reads { message, number, part: 0, stalled: None };
+                known.sending = Sending::Reads {
+                    message,
+                    number,
+                    part: 0,
+                    stalled: None,
+                };
                 self.out.push_back(Output::Read(host, message.bits_of(0)));
             }
             Permit::Ask => {
@@ -727,25 +862,54 @@ impl Imp {
 
     /// A part of a host's message was read.
     fn part(&mut self, now: Instant, host: u16) {
-        let Some(known) = self.hosts.get_mut(usize::from(host)) else { return };
-        let Sending::Reads { message, number, part, stalled } = &mut known.sending else { return };
+        let Some(known) = self.hosts.get_mut(usize::from(host)) else {
+            return;
+        };
+        let Sending::Reads {
+            message,
+            number,
+            part,
+            stalled,
+        } = &mut known.sending
+        else {
+            return;
+        };
         *stalled = Some(self.source.part(message, *number, *part));
         self.unstall(now, host);
     }
 
     /// Puts a part of a host's message on its way as soon as there is room, then reads the next.
     fn unstall(&mut self, now: Instant, host: u16) {
-        let Some(known) = self.hosts.get(usize::from(host)) else { return };
-        let Sending::Reads { message, number, part, stalled: Some(packet), .. } = known.sending else { return };
+        let Some(known) = self.hosts.get(usize::from(host)) else {
+            return;
+        };
+        let Sending::Reads {
+            message,
+            number,
+            part,
+            stalled: Some(packet),
+            ..
+        } = known.sending
+        else {
+            return;
+        };
         let is_placed = match message.to.imp == self.own {
             true => self.for_here(now, &packet),
             false => !self.is_owed(now, message.to.imp) && self.place(now, &packet),
         };
-        let Some(known) = self.hosts.get_mut(usize::from(host)).filter(|_| is_placed) else { return };
+        let Some(known) = self.hosts.get_mut(usize::from(host)).filter(|_| is_placed) else {
+            return;
+        };
         self.counts.packets += 1;
         if part + 1 < message.parts() {
-            known.sending = Sending::Reads { message, number, part: part + 1, stalled: None };
-            self.out.push_back(Output::Read(host, message.bits_of(part + 1)));
+            known.sending = Sending::Reads {
+                message,
+                number,
+                part: part + 1,
+                stalled: None,
+            };
+            self.out
+                .push_back(Output::Read(host, message.bits_of(part + 1)));
             return;
         }
         known.sending = Sending::Nothing;

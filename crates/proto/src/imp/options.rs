@@ -34,19 +34,37 @@ impl Costs {
     /// dead host a word costs it 7.8 cycles beside the generator's 25, to itself 37 beside 45 (Table 3A). How the 1160 divide into
     /// coming, looking and going is not printed. Going leaves the line idle between packets: 300 cycles are what 190 kbit/s over a line of
     /// 230.4 (2.2.1.6) and BBN's own program of September 1973 allow.
-    pub const PRINTED: Self =
-        Self { line_in: 660, task: 200, line_out: 300, host_in_word: 460, host_out_word: 2922, routing_entry: 4 };
+    pub const PRINTED: Self = Self {
+        line_in: 660,
+        task: 200,
+        line_out: 300,
+        host_in_word: 460,
+        host_out_word: 2922,
+        routing_entry: 4,
+    };
 }
 
 impl Machine {
     /// Honeywell 516: 1.0 us a cycle (2.2.1.1).
-    pub const H516: Self = Self { cycle_ns: 1000, costs: Costs::PRINTED };
+    pub const H516: Self = Self {
+        cycle_ns: 1000,
+        costs: Costs::PRINTED,
+    };
     /// Honeywell 316: 1.6 us.
-    pub const H316: Self = Self { cycle_ns: 1600, costs: Costs::PRINTED };
+    pub const H316: Self = Self {
+        cycle_ns: 1600,
+        costs: Costs::PRINTED,
+    };
     /// A 316 that serves terminals too: 2.2 us in effect.
-    pub const TIP: Self = Self { cycle_ns: 2200, costs: Costs::PRINTED };
+    pub const TIP: Self = Self {
+        cycle_ns: 2200,
+        costs: Costs::PRINTED,
+    };
     /// One that costs no time.
-    pub const FREE: Self = Self { cycle_ns: 0, costs: Costs::PRINTED };
+    pub const FREE: Self = Self {
+        cycle_ns: 0,
+        costs: Costs::PRINTED,
+    };
 
     /// The time of so many cycles.
     #[must_use]

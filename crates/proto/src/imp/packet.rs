@@ -183,7 +183,14 @@ impl Frame {
     #[must_use]
     pub const fn part(&self) -> Option<(u64, u8)> {
         match &self.load {
-            Load::Packet { packet: Packet { kind: Kind::Data { part, id, .. }, .. }, .. } => Some((*id, *part)),
+            Load::Packet {
+                packet:
+                    Packet {
+                        kind: Kind::Data { part, id, .. },
+                        ..
+                    },
+                ..
+            } => Some((*id, *part)),
             _ => None,
         }
     }

@@ -17,7 +17,12 @@ pub(super) struct Processor<J> {
 
 impl<J> Processor<J> {
     pub(super) const fn new() -> Self {
-        Self { lines: VecDeque::new(), hosts: VecDeque::new(), current: None, busy: Duration::ZERO }
+        Self {
+            lines: VecDeque::new(),
+            hosts: VecDeque::new(),
+            current: None,
+            busy: Duration::ZERO,
+        }
     }
 
     /// One more for a line.

@@ -32,7 +32,13 @@ struct Way {
     held: u8,
 }
 
-const NO_WAY: Way = Way { line: None, hops: u16::MAX, delay: FAR, hop_line: None, held: 0 };
+const NO_WAY: Way = Way {
+    line: None,
+    hops: u16::MAX,
+    delay: FAR,
+    hop_line: None,
+    held: 0,
+};
 
 /// The ways to all IMPs.
 #[derive(Debug)]
@@ -51,23 +57,40 @@ impl Routing {
     pub(super) fn new(options: &Options, own: u16, imps: usize, lines: usize) -> Self {
         let mut ways = alloc::vec![NO_WAY; imps];
         if let Some(way) = ways.get_mut(usize::from(own)) {
-            *way = Way { hops: 0, delay: 0, ..NO_WAY };
+            *way = Way {
+                hops: 0,
+                delay: 0,
+                ..NO_WAY
+            };
         }
         let told = alloc::vec![None; lines];
-        Self { rule: options.rule, own, most_hops: options.most_hops, ways, told, lies: false }
+        Self {
+            rule: options.rule,
+            own,
+            most_hops: options.most_hops,
+            ways,
+            told,
+            lies: false,
+        }
     }
 
     /// The line towards an IMP.
     #[must_use]
     pub fn line(&self, to: u16) -> Option<usize> {
-        let way = self.ways.get(usize::from(to)).filter(|way| way.hops < self.most_hops)?;
+        let way = self
+            .ways
+            .get(usize::from(to))
+            .filter(|way| way.hops < self.most_hops)?;
         way.line.map(usize::from)
     }
 
     /// How many hops away an IMP is; none where it cannot be reached.
     #[must_use]
     pub fn hops(&self, to: u16) -> Option<u16> {
-        self.ways.get(usize::from(to)).map(|way| way.hops).filter(|hops| *hops < self.most_hops)
+        self.ways
+            .get(usize::from(to))
+            .map(|way| way.hops)
+            .filter(|hops| *hops < self.most_hops)
     }
 
     /// A neighbour says how far it is from all; `queue`: what the line to it holds.
@@ -122,7 +145,10 @@ impl Routing {
     pub(super) fn tick(&mut self, queues: &[Option<usize>]) -> Rc<Vector> {
         match self.rule {
             Rule::January => self.choose(queues),
-            Rule::September => self.ways.iter_mut().for_each(|way| way.held = way.held.saturating_sub(1)),
+            Rule::September => self
+                .ways
+                .iter_mut()
+                .for_each(|way| way.held = way.held.saturating_sub(1)),
         }
         let entries = match self.lies {
             true => alloc::vec![(0, 0); self.ways.len()],
@@ -136,7 +162,9 @@ impl Routing {
         let own = usize::from(self.own);
         let mut ways = alloc::vec![NO_WAY; self.ways.len()];
         for (line, (told, queue)) in self.told.iter().zip(queues).enumerate() {
-            let (Some(told), Some(queue)) = (told, queue) else { continue };
+            let (Some(told), Some(queue)) = (told, queue) else {
+                continue;
+            };
             let (line, local) = (line as u16, LINE + *queue as u16);
             for (way, (hops, delay)) in ways.iter_mut().zip(&told.entries) {
                 let (hops, delay) = (hops.saturating_add(1), delay.saturating_add(local).min(FAR));
@@ -146,7 +174,11 @@ impl Routing {
                 way.hops = way.hops.min(hops);
             }
         }
-        ways[own] = Way { hops: 0, delay: 0, ..NO_WAY };
+        ways[own] = Way {
+            hops: 0,
+            delay: 0,
+            ..NO_WAY
+        };
         self.ways = ways;
     }
 
@@ -157,8 +189,13 @@ impl Routing {
         let way = self.ways.get(usize::from(to))?;
         let mut best = None::<(usize, usize)>;
         for (line, told) in self.told.iter().enumerate() {
-            let (Some(told), Some(queue)) = (told, queues(line)) else { continue };
-            let hops = told.entries.get(usize::from(to)).map_or(u16::MAX, |(hops, _)| hops.saturating_add(1));
+            let (Some(told), Some(queue)) = (told, queues(line)) else {
+                continue;
+            };
+            let hops = told
+                .entries
+                .get(usize::from(to))
+                .map_or(u16::MAX, |(hops, _)| hops.saturating_add(1));
             if hops == way.hops && best.is_none_or(|(_, least)| queue < least) {
                 best = Some((line, queue));
             }

@@ -35,7 +35,9 @@ struct Towards {
 impl Towards {
     /// The oldest message that was not answered.
     fn first(&self) -> u32 {
-        self.outstanding.front().map_or(self.next, |first| first.number)
+        self.outstanding
+            .front()
+            .map_or(self.next, |first| first.number)
     }
 }
 
@@ -60,14 +62,30 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) const fn new(own: u16, epoch: u16) -> Self {
-        Self { own, epoch, towards: BTreeMap::new() }
+        Self {
+            own,
+            epoch,
+            towards: BTreeMap::new(),
+        }
     }
 
     /// A packet to an IMP that says something of one of its own messages, or of room there.
     fn word(&self, to: Address, kind: Kind, number: u32) -> Packet {
-        let from = Address { imp: self.own, host: 0 };
+        let from = Address {
+            imp: self.own,
+            host: 0,
+        };
         let (first, to_epoch) = (self.first(to.imp), self.epoch_of(to.imp));
-        Packet { from, to, kind, number, first, epoch: self.epoch, to_epoch, bits: 0 }
+        Packet {
+            from,
+            to,
+            kind,
+            number,
+            first,
+            epoch: self.epoch,
+            to_epoch,
+            bits: 0,
+        }
     }
 
     /// Whether that message may go; if so it is under way from now on.
@@ -90,7 +108,12 @@ impl Source {
         }
         let number = towards.next;
         towards.next += 1;
-        towards.outstanding.push_back(Outstanding { number, message: *message, sent: None, queries: 0 });
+        towards.outstanding.push_back(Outstanding {
+            number,
+            message: *message,
+            sent: None,
+            queries: 0,
+        });
         Permit::Number(number)
     }
 
@@ -119,22 +142,45 @@ impl Source {
 
     /// A packet of a message.
     pub(super) fn part(&self, message: &Message, number: u32, part: u8) -> Packet {
-        let kind = Kind::Data { part, parts: message.parts(), id: message.id, of_bits: message.bits };
+        let kind = Kind::Data {
+            part,
+            parts: message.parts(),
+            id: message.id,
+            of_bits: message.bits,
+        };
         let (first, bits) = (self.first(message.to.imp), message.bits_of(part));
         let to_epoch = self.epoch_of(message.to.imp);
-        Packet { from: message.from, to: message.to, kind, number, first, epoch: self.epoch, to_epoch, bits }
+        Packet {
+            from: message.from,
+            to: message.to,
+            kind,
+            number,
+            first,
+            epoch: self.epoch,
+            to_epoch,
+            bits,
+        }
     }
 
     /// All of a message was sent.
     pub(super) fn sent(&mut self, now: Instant, to: u16, number: u32) {
-        let outstanding = self.towards.get_mut(&to).into_iter().flat_map(|towards| &mut towards.outstanding);
-        outstanding.filter(|one| one.number == number).for_each(|one| one.sent = Some(now));
+        let outstanding = self
+            .towards
+            .get_mut(&to)
+            .into_iter()
+            .flat_map(|towards| &mut towards.outstanding);
+        outstanding
+            .filter(|one| one.number == number)
+            .for_each(|one| one.sent = Some(now));
     }
 
     /// A message is answered: it.
     pub(super) fn answered(&mut self, from: u16, number: u32) -> Option<Message> {
         let towards = self.towards.get_mut(&from)?;
-        let at = towards.outstanding.iter().position(|one| one.number == number)?;
+        let at = towards
+            .outstanding
+            .iter()
+            .position(|one| one.number == number)?;
         towards.outstanding.remove(at).map(|one| one.message)
     }
 
@@ -151,14 +197,18 @@ impl Source {
     /// There is room for a message of one packet that was sent in vain: it, once more.
     pub(super) fn once_more(&self, from: u16, number: u32) -> Option<Packet> {
         let towards = self.towards.get(&from)?;
-        let one = towards.outstanding.iter().find(|one| one.number == number)?;
+        let one = towards
+            .outstanding
+            .iter()
+            .find(|one| one.number == number)?;
         Some(self.part(&one.message, number, 0))
     }
 
     /// When room that nobody uses is given back.
     pub(super) fn deadline(&self, options: &Options) -> Option<Instant> {
         let kept = self.towards.values().filter(|towards| towards.rooms > 0);
-        kept.map(|towards| towards.since + options.allocation_kept).min()
+        kept.map(|towards| towards.since + options.allocation_kept)
+            .min()
     }
 
     /// Gives back what nobody used in time.
@@ -169,7 +219,16 @@ impl Source {
                 let (from, to) = (Address { imp: own, host: 0 }, Address { imp: *to, host: 0 });
                 let (kind, first) = (Kind::GiveBack, towards.first());
                 let (number, to_epoch) = (towards.next, towards.epoch);
-                let word = Packet { from, to, kind, number, first, epoch, to_epoch, bits: 0 };
+                let word = Packet {
+                    from,
+                    to,
+                    kind,
+                    number,
+                    first,
+                    epoch,
+                    to_epoch,
+                    bits: 0,
+                };
                 out.extend((0..towards.rooms).map(|_| word));
                 towards.rooms = 0;
             }
@@ -190,10 +249,24 @@ impl Source {
             let (from, whole) = (Address { imp: own, host: 0 }, Address { imp: *to, host: 0 });
             let first = towards.first();
             let to_epoch = towards.epoch;
-            let word = |kind, number| Packet { from, to: whole, kind, number, first, epoch, to_epoch, bits: 0 };
+            let word = |kind, number| Packet {
+                from,
+                to: whole,
+                kind,
+                number,
+                first,
+                epoch,
+                to_epoch,
+                bits: 0,
+            };
             if !reaches(*to) && *to != own {
                 (towards.rooms, towards.asked) = (0, 0);
-                lost.extend(towards.outstanding.drain(..).map(|one| (one.message, Failure::DeadImp)));
+                lost.extend(
+                    towards
+                        .outstanding
+                        .drain(..)
+                        .map(|one| (one.message, Failure::DeadImp)),
+                );
                 continue;
             }
             if towards.asked > 0 && towards.asked_at + options.host_patience <= now {
@@ -201,7 +274,10 @@ impl Source {
                 ask.push(word(Kind::Request { packets: 8 }, towards.next));
             }
             for one in &mut towards.outstanding {
-                if one.sent.is_some_and(|sent| sent + options.query_after <= now) {
+                if one
+                    .sent
+                    .is_some_and(|sent| sent + options.query_after <= now)
+                {
                     one.sent = Some(now);
                     one.queries += 1;
                     ask.push(word(Kind::Query, one.number));
@@ -209,7 +285,11 @@ impl Source {
             }
             let is_lost = |one: &Outstanding| one.queries > 2;
             lost.extend(
-                towards.outstanding.iter().filter(|one| is_lost(one)).map(|one| (one.message, Failure::Incomplete)),
+                towards
+                    .outstanding
+                    .iter()
+                    .filter(|one| is_lost(one))
+                    .map(|one| (one.message, Failure::Incomplete)),
             );
             towards.outstanding.retain(|one| !is_lost(one));
         }
@@ -217,11 +297,17 @@ impl Source {
 
     /// All messages that were not answered yet.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = Message> {
-        self.towards.values().flat_map(|towards| &towards.outstanding).map(|one| one.message)
+        self.towards
+            .values()
+            .flat_map(|towards| &towards.outstanding)
+            .map(|one| one.message)
     }
 
     /// How many those are.
     pub(super) fn outstanding(&self) -> usize {
-        self.towards.values().map(|towards| towards.outstanding.len()).sum()
+        self.towards
+            .values()
+            .map(|towards| towards.outstanding.len())
+            .sum()
     }
 }

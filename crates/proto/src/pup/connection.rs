@@ -70,7 +70,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    fn new(now: Instant, options: Options, id: u32, (own, peer): (Port, Port), state: State) -> Self {
+    fn new(
+        now: Instant,
+        options: Options,
+        id: u32,
+        (own, peer): (Port, Port),
+        state: State,
+    ) -> Self {
         Self {
             options,
             id,
@@ -175,7 +181,9 @@ impl Connection {
         match self.receiver.take(most) {
             Next::Data(data) => Received::Data(data),
             Next::Mark(kind) => Received::Mark(kind),
-            Next::Nothing if matches!(self.state, State::Dallying | State::Closed(_)) => Received::End,
+            Next::Nothing if matches!(self.state, State::Dallying | State::Closed(_)) => {
+                Received::End
+            }
             Next::Nothing => Received::Nothing,
         }
     }
@@ -199,7 +207,8 @@ impl Connection {
     /// Ends it at once and says why.
     pub fn abort(&mut self, why: &str) {
         if !self.is_closed() {
-            self.says.push_back((Kind::Abort, self.id, [&[0, 0], why.as_bytes()].concat()));
+            self.says
+                .push_back((Kind::Abort, self.id, [&[0, 0], why.as_bytes()].concat()));
             self.state = State::Closed(Some(why.into()));
         }
     }
@@ -207,33 +216,43 @@ impl Connection {
     /// A packet has come to this end.
     pub fn handle(&mut self, now: Instant, packet: &Packet<'_>) {
         // What goes to other ports, or comes from them once this end knows its peer's, is of another connection.
-        let is_other =
-            packet.to != self.own || (self.state != State::Opening && packet.from.socket != self.peer.socket);
-        if self.is_closed() || (packet.kind != Kind::Rfc && packet.kind != Kind::Abort && is_other) {
+        let is_other = packet.to != self.own
+            || (self.state != State::Opening && packet.from.socket != self.peer.socket);
+        if self.is_closed() || (packet.kind != Kind::Rfc && packet.kind != Kind::Abort && is_other)
+        {
             return;
         }
         self.heard = now;
         match packet.kind {
             Kind::Rfc if packet.id == self.id => self.met(packet),
             Kind::Abort if packet.id == self.id => {
-                let why: String =
-                    String::from_utf8_lossy(packet.data.get(2..).unwrap_or_default()).chars().take(200).collect();
+                let why: String = String::from_utf8_lossy(packet.data.get(2..).unwrap_or_default())
+                    .chars()
+                    .take(200)
+                    .collect();
                 self.state = State::Closed(Some(why));
             }
             // Nobody has that port: only an Error that quotes the head of a packet of this connection is believed.
-            Kind::Error if packet.data.get(8..20) == Some(&[self.peer.bytes(), self.own.bytes()].concat()) => {
+            Kind::Error
+                if packet.data.get(8..20)
+                    == Some(&[self.peer.bytes(), self.own.bytes()].concat()) =>
+            {
                 let why = (self.state != State::Ending).then(|| "nobody is there".into());
                 self.state = State::Closed(why);
             }
             _ if self.state == State::Opening => {}
             Kind::Data | Kind::AData | Kind::Mark | Kind::AMark => {
-                let (is_mark, asks) =
-                    (matches!(packet.kind, Kind::Mark | Kind::AMark), matches!(packet.kind, Kind::AData | Kind::AMark));
+                let (is_mark, asks) = (
+                    matches!(packet.kind, Kind::Mark | Kind::AMark),
+                    matches!(packet.kind, Kind::AData | Kind::AMark),
+                );
                 self.receiver.came(packet.id, packet.data, is_mark, asks);
             }
             Kind::Ack => self.sender.answered(now, packet.id, packet.data),
             Kind::Interrupt => self.interrupted(packet),
-            Kind::InterruptReply if packet.id == self.interrupt_sent && self.interrupting.is_some() => {
+            Kind::InterruptReply
+                if packet.id == self.interrupt_sent && self.interrupting.is_some() =>
+            {
                 self.interrupting = None;
                 self.interrupt_sent = self.interrupt_sent.wrapping_add(1);
                 self.interrupts.pop_front();
@@ -260,7 +279,9 @@ impl Connection {
 
     /// The other end has answered the rendezvous, or asks for it again.
     fn met(&mut self, packet: &Packet<'_>) {
-        let Some(peer) = Port::read(packet.data) else { return };
+        let Some(peer) = Port::read(packet.data) else {
+            return;
+        };
         if self.state == State::Opening {
             (self.peer, self.state) = (peer, State::Open);
             (self.again, self.times) = (None, 0);
@@ -272,17 +293,22 @@ impl Connection {
     }
 
     fn rendezvous(&mut self) {
-        self.says.push_back((Kind::Rfc, self.id, self.own.bytes().to_vec()));
+        self.says
+            .push_back((Kind::Rfc, self.id, self.own.bytes().to_vec()));
     }
 
     fn interrupted(&mut self, packet: &Packet<'_>) {
         if packet.id == self.interrupt_wanted && self.came.len() < MOST_INTERRUPTS {
-            let code = packet.data.first_chunk().map_or(0, |code| u16::from_be_bytes(*code));
+            let code = packet
+                .data
+                .first_chunk()
+                .map_or(0, |code| u16::from_be_bytes(*code));
             self.came.push_back(code);
             self.interrupt_wanted = packet.id.wrapping_add(1);
         }
         if packet.id.wrapping_add(1) == self.interrupt_wanted {
-            self.says.push_back((Kind::InterruptReply, packet.id, Vec::new()));
+            self.says
+                .push_back((Kind::InterruptReply, packet.id, Vec::new()));
         }
     }
 
@@ -311,11 +337,17 @@ impl Connection {
         let is_due = self.again.is_some_and(|at| now >= at);
         match self.state {
             State::Opening if is_due => self.once_more(now, Self::rendezvous),
-            State::Ending if is_due => self.once_more(now, |own| own.says.push_back((Kind::End, own.id, Vec::new()))),
+            State::Ending if is_due => self.once_more(now, |own| {
+                own.says.push_back((Kind::End, own.id, Vec::new()))
+            }),
             State::Dallying if is_due => self.state = State::Closed(None),
-            State::Open if self.wants_end && self.sender.is_empty() && self.interrupts.is_empty() => {
+            State::Open
+                if self.wants_end && self.sender.is_empty() && self.interrupts.is_empty() =>
+            {
                 (self.state, self.times) = (State::Ending, 0);
-                self.once_more(now, |own| own.says.push_back((Kind::End, own.id, Vec::new())));
+                self.once_more(now, |own| {
+                    own.says.push_back((Kind::End, own.id, Vec::new()))
+                });
             }
             State::Open => self.interrupts_due(now),
             _ => {}
@@ -330,11 +362,17 @@ impl Connection {
     }
 
     fn interrupts_due(&mut self, now: Instant) {
-        let Some(code) = self.interrupts.front().copied() else { return };
+        let Some(code) = self.interrupts.front().copied() else {
+            return;
+        };
         if self.interrupting.is_none_or(|at| now >= at) {
             self.times += u32::from(self.interrupting.is_some());
             self.interrupting = Some(now + self.patience());
-            self.says.push_back((Kind::Interrupt, self.interrupt_sent, code.to_be_bytes().to_vec()));
+            self.says.push_back((
+                Kind::Interrupt,
+                self.interrupt_sent,
+                code.to_be_bytes().to_vec(),
+            ));
             if self.times > self.options.tries {
                 self.abort("no answer came");
             }
@@ -359,8 +397,19 @@ impl Connection {
 
     fn packet(&self, kind: Kind, id: u32, data: &[u8]) -> Vec<u8> {
         // The rendezvous is between the port that listens and the one that asks.
-        let from = if kind == Kind::Rfc && self.state != State::Opening { self.asked_at } else { self.own };
-        Packet { kind, id, to: self.peer, from, data }.bytes(self.options.checked)
+        let from = if kind == Kind::Rfc && self.state != State::Opening {
+            self.asked_at
+        } else {
+            self.own
+        };
+        Packet {
+            kind,
+            id,
+            to: self.peer,
+            from,
+            data,
+        }
+        .bytes(self.options.checked)
     }
 
     /// When there is something to do though nothing comes.
@@ -369,10 +418,17 @@ impl Connection {
         if self.is_closed() {
             return None;
         }
-        let idle = self.options.idle.filter(|_| self.state == State::Open).map(|idle| self.heard + idle);
+        let idle = self
+            .options
+            .idle
+            .filter(|_| self.state == State::Open)
+            .map(|idle| self.heard + idle);
         let sender = self.sender.deadline().filter(|_| self.state == State::Open);
         let interrupt = self.interrupting.filter(|_| self.state == State::Open);
-        [self.again, sender, interrupt, idle].into_iter().flatten().min()
+        [self.again, sender, interrupt, idle]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether everything that came is read.

@@ -41,14 +41,21 @@ impl Port {
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let [network, host, a, b, c, d] = *bytes.first_chunk()?;
-        Some(Self { network, host, socket: u32::from_be_bytes([a, b, c, d]) })
+        Some(Self {
+            network,
+            host,
+            socket: u32::from_be_bytes([a, b, c, d]),
+        })
     }
 }
 
 /// What a packet is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[expect(missing_docs, reason = "the names of the memo; the module's picture says what they do")]
+#[expect(
+    missing_docs,
+    reason = "the names of the memo; the module's picture says what they do"
+)]
 pub enum Kind {
     EchoMe = 1,
     Echo = 2,
@@ -151,18 +158,30 @@ impl<'p> Packet<'p> {
     /// Why they are none.
     pub fn read(bytes: &'p [u8]) -> Result<Self, Bad> {
         let length = usize::from(u16::from_be_bytes(*bytes.first_chunk().ok_or(Bad::Length)?));
-        let count = length.checked_sub(HEADER + CHECKSUM).filter(|count| *count <= MOST_DATA).ok_or(Bad::Length)?;
+        let count = length
+            .checked_sub(HEADER + CHECKSUM)
+            .filter(|count| *count <= MOST_DATA)
+            .ok_or(Bad::Length)?;
         let sum_at = HEADER + count + count % 2;
         let sum = bytes.get(sum_at..sum_at + CHECKSUM).ok_or(Bad::Length)?;
         let sum = u16::from_be_bytes([sum[0], sum[1]]);
         if sum != NONE && sum != checksum(&bytes[..sum_at]) {
             return Err(Bad::Checksum);
         }
-        let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == bytes[3]).ok_or(Bad::Kind)?;
+        let kind = Kind::ALL
+            .into_iter()
+            .find(|kind| *kind as u8 == bytes[3])
+            .ok_or(Bad::Kind)?;
         let id = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
         let to = Port::read(&bytes[8..]).ok_or(Bad::Length)?;
         let from = Port::read(&bytes[14..]).ok_or(Bad::Length)?;
-        Ok(Self { kind, id, to, from, data: &bytes[HEADER..HEADER + count] })
+        Ok(Self {
+            kind,
+            id,
+            to,
+            from,
+            data: &bytes[HEADER..HEADER + count],
+        })
     }
 }
 
@@ -172,8 +191,25 @@ mod tests {
     use proptest::prelude::*;
 
     fn packet(data: &[u8]) -> Packet<'_> {
-        let (to, from) = (Port { network: 1, host: 2, socket: 3 }, Port { network: 4, host: 5, socket: 0x0607_0809 });
-        Packet { kind: Kind::AData, id: 0x0a0b_0c0d, to, from, data }
+        let (to, from) = (
+            Port {
+                network: 1,
+                host: 2,
+                socket: 3,
+            },
+            Port {
+                network: 4,
+                host: 5,
+                socket: 0x0607_0809,
+            },
+        );
+        Packet {
+            kind: Kind::AData,
+            id: 0x0a0b_0c0d,
+            to,
+            from,
+            data,
+        }
     }
 
     #[test]
@@ -181,7 +217,14 @@ mod tests {
         let bytes = packet(b"abc").bytes(false);
         assert_eq!(bytes, b"\x00\x19\x00\x11\x0a\x0b\x0c\x0d\x01\x02\0\0\0\x03\x04\x05\x06\x07\x08\x09abc\0\xff\xff");
         // Words 1 and 2: 1 turned is 2, with 2 it is 4, turned 8. A carry comes in again below: 0x8000 turned is 1.
-        assert_eq!((checksum(&[0, 1, 0, 2]), checksum(&[0x80, 0]), checksum(&[0xff, 0xff])), (8, 1, 0));
+        assert_eq!(
+            (
+                checksum(&[0, 1, 0, 2]),
+                checksum(&[0x80, 0]),
+                checksum(&[0xff, 0xff])
+            ),
+            (8, 1, 0)
+        );
     }
 
     proptest! {

@@ -27,8 +27,19 @@ pub(super) enum Next {
 
 impl Receiver {
     pub(super) fn new(options: Options, first: u32) -> Self {
-        let (told, limit) = (usize::from(options.packet), first.wrapping_add(u32::from(options.packet)));
-        Self { options, bytes: VecDeque::new(), wanted: first, marks: VecDeque::new(), is_asked: false, told, limit }
+        let (told, limit) = (
+            usize::from(options.packet),
+            first.wrapping_add(u32::from(options.packet)),
+        );
+        Self {
+            options,
+            bytes: VecDeque::new(),
+            wanted: first,
+            marks: VecDeque::new(),
+            is_asked: false,
+            told,
+            limit,
+        }
     }
 
     /// Data or a mark came.
@@ -54,7 +65,9 @@ impl Receiver {
     /// Bytes that can be read before the next mark.
     pub(super) fn readable(&self) -> usize {
         let first = self.wanted.wrapping_sub(self.bytes.len() as u32);
-        self.marks.front().map_or(self.bytes.len(), |mark| mark.wrapping_sub(first) as usize)
+        self.marks
+            .front()
+            .map_or(self.bytes.len(), |mark| mark.wrapping_sub(first) as usize)
     }
 
     /// Whether there is anything to be read.
@@ -75,9 +88,14 @@ impl Receiver {
         }
         let taken = self.bytes.drain(..count).collect();
         // Who was told of no room for a packet, or of little and may soon send no more, is told that there is room again without asking.
-        let (room, packet, buffer) = (self.room(), usize::from(self.options.packet), self.options.receive_buffer);
+        let (room, packet, buffer) = (
+            self.room(),
+            usize::from(self.options.packet),
+            self.options.receive_buffer,
+        );
         let left = (self.limit.wrapping_sub(self.wanted) as i32).max(0) as usize;
-        let is_little = self.told < packet || (self.told < buffer && 2 * left <= buffer && 2 * left <= room);
+        let is_little =
+            self.told < packet || (self.told < buffer && 2 * left <= buffer && 2 * left <= room);
         self.is_asked |= is_little && room >= packet.min(buffer);
         Next::Data(taken)
     }

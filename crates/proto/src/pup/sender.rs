@@ -87,7 +87,8 @@ impl Sender {
 
     /// A mark behind all bytes so far.
     pub(super) fn mark(&mut self, kind: u8) {
-        self.marks.push_back(self.acked.wrapping_add(self.bytes.len() as u32));
+        self.marks
+            .push_back(self.acked.wrapping_add(self.bytes.len() as u32));
         self.bytes.push_back(kind);
     }
 
@@ -125,7 +126,11 @@ impl Sender {
     /// Bytes that may be sent now.
     const fn may(&self) -> u32 {
         let left = self.limit.wrapping_sub(self.next);
-        if (left as i32) < 0 || self.pups == 0 { 0 } else { left }
+        if (left as i32) < 0 || self.pups == 0 {
+            0
+        } else {
+            left
+        }
     }
 
     /// The next piece, where one may be sent.
@@ -142,17 +147,22 @@ impl Sender {
             if self.asked.is_none() && self.timer.is_none() {
                 // What is on its way was not asked about; what may not go on its way waits to be told, and asks where that is lost.
                 self.probes |= self.next != self.acked;
-                self.timer = (self.unsent() > 0).then(|| now + self.timeout().max(Options::FIRST_TIMEOUT));
+                self.timer =
+                    (self.unsent() > 0).then(|| now + self.timeout().max(Options::FIRST_TIMEOUT));
             }
             return core::mem::take(&mut self.probes).then(|| self.piece(now, Kind::AData, 0));
         }
         self.probes = false;
         self.unasked += count;
-        let (is_last, exhausts) = (count == self.unsent(), count == self.may() || self.pups == 1);
+        let (is_last, exhausts) = (
+            count == self.unsent(),
+            count == self.may() || self.pups == 1,
+        );
         // Half of what is allowed asks, so that the answer comes before all of it is sent, and so does the last of it, which frees the rest
         // where that is more than a packet.
         let again = exhausts && self.allowed > u32::from(self.packet);
-        let asks = again || (self.asked.is_none() && (exhausts || is_last || 2 * self.unasked >= self.allowed));
+        let asks = again
+            || (self.asked.is_none() && (exhausts || is_last || 2 * self.unasked >= self.allowed));
         let kind = match (is_mark, asks) {
             (true, true) => Kind::AMark,
             (true, false) => Kind::Mark,
@@ -164,13 +174,24 @@ impl Sender {
 
     /// Bytes of a packet before the next mark.
     fn plain(&self) -> u32 {
-        let to_mark = self.marks.iter().map(|mark| mark.wrapping_sub(self.next)).filter(|at| (*at as i32) >= 0).min();
-        self.unsent().min(u32::from(self.packet)).min(to_mark.unwrap_or(u32::MAX))
+        let to_mark = self
+            .marks
+            .iter()
+            .map(|mark| mark.wrapping_sub(self.next))
+            .filter(|at| (*at as i32) >= 0)
+            .min();
+        self.unsent()
+            .min(u32::from(self.packet))
+            .min(to_mark.unwrap_or(u32::MAX))
     }
 
     fn piece(&mut self, now: Instant, kind: Kind, count: u32) -> Piece {
         let (id, from) = (self.next, self.next.wrapping_sub(self.acked) as usize);
-        let data = self.bytes.range(from..from + count as usize).copied().collect();
+        let data = self
+            .bytes
+            .range(from..from + count as usize)
+            .copied()
+            .collect();
         self.next = id.wrapping_add(count);
         if (self.next.wrapping_sub(self.highest) as i32) > 0 {
             self.highest = self.next;
@@ -178,7 +199,11 @@ impl Sender {
         self.pups = self.pups.saturating_sub(u16::from(count > 0));
         if matches!(kind, Kind::AData | Kind::AMark) {
             self.unasked = 0;
-            let asked = Some(Asked { upto: self.next, at: now, is_first: self.timeouts == 0 });
+            let asked = Some(Asked {
+                upto: self.next,
+                at: now,
+                is_first: self.timeouts == 0,
+            });
             if self.asked.is_some() {
                 self.asked_behind = asked;
             } else {
@@ -211,10 +236,16 @@ impl Sender {
         }
         self.bytes.drain(..ahead as usize);
         self.acked = wanted;
-        while self.marks.front().is_some_and(|mark| (mark.wrapping_sub(wanted) as i32) < 0) {
+        while self
+            .marks
+            .front()
+            .is_some_and(|mark| (mark.wrapping_sub(wanted) as i32) < 0)
+        {
             self.marks.pop_front();
         }
-        let missing = self.asked.map_or(0, |asked| asked.upto.wrapping_sub(wanted) as i32);
+        let missing = self
+            .asked
+            .map_or(0, |asked| asked.upto.wrapping_sub(wanted) as i32);
         // One that says again what another has said is no answer: what it wants may be on its way. But it tells of room.
         if ahead > 0 || missing <= 0 {
             if let Some(asked) = self.asked.take().filter(|asked| asked.is_first) {
@@ -239,8 +270,12 @@ impl Sender {
     fn allow(&mut self, wanted: u32, data: &[u8]) {
         let [a, b, c, d, e, f] = *data.first_chunk::<ANSWER>().unwrap_or(&[0; ANSWER]);
         self.packet = u16::from_be_bytes([a, b]).clamp(1, self.options.packet);
-        let outstanding = self.next.wrapping_sub(wanted).div_ceil(u32::from(self.packet));
-        self.pups = u16::from_be_bytes([c, d]).saturating_sub(outstanding.min(u32::from(u16::MAX)) as u16);
+        let outstanding = self
+            .next
+            .wrapping_sub(wanted)
+            .div_ceil(u32::from(self.packet));
+        self.pups =
+            u16::from_be_bytes([c, d]).saturating_sub(outstanding.min(u32::from(u16::MAX)) as u16);
         self.allowed = u32::from(u16::from_be_bytes([e, f]));
         self.limit = wanted.wrapping_add(self.allowed);
         if self.asked.is_none() {
@@ -253,7 +288,10 @@ impl Sender {
         let sample = sample.0;
         self.round_trip = Some(match self.round_trip {
             None => (sample, sample / 2),
-            Some((mean, deviation)) => ((7 * mean + sample) / 8, (3 * deviation + mean.abs_diff(sample)) / 4),
+            Some((mean, deviation)) => (
+                (7 * mean + sample) / 8,
+                (3 * deviation + mean.abs_diff(sample)) / 4,
+            ),
         });
     }
 

@@ -20,8 +20,14 @@ pub enum Mark {
 
 impl Mark {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Data, Self::LineWidth, Self::PageLength, Self::TerminalType, Self::Timing, Self::TimingReply];
+    pub const ALL: [Self; 6] = [
+        Self::Data,
+        Self::LineWidth,
+        Self::PageLength,
+        Self::TerminalType,
+        Self::Timing,
+        Self::TimingReply,
+    ];
 
     /// Its number in the stream.
     #[must_use]
@@ -38,6 +44,9 @@ impl Mark {
     /// Whether the byte behind it belongs to it.
     #[must_use]
     pub const fn has_argument(self) -> bool {
-        matches!(self, Self::LineWidth | Self::PageLength | Self::TerminalType)
+        matches!(
+            self,
+            Self::LineWidth | Self::PageLength | Self::TerminalType
+        )
     }
 }

@@ -11,7 +11,11 @@ use core::fmt::Write as _;
 use proptest::prelude::*;
 use stackline_core::time::{Duration, Instant};
 
-const LISTENS: Port = Port { network: 0, host: 0, socket: 1 };
+const LISTENS: Port = Port {
+    network: 0,
+    host: 0,
+    socket: 1,
+};
 const DELAY: Duration = Duration(10_000_000);
 
 /// What a path does to its packets, by their number: it loses, repeats or delays them.
@@ -35,7 +39,10 @@ struct Lab {
 
 impl Lab {
     fn new(options: Options, fates: &[Fate]) -> Self {
-        let own = Port { socket: 100, ..LISTENS };
+        let own = Port {
+            socket: 100,
+            ..LISTENS
+        };
         let first = Connection::connect(Instant(0), options, 0xffff_fff0, own, LISTENS);
         Self {
             now: Instant(0),
@@ -56,11 +63,19 @@ impl Lab {
     fn flush(&mut self) {
         for side in 0..2 {
             while let Some(bytes) = self.ends[side].as_mut().and_then(|end| end.poll(self.now)) {
-                let fate = self.fates.get(self.sent as usize).copied().unwrap_or(Fate::Passes);
+                let fate = self
+                    .fates
+                    .get(self.sent as usize)
+                    .copied()
+                    .unwrap_or(Fate::Passes);
                 let packet = Packet::read(&bytes).expect("what is sent is a packet");
                 let id = packet.id.wrapping_sub(0xffff_fff0);
                 let arrow = if side == 0 { "->" } else { "<-" };
-                let note = if fate == Fate::Passes { String::new() } else { format!(" {fate:?}") };
+                let note = if fate == Fate::Passes {
+                    String::new()
+                } else {
+                    format!(" {fate:?}")
+                };
                 writeln!(
                     self.log,
                     "{} ms {arrow} {:?} {id} of {}{note}",
@@ -76,8 +91,10 @@ impl Lab {
                     Fate::Late => &[7],
                 };
                 for delays in arrivals {
-                    self.in_transit
-                        .insert((self.now + Duration(DELAY.0 * delays), self.sent), (1 - side, bytes.clone()));
+                    self.in_transit.insert(
+                        (self.now + Duration(DELAY.0 * delays), self.sent),
+                        (1 - side, bytes.clone()),
+                    );
                 }
                 self.sent += 1;
             }
@@ -89,10 +106,26 @@ impl Lab {
         loop {
             self.flush();
             let arrival = self.in_transit.keys().next().map(|(at, _)| *at);
-            let timers = self.ends.iter().flatten().filter_map(Connection::deadline).min();
-            let Some(next) = arrival.into_iter().chain(timers).min().filter(|at| *at <= until) else { break };
+            let timers = self
+                .ends
+                .iter()
+                .flatten()
+                .filter_map(Connection::deadline)
+                .min();
+            let Some(next) = arrival
+                .into_iter()
+                .chain(timers)
+                .min()
+                .filter(|at| *at <= until)
+            else {
+                break;
+            };
             self.now = self.now.max(next);
-            while let Some(entry) = self.in_transit.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            while let Some(entry) = self
+                .in_transit
+                .first_entry()
+                .filter(|entry| entry.key().0 <= self.now)
+            {
                 let (side, bytes) = entry.remove();
                 self.arrive(side, &bytes);
             }
@@ -105,7 +138,10 @@ impl Lab {
         if let Some(end) = &mut self.ends[side] {
             return end.handle(self.now, &packet);
         }
-        let own = Port { socket: 200, ..LISTENS };
+        let own = Port {
+            socket: 200,
+            ..LISTENS
+        };
         self.ends[side] = Connection::accept(self.now, self.options, own, &packet);
     }
 }
@@ -132,7 +168,12 @@ fn read(end: &mut Connection) -> String {
 
 #[test]
 fn a_mark_finds_its_place_behind_a_full_buffer() {
-    let options = Options { packet: 4, send_buffer: 8, receive_buffer: 4, ..Options::default() };
+    let options = Options {
+        packet: 4,
+        send_buffer: 8,
+        receive_buffer: 4,
+        ..Options::default()
+    };
     let mut lab = Lab::new(options, &[]);
     lab.until(ms(30));
     assert_eq!(lab.end(0).send(b"abcdefghij"), 8);
@@ -150,7 +191,12 @@ fn a_mark_finds_its_place_behind_a_full_buffer() {
 
 #[test]
 fn a_window_of_four_packets_brings_four_in_a_round_trip() {
-    let options = Options { packet: 4, receive_buffer: 16, send_buffer: 160, ..Options::default() };
+    let options = Options {
+        packet: 4,
+        receive_buffer: 16,
+        send_buffer: 160,
+        ..Options::default()
+    };
     let mut lab = Lab::new(options, &[]);
     lab.until(ms(20));
     assert_eq!(lab.end(0).send(&[b'a'; 160]), 160);
@@ -166,7 +212,10 @@ fn a_window_of_four_packets_brings_four_in_a_round_trip() {
 
 #[test]
 fn a_conversation_from_rendezvous_to_end() {
-    let options = Options { packet: 4, ..Options::default() };
+    let options = Options {
+        packet: 4,
+        ..Options::default()
+    };
     let mut lab = Lab::new(options, &[]);
     lab.end(0).send(b"abcdefghij");
     lab.end(0).mark(5);
@@ -177,7 +226,10 @@ fn a_conversation_from_rendezvous_to_end() {
     lab.end(0).end();
     lab.until(ms(20_000));
     assert_eq!(lab.end(0).take_interrupt(), Some(7));
-    assert_eq!((read(lab.end(0)).as_str(), read(lab.end(1)).as_str()), ("END", "END"));
+    assert_eq!(
+        (read(lab.end(0)).as_str(), read(lab.end(1)).as_str()),
+        ("END", "END")
+    );
     for side in 0..2 {
         assert_eq!(lab.end(side).state(), &State::Closed(None));
     }
@@ -202,9 +254,18 @@ fn a_conversation_from_rendezvous_to_end() {
 
 #[test]
 fn a_lost_packet_makes_the_sender_go_back_to_it_and_a_lost_question_is_put_again() {
-    let options = Options { packet: 4, ..Options::default() };
+    let options = Options {
+        packet: 4,
+        ..Options::default()
+    };
     // The second data packet of the burst; later the answer.
-    let fates = [vec![Fate::Passes; 5], vec![Fate::Lost], vec![Fate::Passes; 3], vec![Fate::Lost]].concat();
+    let fates = [
+        vec![Fate::Passes; 5],
+        vec![Fate::Lost],
+        vec![Fate::Passes; 3],
+        vec![Fate::Lost],
+    ]
+    .concat();
     let mut lab = Lab::new(options, &fates);
     lab.end(0).send(b"abcdefghijklmnop");
     lab.until(ms(2000));
@@ -230,7 +291,12 @@ fn a_lost_packet_makes_the_sender_go_back_to_it_and_a_lost_question_is_put_again
 
 #[test]
 fn whoever_does_not_read_stops_the_sender_and_lets_it_go_on() {
-    let options = Options { packet: 10, receive_buffer: 20, send_buffer: 1000, ..Options::default() };
+    let options = Options {
+        packet: 10,
+        receive_buffer: 20,
+        send_buffer: 1000,
+        ..Options::default()
+    };
     let mut lab = Lab::new(options, &[]);
     lab.end(0).send(&[b'x'; 100]);
     lab.until(ms(5000));
@@ -248,9 +314,18 @@ fn whoever_does_not_read_stops_the_sender_and_lets_it_go_on() {
 
 #[test]
 fn who_is_not_there_is_given_up_and_an_abort_says_why() {
-    let mut lab = Lab::new(Options { tries: 2, ..Options::default() }, &[Fate::Lost; 100]);
+    let mut lab = Lab::new(
+        Options {
+            tries: 2,
+            ..Options::default()
+        },
+        &[Fate::Lost; 100],
+    );
     lab.until(ms(60_000));
-    assert_eq!(lab.end(0).state(), &State::Closed(Some("no answer came".into())));
+    assert_eq!(
+        lab.end(0).state(),
+        &State::Closed(Some("no answer came".into()))
+    );
     assert_eq!(lab.sent, 3);
     let mut lab = Lab::new(Options::default(), &[]);
     lab.until(ms(100));
@@ -258,16 +333,31 @@ fn who_is_not_there_is_given_up_and_an_abort_says_why() {
     lab.until(ms(200));
     assert_eq!(lab.end(0).state(), &State::Closed(Some("full".into())));
     // One whose path is cut in the middle.
-    let mut lab = Lab::new(Options { tries: 2, idle: Some(Duration(1_000_000_000)), ..Options::default() }, &[]);
+    let mut lab = Lab::new(
+        Options {
+            tries: 2,
+            idle: Some(Duration(1_000_000_000)),
+            ..Options::default()
+        },
+        &[],
+    );
     lab.until(ms(100));
     lab.fates = vec![Fate::Lost; 1000];
     lab.until(ms(60_000));
-    assert!(lab.end(0).is_closed() && lab.end(1).is_closed(), "{}", lab.log);
+    assert!(
+        lab.end(0).is_closed() && lab.end(1).is_closed(),
+        "{}",
+        lab.log
+    );
 }
 
 #[test]
 fn answers_that_come_twice_do_not_double_what_is_sent() {
-    let options = Options { packet: 100, receive_buffer: 1000, ..Options::default() };
+    let options = Options {
+        packet: 100,
+        receive_buffer: 1000,
+        ..Options::default()
+    };
     let run = |fates: &[Fate]| {
         let mut lab = Lab::new(options, fates);
         for _ in 0..40 {
@@ -283,8 +373,7 @@ fn answers_that_come_twice_do_not_double_what_is_sent() {
 }
 
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
-    let fate =
-        prop_oneof![5 => Just(Fate::Passes), 1 => Just(Fate::Lost), 1 => Just(Fate::Twice), 1 => Just(Fate::Late)];
+    let fate = prop_oneof![5 => Just(Fate::Passes), 1 => Just(Fate::Lost), 1 => Just(Fate::Twice), 1 => Just(Fate::Late)];
     prop::collection::vec(fate, 0..200)
 }
 

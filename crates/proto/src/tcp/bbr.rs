@@ -164,13 +164,21 @@ impl Bbr {
     fn room(&self, gain: f64, mss: u32) -> u32 {
         let budget = self.pipe(gain) as u32 + 3 * self.burst(mss);
         let even = (budget + 1) & !1;
-        even + if self.mode == Mode::ProbeRate && self.cycle == 0 { 2 } else { 0 }
+        even + if self.mode == Mode::ProbeRate && self.cycle == 0 {
+            2
+        } else {
+            0
+        }
     }
 
     /// The window is about to be saved: something was lost, or the trip is probed.
     pub(super) fn save(&mut self, window: u32) {
         let usual = !self.recovered_before && self.mode != Mode::ProbeTrip;
-        self.prior_window = if usual { window } else { self.prior_window.max(window) };
+        self.prior_window = if usual {
+            window
+        } else {
+            self.prior_window.max(window)
+        };
     }
 
     /// A time-out: the rate of the path is looked for again.
@@ -188,7 +196,12 @@ impl Bbr {
     }
 
     /// An acknowledgement came: the window that is right now.
-    pub(super) fn acknowledged(&mut self, now: Instant, sample: Option<&Sample>, state: &State) -> u32 {
+    pub(super) fn acknowledged(
+        &mut self,
+        now: Instant,
+        sample: Option<&Sample>,
+        state: &State,
+    ) -> u32 {
         self.update_rate(sample, state);
         self.update_extra(now, sample, state);
         self.update_cycle(now, state);
@@ -268,7 +281,9 @@ impl Bbr {
             }
         }
         let expected = self.rate() * now.since(self.epoch_at).seconds();
-        if self.epoch_acked as f64 <= expected || self.epoch_acked + u64::from(state.arrived) >= 1 << 20 {
+        if self.epoch_acked as f64 <= expected
+            || self.epoch_acked + u64::from(state.arrived) >= 1 << 20
+        {
             (self.epoch_acked, self.epoch_at) = (0, now);
         }
         let expected = self.rate() * now.since(self.epoch_at).seconds();
@@ -282,10 +297,14 @@ impl Bbr {
         if self.mode != Mode::ProbeRate {
             return;
         }
-        let long = self.least_trip.is_some_and(|trip| now.since(self.cycle_at) > trip);
+        let long = self
+            .least_trip
+            .is_some_and(|trip| now.since(self.cycle_at) > trip);
         let in_flight = state.prior_in_flight;
         let over = match self.pacing_gain {
-            gain if gain > 1.0 => long && (state.lost > 0 || in_flight >= self.room(gain, state.mss)),
+            gain if gain > 1.0 => {
+                long && (state.lost > 0 || in_flight >= self.room(gain, state.mss))
+            }
             gain if gain < 1.0 => long || in_flight <= self.room(1.0, state.mss),
             _ => long,
         };
@@ -323,7 +342,10 @@ impl Bbr {
 
     fn probe_rate(&mut self, now: Instant) {
         self.mode = Mode::ProbeRate;
-        self.random = self.random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        self.random = self
+            .random
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
         self.cycle = CYCLE.len() - 1 - ((self.random >> 33) % 7) as usize;
         self.advance(now);
     }
@@ -352,7 +374,11 @@ impl Bbr {
                     if self.probe_trip_round && now > until {
                         self.least_trip_at = now;
                         *window = (*window).max(self.prior_window);
-                        if self.full { self.probe_rate(now) } else { self.mode = Mode::Startup }
+                        if self.full {
+                            self.probe_rate(now)
+                        } else {
+                            self.mode = Mode::Startup
+                        }
                     }
                 }
                 None => {}
@@ -373,7 +399,13 @@ impl Bbr {
     }
 
     fn window(&mut self, window: u32, state: &State) -> u32 {
-        let most = |window: u32| if self.mode == Mode::ProbeTrip { window.min(LEAST_WINDOW) } else { window };
+        let most = |window: u32| {
+            if self.mode == Mode::ProbeTrip {
+                window.min(LEAST_WINDOW)
+            } else {
+                window
+            }
+        };
         if state.arrived == 0 {
             return most(window);
         }
@@ -394,10 +426,21 @@ impl Bbr {
         if self.conserves {
             return most(window.max(state.in_flight + state.arrived));
         }
-        let extra = if self.full { self.extra[0].max(self.extra[1]).min((self.rate() * EXTRA_S) as u32) } else { 0 };
+        let extra = if self.full {
+            self.extra[0]
+                .max(self.extra[1])
+                .min((self.rate() * EXTRA_S) as u32)
+        } else {
+            0
+        };
         let target = {
             let budget = self.pipe(self.window_gain) as u32 + extra + 3 * self.burst(state.mss);
-            ((budget + 1) & !1) + if self.mode == Mode::ProbeRate && self.cycle == 0 { 2 } else { 0 }
+            ((budget + 1) & !1)
+                + if self.mode == Mode::ProbeRate && self.cycle == 0 {
+                    2
+                } else {
+                    0
+                }
         };
         window = if self.full {
             (window + state.arrived).min(target)

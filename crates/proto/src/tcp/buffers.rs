@@ -38,11 +38,19 @@ impl Buffers {
     pub(super) fn new(plan: PacketBuffers, size: u32) -> Self {
         let size = size.max(1);
         let expected = plan.expected.unwrap_or(size).clamp(1, size);
-        Self { plan, size: size.into(), expected: expected.into(), held: Vec::new(), dropped: 0 }
+        Self {
+            plan,
+            size: size.into(),
+            expected: expected.into(),
+            held: Vec::new(),
+            dropped: 0,
+        }
     }
 
     fn used(&self) -> (u32, u32) {
-        self.held.iter().fold((0, 0), |(large, small), held| (large + held.large, small + held.small))
+        self.held.iter().fold((0, 0), |(large, small), held| {
+            (large + held.large, small + held.small)
+        })
     }
 
     /// Bytes that so many buffers offer.
@@ -58,7 +66,10 @@ impl Buffers {
     /// Bytes that free buffers offer.
     pub(super) fn window(&self) -> u64 {
         let (large, small) = self.used();
-        self.offer(self.plan.packets.saturating_sub(large), self.plan.small.saturating_sub(small))
+        self.offer(
+            self.plan.packets.saturating_sub(large),
+            self.plan.small.saturating_sub(small),
+        )
     }
 
     /// Packets that found no free buffer.
@@ -69,11 +80,20 @@ impl Buffers {
     /// A packet with that part of the stream arrives, where `next` is expected: true when it is kept, or has nothing that is not kept
     /// already. What comes behind a gap leaves a buffer for what fills it; else both ends would wait for ever.
     pub(super) fn keep(&mut self, packet: Range, next: u64) -> bool {
-        let packet = Range { start: packet.start.max(next), ..packet };
-        let Some(range) = self.missing(packet) else { return true };
+        let packet = Range {
+            start: packet.start.max(next),
+            ..packet
+        };
+        let Some(range) = self.missing(packet) else {
+            return true;
+        };
         let spare = u32::from(packet.start > next);
         if let Some((large, small)) = self.free_buffer(range, spare) {
-            self.insert(Held { range, large, small });
+            self.insert(Held {
+                range,
+                large,
+                small,
+            });
             return true;
         }
         self.dropped += 1;
@@ -123,8 +143,11 @@ impl Buffers {
 
     /// What a new packet covers whole is let go with its buffers.
     fn insert(&mut self, new: Held) {
-        self.held.retain(|held| held.range.end <= new.range.start || held.range.start >= new.range.end);
-        let place = self.held.partition_point(|held| held.range.start < new.range.start);
+        self.held
+            .retain(|held| held.range.end <= new.range.start || held.range.start >= new.range.end);
+        let place = self
+            .held
+            .partition_point(|held| held.range.start < new.range.start);
         self.held.insert(place, new);
     }
 
@@ -145,14 +168,20 @@ impl Buffers {
         let fewer = |run: &Held| {
             let large = run.range.len().div_ceil(size) as u32;
             // Small buffers do not hold a part of more: all of it goes into large ones that the run has already.
-            (large <= run.large && large < run.large + run.small).then_some(Held { large, small: 0, ..*run })
+            (large <= run.large && large < run.large + run.small).then_some(Held {
+                large,
+                small: 0,
+                ..*run
+            })
         };
         let held = core::mem::take(&mut self.held);
         for run in joined {
             match fewer(&run) {
                 Some(run) => self.held.push(run),
                 None => {
-                    let inside = |one: &&Held| one.range.start >= run.range.start && one.range.end <= run.range.end;
+                    let inside = |one: &&Held| {
+                        one.range.start >= run.range.start && one.range.end <= run.range.end
+                    };
                     self.held.extend(held.iter().filter(inside));
                 }
             }
@@ -165,7 +194,12 @@ mod tests {
     use super::*;
 
     fn plan(packets: u32) -> PacketBuffers {
-        PacketBuffers { packets, small: 0, expected: None, compaction: false }
+        PacketBuffers {
+            packets,
+            small: 0,
+            expected: None,
+            compaction: false,
+        }
     }
 
     /// A packet that is next in order.
@@ -175,13 +209,49 @@ mod tests {
 
     #[test]
     fn what_lies_behind_a_gap_leaves_a_buffer_for_what_fills_it() {
-        let mut buffers = Buffers::new(PacketBuffers { small: 1, ..plan(2) }, 1000);
-        assert!(buffers.keep(Range { start: 2001, end: 3001 }, 1));
-        assert!(!buffers.keep(Range { start: 1001, end: 2001 }, 1));
-        assert!(buffers.keep(Range { start: 3001, end: 3002 }, 1));
-        assert!(buffers.keep(Range { start: 1, end: 1001 }, 1));
+        let mut buffers = Buffers::new(
+            PacketBuffers {
+                small: 1,
+                ..plan(2)
+            },
+            1000,
+        );
+        assert!(buffers.keep(
+            Range {
+                start: 2001,
+                end: 3001
+            },
+            1
+        ));
+        assert!(!buffers.keep(
+            Range {
+                start: 1001,
+                end: 2001
+            },
+            1
+        ));
+        assert!(buffers.keep(
+            Range {
+                start: 3001,
+                end: 3002
+            },
+            1
+        ));
+        assert!(buffers.keep(
+            Range {
+                start: 1,
+                end: 1001
+            },
+            1
+        ));
         buffers.read(1001);
-        assert!(buffers.keep(Range { start: 1001, end: 2001 }, 1001));
+        assert!(buffers.keep(
+            Range {
+                start: 1001,
+                end: 2001
+            },
+            1001
+        ));
     }
 
     #[test]
@@ -201,15 +271,45 @@ mod tests {
 
     #[test]
     fn the_window_is_what_is_expected_of_packets() {
-        let hint = PacketBuffers { expected: Some(20), small: 3, ..plan(4) };
+        let hint = PacketBuffers {
+            expected: Some(20),
+            small: 3,
+            ..plan(4)
+        };
         assert_eq!(Buffers::new(hint, 1000).window(), 140);
-        assert_eq!(Buffers::new(PacketBuffers { expected: None, ..hint }, 1000).window(), 4000 + 3 * 128);
-        assert_eq!(Buffers::new(PacketBuffers { expected: Some(5000), ..plan(4) }, 1000).window(), 4000);
+        assert_eq!(
+            Buffers::new(
+                PacketBuffers {
+                    expected: None,
+                    ..hint
+                },
+                1000
+            )
+            .window(),
+            4000 + 3 * 128
+        );
+        assert_eq!(
+            Buffers::new(
+                PacketBuffers {
+                    expected: Some(5000),
+                    ..plan(4)
+                },
+                1000
+            )
+            .window(),
+            4000
+        );
     }
 
     #[test]
     fn small_packets_take_small_buffers_first() {
-        let mut buffers = Buffers::new(PacketBuffers { small: 1, ..plan(1) }, 1000);
+        let mut buffers = Buffers::new(
+            PacketBuffers {
+                small: 1,
+                ..plan(1)
+            },
+            1000,
+        );
         assert!(keeps(&mut buffers, 1, 129) && keeps(&mut buffers, 129, 150));
         assert!(!keeps(&mut buffers, 150, 151));
         buffers.read(129);
@@ -218,7 +318,13 @@ mod tests {
 
     #[test]
     fn packets_in_order_are_moved_together_and_gaps_stay() {
-        let mut buffers = Buffers::new(PacketBuffers { compaction: true, ..plan(3) }, 100);
+        let mut buffers = Buffers::new(
+            PacketBuffers {
+                compaction: true,
+                ..plan(3)
+            },
+            100,
+        );
         for start in [1, 11, 31] {
             assert!(keeps(&mut buffers, start, start + 10));
         }
@@ -237,7 +343,11 @@ mod tests {
     #[test]
     fn what_is_kept_already_takes_nothing() {
         let mut buffers = Buffers::new(plan(2), 1000);
-        assert!(keeps(&mut buffers, 100, 200) && keeps(&mut buffers, 100, 200) && keeps(&mut buffers, 120, 180));
+        assert!(
+            keeps(&mut buffers, 100, 200)
+                && keeps(&mut buffers, 100, 200)
+                && keeps(&mut buffers, 120, 180)
+        );
         assert_eq!(buffers.window(), 1000);
         // A larger packet takes the place of what it covers.
         assert!(keeps(&mut buffers, 50, 250));
@@ -246,26 +356,42 @@ mod tests {
 
     #[test]
     fn no_order_of_packets_takes_more_buffers_than_there_are() {
-        let plan = PacketBuffers { packets: 3, small: 2, expected: None, compaction: true };
+        let plan = PacketBuffers {
+            packets: 3,
+            small: 2,
+            expected: None,
+            compaction: true,
+        };
         let mut buffers = Buffers::new(plan, 200);
         let (mut state, mut read) = (7_u64, 1);
         for _ in 0..20_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             let (start, length) = (read + (state >> 33) % 900, 1 + (state >> 45) % 200);
-            buffers.keep(Range { start, end: start + length }, read);
+            buffers.keep(
+                Range {
+                    start,
+                    end: start + length,
+                },
+                read,
+            );
             if state.is_multiple_of(3) {
                 read += (state >> 50) % 60;
                 buffers.read(read);
             }
             let (large, small) = buffers.used();
             assert!(large <= 3 && small <= 2, "{:?}", buffers.held);
-            assert!(buffers.held.windows(2).all(|two| two[0].range.end <= two[1].range.start), "{:?}", buffers.held);
             assert!(
                 buffers
                     .held
-                    .iter()
-                    .all(|held| held.range.len() <= u64::from(held.large) * 200 + u64::from(held.small) * 128)
+                    .windows(2)
+                    .all(|two| two[0].range.end <= two[1].range.start),
+                "{:?}",
+                buffers.held
             );
+            assert!(buffers.held.iter().all(|held| held.range.len()
+                <= u64::from(held.large) * 200 + u64::from(held.small) * 128));
         }
     }
 }

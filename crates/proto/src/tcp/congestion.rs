@@ -47,7 +47,13 @@ impl Congestion {
     /// `first`: segments that may leave at first.
     pub(super) fn new(algorithm: Algorithm, first: u32) -> Self {
         let cubic = Cubic::default();
-        Self { algorithm, window: first.clamp(1, LARGEST), threshold: u32::MAX, credit: 0, cubic }
+        Self {
+            algorithm,
+            window: first.clamp(1, LARGEST),
+            threshold: u32::MAX,
+            credit: 0,
+            cubic,
+        }
     }
 
     pub(super) const fn begin(&mut self, now: Instant, next: u64) {
@@ -59,10 +65,25 @@ impl Congestion {
     }
 
     /// A round trip was measured.
-    pub(super) fn sample(&mut self, now: Instant, rtt: Duration, acknowledged: u64, next: u64, allowance: Duration) {
+    pub(super) fn sample(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        acknowledged: u64,
+        next: u64,
+        allowance: Duration,
+    ) {
         if self.algorithm == Algorithm::Cubic {
-            let round = Round { window: self.window, acknowledged, next, allowance };
-            if self.cubic.sample(now, rtt, self.slow_start().then_some(&round)) {
+            let round = Round {
+                window: self.window,
+                acknowledged,
+                next,
+                allowance,
+            };
+            if self
+                .cubic
+                .sample(now, rtt, self.slow_start().then_some(&round))
+            {
                 self.threshold = self.window;
             }
         }
@@ -71,7 +92,11 @@ impl Congestion {
     /// So many segments arrived, and the window was in use.
     pub(super) fn grow(&mut self, now: Instant, mut acked: u32) {
         if self.slow_start() {
-            let grown = self.window.saturating_add(acked).min(self.threshold).min(LARGEST);
+            let grown = self
+                .window
+                .saturating_add(acked)
+                .min(self.threshold)
+                .min(LARGEST);
             acked -= (grown - self.window).min(acked);
             self.window = grown;
             if acked == 0 {

@@ -162,9 +162,13 @@ impl Connection {
         let mss = Self::mss_of(options.mtu) - TIMESTAMPS;
         let mut sender = Sender::new(Origin(first), &options, mss);
         sender.congestion.begin(now, 0);
-        let offered =
-            options.receive_buffer.map(|asked| socket_memory::window(socket_memory::receive(asked), mss.into()));
-        let offered = options.packet_buffers.map(|plan| Buffers::new(plan, mss).most()).or(offered);
+        let offered = options
+            .receive_buffer
+            .map(|asked| socket_memory::window(socket_memory::receive(asked), mss.into()));
+        let offered = options
+            .packet_buffers
+            .map(|plan| Buffers::new(plan, mss).most())
+            .or(offered);
         let tuning = Tuning::new(offered, mss);
         let scale = Tuning::scale(offered);
         Self {
@@ -245,7 +249,8 @@ impl Connection {
     fn send_buffer(&self) -> u64 {
         self.options.send_buffer.map_or_else(
             || {
-                let windows = u64::from(self.sender.congestion.window) * u64::from(self.sender.mss) * 2;
+                let windows =
+                    u64::from(self.sender.congestion.window) * u64::from(self.sender.mss) * 2;
                 windows.clamp(FIRST_SEND_BUFFER, SEND_BUFFER)
             },
             socket_memory::send,
@@ -254,15 +259,21 @@ impl Connection {
 
     /// A send buffer of a fixed size, or one that takes little that has not left.
     fn bounded_buffer(&self) -> Option<SendBuffer> {
-        let (limit, description, lowat) = match (self.options.send_buffer, self.options.notsent_lowat) {
-            (None, None) => return None,
-            (Some(bytes), lowat) => (socket_memory::send(bytes), send_buffer::DESCRIPTION, lowat),
-            // One that grows with the window has room for the descriptions of all of it.
-            (None, lowat) => (self.send_buffer(), 0, lowat),
-        };
+        let (limit, description, lowat) =
+            match (self.options.send_buffer, self.options.notsent_lowat) {
+                (None, None) => return None,
+                (Some(bytes), lowat) => {
+                    (socket_memory::send(bytes), send_buffer::DESCRIPTION, lowat)
+                }
+                // One that grows with the window has room for the descriptions of all of it.
+                (None, lowat) => (self.send_buffer(), 0, lowat),
+            };
         let sender = &self.sender;
         let (segment, window) = (u64::from(sender.mss), u64::from(sender.congestion.window));
-        let (smoothed, least) = (sender.rtt.smoothed(), sender.rtt.minimum().unwrap_or(Duration::ZERO));
+        let (smoothed, least) = (
+            sender.rtt.smoothed(),
+            sender.rtt.minimum().unwrap_or(Duration::ZERO),
+        );
         let opens = sender.congestion.window < sender.congestion.threshold / 2;
         let allowed = window.saturating_sub(sender.in_flight().into()) * segment;
         let unsent = sender.queued.saturating_sub(sender.next.max(1));
@@ -272,7 +283,9 @@ impl Connection {
             lowat: lowat.unwrap_or(u64::MAX),
             segment,
             piece: send_buffer::piece(window, segment, opens, smoothed, least),
-            may_leave: allowed.min(sender.edge().saturating_sub(sender.next)).saturating_sub(unsent),
+            may_leave: allowed
+                .min(sender.edge().saturating_sub(sender.next))
+                .saturating_sub(unsent),
             held: sender.held(),
             unsent,
             last: sender.last_block,
@@ -281,7 +294,9 @@ impl Connection {
 
     /// How many of so many bytes the send buffer takes.
     fn take(&mut self, wanted: u64) -> u64 {
-        let Some(buffer) = self.bounded_buffer() else { return wanted.min(self.room()) };
+        let Some(buffer) = self.bounded_buffer() else {
+            return wanted.min(self.room());
+        };
         let (taken, last) = buffer.take(wanted);
         self.sender.last_block = last;
         taken
@@ -289,7 +304,10 @@ impl Connection {
 
     /// Whether the application may still write.
     const fn may_send(&self) -> bool {
-        let open = matches!(self.state, State::SynSent | State::SynReceived | State::Established | State::CloseWait);
+        let open = matches!(
+            self.state,
+            State::SynSent | State::SynReceived | State::Established | State::CloseWait
+        );
         open && !self.sender.fin
     }
 
@@ -343,7 +361,10 @@ impl Connection {
 
     /// Aborts the connection: sends a reset.
     pub fn abort(&mut self) {
-        if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
+        if !matches!(
+            self.state,
+            State::Closed | State::Listen | State::SynSent | State::TimeWait
+        ) {
             self.reset = Some((self.sender.origin.wire(self.sender.next), None));
         }
         self.terminate(true);
@@ -371,7 +392,10 @@ impl Connection {
     fn receive_memory(&self) -> u64 {
         let mss = self.sender.mss;
         let needed = |window| socket_memory::for_window(window, mss.into());
-        self.options.receive_buffer.map_or_else(|| needed(self.receiver.tuning.clamp), socket_memory::receive)
+        self.options.receive_buffer.map_or_else(
+            || needed(self.receiver.tuning.clamp),
+            socket_memory::receive,
+        )
     }
 
     /// Ends the connection.

@@ -58,7 +58,14 @@ struct HyStart {
 
 impl HyStart {
     const fn begin(&mut self, now: Instant, next: u64) {
-        *self = Self { found: self.found, begun: now, last: now, end: next, least: u64::MAX, samples: 0 };
+        *self = Self {
+            found: self.found,
+            begun: now,
+            last: now,
+            end: next,
+            least: u64::MAX,
+            samples: 0,
+        };
     }
 }
 
@@ -71,13 +78,20 @@ impl Cubic {
     pub(super) fn threshold(&mut self, window: u32) -> u32 {
         self.epoch = None;
         let converged = f64::from(window) * (1.0 + BETA) / 2.0;
-        self.last_max = if window < self.last_max { converged as u32 } else { window };
+        self.last_max = if window < self.last_max {
+            converged as u32
+        } else {
+            window
+        };
         ((f64::from(window) * BETA) as u32).max(2)
     }
 
     /// A time-out: resets everything but the least round trip.
     pub(super) fn reset(&mut self, now: Instant, next: u64) {
-        *self = Self { delay_min: 0, ..Self::default() };
+        *self = Self {
+            delay_min: 0,
+            ..Self::default()
+        };
         self.begin(now, next);
     }
 
@@ -90,8 +104,16 @@ impl Cubic {
     }
 
     /// A round trip was measured. True when slow start is to end.
-    pub(super) fn sample(&mut self, now: Instant, rtt: Duration, slow_start: Option<&Round>) -> bool {
-        if self.epoch.is_some_and(|epoch| now.since(epoch).0 < AFTER_LOSS) {
+    pub(super) fn sample(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        slow_start: Option<&Round>,
+    ) -> bool {
+        if self
+            .epoch
+            .is_some_and(|epoch| now.since(epoch).0 < AFTER_LOSS)
+        {
             return false;
         }
         let rtt = rtt.0.max(1);
@@ -120,7 +142,8 @@ impl Cubic {
         if hystart.samples < SAMPLES {
             hystart.samples += 1;
         } else {
-            hystart.found |= hystart.least > self.delay_min + (self.delay_min / 8).clamp(RISE_LEAST, RISE_MOST);
+            hystart.found |=
+                hystart.least > self.delay_min + (self.delay_min / 8).clamp(RISE_LEAST, RISE_MOST);
         }
         hystart.found
     }
@@ -152,10 +175,22 @@ impl Cubic {
         // Where the window should be in a round trip from now.
         let t = (now.since(epoch) + Duration(self.delay_min)).seconds() - self.k;
         let off = libm::floor(C * libm::fabs(t * t * t));
-        let target = if t < 0.0 { self.origin - off } else { self.origin + off };
+        let target = if t < 0.0 {
+            self.origin - off
+        } else {
+            self.origin + off
+        };
         let have = f64::from(window);
-        let count = if target > have { (have / (target - have)) as u32 } else { window.saturating_mul(100) };
-        if self.last_max == 0 { count.min(20) } else { count }
+        let count = if target > have {
+            (have / (target - have)) as u32
+        } else {
+            window.saturating_mul(100)
+        };
+        if self.last_max == 0 {
+            count.min(20)
+        } else {
+            count
+        }
     }
 
     /// Grows at least as Reno would after the same loss.
@@ -225,8 +260,14 @@ mod tests {
     fn slow_start_ends_with_a_train_of_half_a_round_trip() {
         let mut cubic = Cubic::default();
         cubic.begin(Instant(0), 100);
-        let round = Round { window: 100, acknowledged: 50, next: 100, allowance: Duration::ZERO };
-        let ended = (0..100).find(|ms| cubic.sample(Instant(ms * MS), Duration(40 * MS), Some(&round)));
+        let round = Round {
+            window: 100,
+            acknowledged: 50,
+            next: 100,
+            allowance: Duration::ZERO,
+        };
+        let ended =
+            (0..100).find(|ms| cubic.sample(Instant(ms * MS), Duration(40 * MS), Some(&round)));
         assert_eq!(ended, Some(21));
     }
 
@@ -235,11 +276,20 @@ mod tests {
         let mut cubic = Cubic::default();
         cubic.sample(Instant(0), Duration(40 * MS), None);
         cubic.begin(Instant(0), 100);
-        let round = Round { window: 100, acknowledged: 50, next: 100, allowance: Duration::ZERO };
+        let round = Round {
+            window: 100,
+            acknowledged: 50,
+            next: 100,
+            allowance: Duration::ZERO,
+        };
         let at = |n: u64| Instant((n + 1) * 3 * MS);
         assert!(!(0..20).any(|n| cubic.sample(at(n), Duration(44 * MS), Some(&round))));
         cubic.begin(at(20), 200);
-        let round = Round { acknowledged: 150, next: 200, ..round };
+        let round = Round {
+            acknowledged: 150,
+            next: 200,
+            ..round
+        };
         let ended = (20..40).find(|n| cubic.sample(at(*n), Duration(46 * MS), Some(&round)));
         assert_eq!(ended, Some(28));
     }

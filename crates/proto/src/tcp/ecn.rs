@@ -40,7 +40,11 @@ pub(super) struct Ecn {
 impl Ecn {
     /// The flags with which a SYN asks for it, or the answer grants it.
     pub(super) const fn of_syn(self, answers: bool) -> Flags {
-        if answers { Flags::ECE } else { Flags::ECE.with(Flags::CWR) }
+        if answers {
+            Flags::ECE
+        } else {
+            Flags::ECE.with(Flags::CWR)
+        }
     }
 
     /// Whether the peer's SYN asks for it, or its answer grants it.
@@ -88,24 +92,39 @@ impl Ecn {
 mod tests {
     use super::*;
 
-    const TALKING: Ecn = Ecn { agreed: true, echoes: false, slowed: false };
+    const TALKING: Ecn = Ecn {
+        agreed: true,
+        echoes: false,
+        slowed: false,
+    };
 
     #[test]
     fn a_syn_asks_and_its_answer_grants() {
         assert!(Ecn::wanted(Flags::SYN.with(TALKING.of_syn(false))));
-        assert!(Ecn::wanted(Flags::SYN.with(Flags::ACK).with(TALKING.of_syn(true))));
+        assert!(Ecn::wanted(
+            Flags::SYN.with(Flags::ACK).with(TALKING.of_syn(true))
+        ));
         assert!(!Ecn::wanted(Flags::SYN) && !Ecn::wanted(Flags::SYN.with(Flags::ECE)));
         // RFC 3168, 6.1.1: an answer with both flags is a broken peer's echo.
-        assert!(!Ecn::wanted(Flags::SYN.with(Flags::ACK).with(TALKING.of_syn(false))));
+        assert!(!Ecn::wanted(
+            Flags::SYN.with(Flags::ACK).with(TALKING.of_syn(false))
+        ));
     }
 
     #[test]
     fn a_mark_is_echoed_until_the_sender_has_slowed_down() {
         let (mut receiver, mut sender) = (TALKING, TALKING);
-        assert!(receiver.arrives(Codepoint::Marked, Flags::ACK), "the first mark is urgent");
+        assert!(
+            receiver.arrives(Codepoint::Marked, Flags::ACK),
+            "the first mark is urgent"
+        );
         assert!(!receiver.arrives(Codepoint::Marked, Flags::ACK));
         let (flags, codepoint) = receiver.leaves(false);
-        assert_eq!((flags, codepoint), (Flags::ECE, Codepoint::NotCapable), "acknowledgements are never marked");
+        assert_eq!(
+            (flags, codepoint),
+            (Flags::ECE, Codepoint::NotCapable),
+            "acknowledgements are never marked"
+        );
         assert!(sender.is_echo(flags));
         sender.slow();
         let (flags, codepoint) = sender.leaves(true);

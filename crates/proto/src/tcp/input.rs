@@ -52,7 +52,11 @@ impl Connection {
     fn apply_peer_options(&mut self, now: Instant, segment: &Segment) {
         let own = Self::mss_of(self.options.mtu);
         // RFC 9293, 3.7.1: a peer without the option accepts 536 bytes.
-        let peer = if segment.syn.mss == 0 { 536 } else { u32::from(segment.syn.mss).max(88) };
+        let peer = if segment.syn.mss == 0 {
+            536
+        } else {
+            u32::from(segment.syn.mss).max(88)
+        };
         self.timestamps = segment.timestamps.is_some();
         self.sender.mss = own.min(peer) - if self.timestamps { TIMESTAMPS } else { 0 };
         self.sender.sack = segment.syn.sack_permitted && self.options.recovery == Recovery::Linux;
@@ -72,7 +76,8 @@ impl Connection {
 
     fn input_syn_sent(&mut self, now: Instant, segment: &Segment) {
         let flags = segment.flags;
-        let acknowledges = flags.has(Flags::ACK) && segment.acknowledged == self.sender.origin.wire(1);
+        let acknowledges =
+            flags.has(Flags::ACK) && segment.acknowledged == self.sender.origin.wire(1);
         if flags.has(Flags::ACK) && !acknowledges {
             self.reset = reset_for(segment);
             return;
@@ -119,7 +124,13 @@ impl Connection {
 
     fn input_open(&mut self, now: Instant, segment: &Segment) {
         let flags = segment.flags;
-        let Some(start) = self.receiver.origin.place(segment.sequence, self.receiver.next) else { return };
+        let Some(start) = self
+            .receiver
+            .origin
+            .place(segment.sequence, self.receiver.next)
+        else {
+            return;
+        };
         if flags.has(Flags::RST) {
             // RFC 5961: only at the next expected number; elsewhere in the window it is challenged.
             if start == self.receiver.next {
@@ -148,7 +159,12 @@ impl Connection {
             self.receiver.now = true;
             return;
         }
-        if segment.length > 0 && !self.receiver.keeps(Range { start, end: start + u64::from(segment.length) }) {
+        if segment.length > 0
+            && !self.receiver.keeps(Range {
+                start,
+                end: start + u64::from(segment.length),
+            })
+        {
             self.emit_full();
             return;
         }
@@ -171,7 +187,13 @@ impl Connection {
 
     /// False when the segment is not to be looked at any more.
     fn input_acknowledgement(&mut self, now: Instant, segment: &Segment, start: u64) -> bool {
-        let Some(upto) = self.sender.origin.place(segment.acknowledged, self.sender.una) else { return false };
+        let Some(upto) = self
+            .sender
+            .origin
+            .place(segment.acknowledged, self.sender.una)
+        else {
+            return false;
+        };
         if upto > self.sender.next {
             // Of what was never sent.
             self.receiver.now = true;
@@ -182,7 +204,11 @@ impl Connection {
                 return false;
             }
             self.establish(now, segment);
-            self.state = if self.sender.fin { State::FinWait1 } else { State::Established };
+            self.state = if self.sender.fin {
+                State::FinWait1
+            } else {
+                State::Established
+            };
         }
         if self.state == State::FinWait1 && self.sender.una == 0 {
             if upto < 1 {
@@ -205,12 +231,23 @@ impl Connection {
         let marked = self.sender.ecn.is_echo(segment.flags);
         if self.options.recovery == Recovery::Reno {
             let bare = segment.span() == 0 && !opened;
-            self.sender.counts(now, &Heard { upto, bare, echoed, marked });
+            self.sender.counts(
+                now,
+                &Heard {
+                    upto,
+                    bare,
+                    echoed,
+                    marked,
+                },
+            );
         } else {
             let origin = self.sender.origin;
             let blocks = segment.sack().iter().filter_map(|&(from, to)| {
                 let start = origin.place(from, upto)?;
-                Some(Range { start, end: origin.place(to, start)? })
+                Some(Range {
+                    start,
+                    end: origin.place(to, start)?,
+                })
             });
             self.sender.acknowledged(now, upto, blocks, echoed, marked);
         }
@@ -240,7 +277,9 @@ impl Connection {
         }
         let fin = segment.flags.has(Flags::FIN);
         let last = self.receiver.fin.unwrap_or(u64::MAX);
-        if range.end > last.saturating_add(1) || (fin && self.receiver.fin.is_some_and(|fin| fin + 1 != range.end)) {
+        if range.end > last.saturating_add(1)
+            || (fin && self.receiver.fin.is_some_and(|fin| fin + 1 != range.end))
+        {
             // Beyond the peer's FIN.
             return;
         }
@@ -253,8 +292,22 @@ impl Connection {
             self.receiver.hurry();
         }
         let own = self.receiver.tuning.rtt();
-        let rtt = [own, Some(self.sender.rtt.smoothed()).filter(|rtt| rtt.0 > 0)].into_iter().flatten().min();
-        self.receiver.arrives(now, range, fin, &Rhythm { rtt, pause: self.sender.rtt.timeout(0) });
+        let rtt = [
+            own,
+            Some(self.sender.rtt.smoothed()).filter(|rtt| rtt.0 > 0),
+        ]
+        .into_iter()
+        .flatten()
+        .min();
+        self.receiver.arrives(
+            now,
+            range,
+            fin,
+            &Rhythm {
+                rtt,
+                pause: self.sender.rtt.timeout(0),
+            },
+        );
         if self.receiver.ended() {
             self.fin_arrived(now);
         }
@@ -279,5 +332,11 @@ impl Connection {
 /// The number of the reset that answers a segment, and what it acknowledges.
 fn reset_for(segment: &Segment) -> Option<(u32, Option<u32>)> {
     let refusal = segment.refusal()?;
-    Some((refusal.sequence, refusal.flags.has(Flags::ACK).then_some(refusal.acknowledged)))
+    Some((
+        refusal.sequence,
+        refusal
+            .flags
+            .has(Flags::ACK)
+            .then_some(refusal.acknowledged),
+    ))
 }

@@ -26,12 +26,25 @@ impl Connection {
 
     fn bare(&self, flags: Flags) -> Segment {
         let (source, destination) = self.ports;
-        Segment { source, destination, flags, ..Segment::default() }
+        Segment {
+            source,
+            destination,
+            flags,
+            ..Segment::default()
+        }
     }
 
     fn reset_segment(&self, sequence: u32, acknowledged: Option<u32>) -> Segment {
-        let flags = if acknowledged.is_some() { Flags::RST.with(Flags::ACK) } else { Flags::RST };
-        Segment { sequence, acknowledged: acknowledged.unwrap_or(0), ..self.bare(flags) }
+        let flags = if acknowledged.is_some() {
+            Flags::RST.with(Flags::ACK)
+        } else {
+            Flags::RST
+        };
+        Segment {
+            sequence,
+            acknowledged: acknowledged.unwrap_or(0),
+            ..self.bare(flags)
+        }
     }
 
     fn handshake_segment(&mut self, now: Instant) -> Option<Segment> {
@@ -42,22 +55,45 @@ impl Connection {
         }
         self.syn_leaves(now);
         let answers = self.state != State::SynSent;
-        let flags = if answers { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
+        let flags = if answers {
+            Flags::SYN.with(Flags::ACK)
+        } else {
+            Flags::SYN
+        };
         // A SYN that had no answer may have met somebody who does not like the flags.
-        let asks = if answers { self.sender.ecn.agreed } else { self.options.ecn && self.syns <= 1 };
-        let flags = if asks { flags.with(self.sender.ecn.of_syn(answers)) } else { flags };
-        let timestamps = Some(Timestamps { value: clock(now), echo: self.receiver.echo });
+        let asks = if answers {
+            self.sender.ecn.agreed
+        } else {
+            self.options.ecn && self.syns <= 1
+        };
+        let flags = if asks {
+            flags.with(self.sender.ecn.of_syn(answers))
+        } else {
+            flags
+        };
+        let timestamps = Some(Timestamps {
+            value: clock(now),
+            echo: self.receiver.echo,
+        });
         let syn = Syn {
             mss: Self::mss_of(self.options.mtu) as u16,
             window_scale: self.scaled.then_some(self.receiver.scale),
-            sack_permitted: if answers { self.sender.sack } else { self.options.recovery == Recovery::Linux },
+            sack_permitted: if answers {
+                self.sender.sack
+            } else {
+                self.options.recovery == Recovery::Linux
+            },
         };
         let window = self.receiver.window().min(UNSCALED);
         (self.receiver.acknowledged, self.receiver.offered) = (1, window);
         self.receiver.now = false;
         Some(Segment {
             sequence: self.sender.origin.wire(0),
-            acknowledged: if answers { self.receiver.origin.wire(1) } else { 0 },
+            acknowledged: if answers {
+                self.receiver.origin.wire(1)
+            } else {
+                0
+            },
             window: window as u16,
             timestamps: timestamps.filter(|_| self.timestamps),
             syn,
@@ -73,7 +109,9 @@ impl Connection {
         }
         match self.push.take() {
             // Neither data nor window: an old sequence number requests an answer.
-            Some(Push::WindowProbe) => Some(self.acknowledgement(now, self.sender.una.saturating_sub(1))),
+            Some(Push::WindowProbe) => {
+                Some(self.acknowledgement(now, self.sender.una.saturating_sub(1)))
+            }
             _ if self.receiver.now => Some(self.acknowledgement(now, self.sender.next)),
             _ => None,
         }
@@ -81,11 +119,21 @@ impl Connection {
 
     /// The next range that leaves, and why if it leaves again.
     fn choose(&mut self, now: Instant) -> Option<(Range, Option<Reason>)> {
-        if self.push.is_none() && self.sender.pacing.as_mut().is_some_and(|pacing| pacing.holds(now)) {
+        if self.push.is_none()
+            && self
+                .sender
+                .pacing
+                .as_mut()
+                .is_some_and(|pacing| pacing.holds(now))
+        {
             return None;
         }
         if let Some(range) = self.sender.lost() {
-            let reason = if self.sender.phase == Phase::Loss { Reason::Timeout } else { Reason::Missing };
+            let reason = if self.sender.phase == Phase::Loss {
+                Reason::Timeout
+            } else {
+                Reason::Missing
+            };
             return Some((range, Some(reason)));
         }
         let pushed = self.push;
@@ -114,7 +162,10 @@ impl Connection {
     /// Nothing leaves though the window has room: what is measured now is the application's rate.
     fn note_idle(&mut self) {
         let sender = &mut self.sender;
-        let (in_flight, room) = (sender.in_flight(), sender.in_flight() < sender.congestion.window);
+        let (in_flight, room) = (
+            sender.in_flight(),
+            sender.in_flight() < sender.congestion.window,
+        );
         if let Some(pacing) = &mut sender.pacing
             && room
             && sender.next >= sender.queued
@@ -135,8 +186,15 @@ impl Connection {
         let room = sender.edge().saturating_sub(start);
         if data > room {
             // The rest of the window only to find out whether it is one.
-            let part = if pushed == Some(Push::WindowProbe) || self.options.silly_windows { room } else { 0 };
-            return (part > 0).then_some(Range { start, end: start + part });
+            let part = if pushed == Some(Push::WindowProbe) || self.options.silly_windows {
+                room
+            } else {
+                0
+            };
+            return (part > 0).then_some(Range {
+                start,
+                end: start + part,
+            });
         }
         let last = start + data == sender.queued;
         let end = start + data + u64::from(last && sender.fin);
@@ -172,10 +230,19 @@ impl Connection {
         self.sent = true;
         let mut flags = Flags::ACK;
         flags = if fin { flags.with(Flags::FIN) } else { flags };
-        flags = if range.end >= self.sender.queued { flags.with(Flags::PSH) } else { flags };
+        flags = if range.end >= self.sender.queued {
+            flags.with(Flags::PSH)
+        } else {
+            flags
+        };
         let (said, codepoint) = self.sender.ecn.leaves(again.is_none());
         let flags = flags.with(said);
-        Segment { length: data as u32, flags, codepoint, ..self.acknowledgement(now, range.start) }
+        Segment {
+            length: data as u32,
+            flags,
+            codepoint,
+            ..self.acknowledgement(now, range.start)
+        }
     }
 
     /// An acknowledgement at a place of the own stream.
@@ -186,7 +253,10 @@ impl Connection {
             sequence: self.sender.origin.wire(place),
             acknowledged: self.receiver.origin.wire(self.receiver.next),
             window,
-            timestamps: self.timestamps.then(|| Timestamps { value: clock(now), echo: self.receiver.echo }),
+            timestamps: self.timestamps.then(|| Timestamps {
+                value: clock(now),
+                echo: self.receiver.echo,
+            }),
             codepoint,
             ..self.bare(Flags::ACK.with(said))
         };

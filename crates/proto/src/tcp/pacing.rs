@@ -18,7 +18,13 @@ pub(super) struct Pacing {
 
 impl Pacing {
     pub(super) fn new(seed: u64) -> Self {
-        Self { rate: Rate::default(), model: Bbr::new(seed), next: Instant(0), left: 0, waits: None }
+        Self {
+            rate: Rate::default(),
+            model: Bbr::new(seed),
+            next: Instant(0),
+            left: 0,
+            waits: None,
+        }
     }
 
     /// Whether what there is has to wait.

@@ -89,9 +89,15 @@ impl Rate {
         while self.stamps.front().is_some_and(|stamp| stamp.sent < sent) {
             self.stamps.pop_front();
         }
-        let stamp = self.stamps.front().filter(|stamp| stamp.sent == sent).copied()?;
+        let stamp = self
+            .stamps
+            .front()
+            .filter(|stamp| stamp.sent == sent)
+            .copied()?;
         (self.first_sent, self.newest_end) = (sent, end);
-        let interval = sent.since(stamp.first_sent).max(now.since(stamp.delivered_at));
+        let interval = sent
+            .since(stamp.first_sent)
+            .max(now.since(stamp.delivered_at));
         if interval == Duration::ZERO || least_rtt.is_some_and(|least| interval < least) {
             return None;
         }

@@ -82,7 +82,13 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(origin: Origin, tuning: Tuning, scale: u8, segment: u32, options: &Options) -> Self {
+    pub(super) fn new(
+        origin: Origin,
+        tuning: Tuning,
+        scale: u8,
+        segment: u32,
+        options: &Options,
+    ) -> Self {
         Self {
             origin,
             next: 1,
@@ -95,10 +101,16 @@ impl Receiver {
             offered: 0,
             scale,
             tuning,
-            buffers: options.packet_buffers.map(|plan| Buffers::new(plan, segment)),
+            buffers: options
+                .packet_buffers
+                .map(|plan| Buffers::new(plan, segment)),
             segment: segment.min(LEAST_SEGMENT),
             largest: segment,
-            patience: if options.ack_tick > Duration::ZERO { options.ack_tick } else { options.delayed_ack },
+            patience: if options.ack_tick > Duration::ZERO {
+                options.ack_tick
+            } else {
+                options.delayed_ack
+            },
             tick: (options.ack_tick, options.timer_phase),
             gathers: true,
             hastens: options.quickack,
@@ -136,7 +148,9 @@ impl Receiver {
     /// Whether there is a place to keep data that covers a range; it is kept there.
     pub(super) fn keeps(&mut self, data: Range) -> bool {
         let next = self.next;
-        self.buffers.as_mut().is_none_or(|buffers| buffers.keep(data, next))
+        self.buffers
+            .as_mut()
+            .is_none_or(|buffers| buffers.keep(data, next))
     }
 
     /// A segment covers a range that ends inside the window; `fin` if its last position is a FIN.
@@ -204,7 +218,10 @@ impl Receiver {
         while let Some(kept) = self.beyond.get(behind)
             && kept.start <= range.end
         {
-            range = Range { start: range.start.min(kept.start), end: range.end.max(kept.end) };
+            range = Range {
+                start: range.start.min(kept.start),
+                end: range.end.max(kept.end),
+            };
             self.beyond_bytes -= kept.len();
             behind += 1;
         }
@@ -230,7 +247,10 @@ impl Receiver {
         let mut kept = [Range::default(); RECENT];
         kept[0] = range;
         let expected = self.next;
-        let others = self.recent.iter().filter(|old| old.len() > 0 && old.end > expected && !inside(old));
+        let others = self
+            .recent
+            .iter()
+            .filter(|old| old.len() > 0 && old.end > expected && !inside(old));
         let mut places = kept[1..].iter_mut();
         let mut full = false;
         for old in others {
@@ -246,7 +266,10 @@ impl Receiver {
     /// Ranges to report, the newest first.
     pub(super) fn blocks(&self) -> impl Iterator<Item = Range> + '_ {
         let gaps = !self.beyond.is_empty();
-        self.recent.iter().copied().filter(move |range| gaps && range.len() > 0 && range.start > self.next)
+        self.recent
+            .iter()
+            .copied()
+            .filter(move |range| gaps && range.len() > 0 && range.start > self.next)
     }
 
     /// Time to the next tick, where acknowledgements leave at ticks.
@@ -258,9 +281,12 @@ impl Receiver {
 
     fn decide(&mut self, now: Instant, fin: bool, rtt: Option<Duration>) {
         // While the application has not read, the window does not move; it is advertised when that happens.
-        let two = self.next - self.acknowledged > u64::from(self.segment) && self.window() >= self.offered;
-        self.now |=
-            two || fin || (self.hastens && self.quick > 0 && !self.interactive) || self.patience == Duration::ZERO;
+        let two = self.next - self.acknowledged > u64::from(self.segment)
+            && self.window() >= self.offered;
+        self.now |= two
+            || fin
+            || (self.hastens && self.quick > 0 && !self.interactive)
+            || self.patience == Duration::ZERO;
         if self.now {
             return;
         }
@@ -316,7 +342,9 @@ impl Receiver {
 
     /// Data leaves soon after data came: a conversation.
     pub(super) fn answers(&mut self, now: Instant) {
-        self.interactive |= self.last_data.is_some_and(|last| now.since(last) < self.patience);
+        self.interactive |= self
+            .last_data
+            .is_some_and(|last| now.since(last) < self.patience);
     }
 
     /// The application takes at most so many bytes.
@@ -329,7 +357,8 @@ impl Receiver {
         if let Some(buffers) = &mut self.buffers {
             buffers.read(self.taken);
         }
-        self.tuning.took(now, self.taken, self.waiting(), self.beyond_bytes);
+        self.tuning
+            .took(now, self.taken, self.waiting(), self.beyond_bytes);
         let owed = self.delayed.is_some();
         let drained = self.waiting() == 0;
         self.now |= owed
@@ -358,7 +387,10 @@ mod tests {
     use super::*;
 
     fn receiver() -> Receiver {
-        with(&Options { delayed_ack: Duration(40), ..Options::default() })
+        with(&Options {
+            delayed_ack: Duration(40),
+            ..Options::default()
+        })
     }
 
     fn with(options: &Options) -> Receiver {
@@ -368,8 +400,19 @@ mod tests {
     }
 
     fn arrives(receiver: &mut Receiver, start: u64, end: u64) -> bool {
-        let rhythm = Rhythm { rtt: None, pause: Duration(200) };
-        receiver.arrives(Instant(0), Range { start: 1 + start * 1000, end: 1 + end * 1000 }, false, &rhythm);
+        let rhythm = Rhythm {
+            rtt: None,
+            pause: Duration(200),
+        };
+        receiver.arrives(
+            Instant(0),
+            Range {
+                start: 1 + start * 1000,
+                end: 1 + end * 1000,
+            },
+            false,
+            &rhythm,
+        );
         receiver.take(Instant(0), u64::MAX);
         let now = receiver.now;
         if now {
@@ -380,29 +423,54 @@ mod tests {
 
     #[test]
     fn a_delayed_acknowledgement_leaves_at_a_tick_of_a_timer_that_runs_anyhow() {
-        let options =
-            Options { quickack: false, ack_tick: Duration(200), timer_phase: Duration(50), ..Options::default() };
-        let rhythm = Rhythm { rtt: None, pause: Duration(200) };
+        let options = Options {
+            quickack: false,
+            ack_tick: Duration(200),
+            timer_phase: Duration(50),
+            ..Options::default()
+        };
+        let rhythm = Rhythm {
+            rtt: None,
+            pause: Duration(200),
+        };
         for (came, leaves) in [(51, 250), (249, 250), (250, 450)] {
             let mut receiver = with(&options);
-            receiver.arrives(Instant(came), Range { start: 1, end: 1001 }, false, &rhythm);
-            assert_eq!((receiver.now, receiver.delayed), (false, Some(Instant(leaves))), "{came}");
+            receiver.arrives(
+                Instant(came),
+                Range {
+                    start: 1,
+                    end: 1001,
+                },
+                false,
+                &rhythm,
+            );
+            assert_eq!(
+                (receiver.now, receiver.delayed),
+                (false, Some(Instant(leaves))),
+                "{came}"
+            );
         }
     }
 
     #[test]
     fn first_at_once_then_every_second() {
         let mut receiver = receiver();
-        let acks: alloc::vec::Vec<bool> = (0..22).map(|n| arrives(&mut receiver, n, n + 1)).collect();
+        let acks: alloc::vec::Vec<bool> =
+            (0..22).map(|n| arrives(&mut receiver, n, n + 1)).collect();
         assert!(acks[..16].iter().all(|ack| *ack));
         assert_eq!(acks[16..], [false, true, false, true, false, true]);
     }
 
     #[test]
     fn without_haste_every_second_from_the_first() {
-        let mut receiver = with(&Options { quickack: false, delayed_ack: Duration(40), ..Options::default() });
+        let mut receiver = with(&Options {
+            quickack: false,
+            delayed_ack: Duration(40),
+            ..Options::default()
+        });
         // A segment is full when one of its size or more came before.
-        let acks: alloc::vec::Vec<bool> = (0..6).map(|n| arrives(&mut receiver, n, n + 1)).collect();
+        let acks: alloc::vec::Vec<bool> =
+            (0..6).map(|n| arrives(&mut receiver, n, n + 1)).collect();
         assert_eq!(acks, [false, true, false, true, false, true]);
         assert!(!arrives(&mut receiver, 6, 7));
         receiver.handle_timer(Instant(40));
@@ -415,7 +483,10 @@ mod tests {
         for n in [2, 6, 4, 3] {
             arrives(&mut receiver, n, n + 1);
         }
-        let blocks: alloc::vec::Vec<_> = receiver.blocks().map(|block| (block.start, block.end)).collect();
+        let blocks: alloc::vec::Vec<_> = receiver
+            .blocks()
+            .map(|block| (block.start, block.end))
+            .collect();
         assert_eq!(blocks, [(2001, 5001), (6001, 7001)]);
         assert_eq!(receiver.beyond_bytes, 4000);
         assert!(arrives(&mut receiver, 0, 2));
@@ -428,7 +499,8 @@ mod tests {
         let mut receiver = receiver();
         receiver.quick = 0;
         receiver.last_data = Some(Instant(0));
-        let acks: alloc::vec::Vec<bool> = (1..7).map(|n| arrives(&mut receiver, n, n + 1)).collect();
+        let acks: alloc::vec::Vec<bool> =
+            (1..7).map(|n| arrives(&mut receiver, n, n + 1)).collect();
         assert_eq!(acks, [true, true, true, false, false, false]);
         assert!(receiver.gathering.is_some());
     }

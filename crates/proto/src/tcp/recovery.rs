@@ -9,7 +9,9 @@ use stackline_core::time::{Duration, Instant};
 impl Sender {
     /// How long a segment may still be in flight after a later one has arrived.
     fn settle(&self) -> Duration {
-        if !self.reordered && (self.phase >= Phase::Recovery || self.board.sacked >= self.reordering) {
+        if !self.reordered
+            && (self.phase >= Phase::Recovery || self.board.sacked >= self.reordering)
+        {
             return Duration::ZERO;
         }
         let least = self.rtt.minimum().unwrap_or(Duration::ZERO).0 / 4;
@@ -25,7 +27,11 @@ impl Sender {
         if self.board.lost > 0 && self.phase < Phase::Recovery {
             self.enter_recovery();
         } else if self.phase <= Phase::Disorder {
-            self.phase = if self.board.sacked > 0 { Phase::Disorder } else { Phase::Open };
+            self.phase = if self.board.sacked > 0 {
+                Phase::Disorder
+            } else {
+                Phase::Open
+            };
         }
         wait
     }
@@ -79,7 +85,11 @@ impl Sender {
 
     fn save_undo(&mut self) {
         let (window, threshold) = (self.congestion.window, self.congestion.threshold);
-        self.undo = Some(Undo { window, threshold, sent_again: None });
+        self.undo = Some(Undo {
+            window,
+            threshold,
+            sent_again: None,
+        });
     }
 
     /// Lets as much leave as brings the window to its threshold when a window has arrived.
@@ -88,10 +98,12 @@ impl Sender {
         let (threshold, in_flight) = (self.congestion.threshold, self.in_flight());
         let sent = self.sent_in_reduction;
         let may = if in_flight > threshold {
-            let due = (u64::from(threshold) * u64::from(self.delivered)).div_ceil(u64::from(self.prior.max(1)));
+            let due = (u64::from(threshold) * u64::from(self.delivered))
+                .div_ceil(u64::from(self.prior.max(1)));
             due.saturating_sub(u64::from(sent)) as u32
         } else {
-            let more = self.delivered.saturating_sub(sent).max(arrived) + u32::from(advanced && lost == 0);
+            let more =
+                self.delivered.saturating_sub(sent).max(arrived) + u32::from(advanced && lost == 0);
             more.min(threshold - in_flight)
         };
         // The first of what is lost leaves at once.
@@ -101,7 +113,14 @@ impl Sender {
 
     /// It was for nothing if what is acknowledged now arrived before anything had been sent again.
     pub(super) fn try_undo(&mut self, now: Instant, echoed: Option<Duration>) {
-        let Some(Undo { window, threshold, sent_again: Some(sent_again) }) = self.undo else { return };
+        let Some(Undo {
+            window,
+            threshold,
+            sent_again: Some(sent_again),
+        }) = self.undo
+        else {
+            return;
+        };
         let Some(echoed) = echoed else { return };
         // The time echoed is in whole ms.
         if echoed.0 < now.since(sent_again).0 + 2_000_000 || self.phase < Phase::Recovery {
@@ -116,7 +135,9 @@ impl Sender {
 
     /// An acknowledgement of everything up to a place, while a probe may be out.
     pub(super) fn probe_acknowledged(&mut self, upto: u64) {
-        let Some((end, again)) = self.probe else { return };
+        let Some((end, again)) = self.probe else {
+            return;
+        };
         if upto < end {
             return;
         }
@@ -172,7 +193,10 @@ impl Sender {
 
     fn time_out(&mut self, now: Instant) {
         self.times.timed_out(now);
-        if self.phase <= Phase::Disorder || self.una >= self.high || (self.phase == Phase::Loss && self.backoff == 0) {
+        if self.phase <= Phase::Disorder
+            || self.una >= self.high
+            || (self.phase == Phase::Loss && self.backoff == 0)
+        {
             self.save_undo();
             self.reduce_window();
             self.ecn.slow();
@@ -182,7 +206,11 @@ impl Sender {
         }
         // What left after the newest arrival is not overdue yet.
         let patience = (self.newest.rtt + self.settle()).0;
-        let recent = if self.newest.end == 0 { u64::MAX } else { now.0.saturating_sub(patience) };
+        let recent = if self.newest.end == 0 {
+            u64::MAX
+        } else {
+            now.0.saturating_sub(patience)
+        };
         self.board.forget_false_sacks();
         self.board.lose_all(Instant(recent));
         self.congestion.reset(now, self.next);

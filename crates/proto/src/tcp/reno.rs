@@ -45,7 +45,10 @@ impl Sender {
         self.una = heard.upto;
         self.board.acknowledge(heard.upto, &mut arrived);
         // What waited behind a gap says nothing of the round trip.
-        let first = arrived.first.filter(|_| self.phase == Phase::Open).map(|sent| now.since(sent));
+        let first = arrived
+            .first
+            .filter(|_| self.phase == Phase::Open)
+            .map(|sent| now.since(sent));
         if let Some(sample) = first.or(heard.echoed) {
             self.rtt.sample(now, sample, self.una, self.next);
             self.backoff = 0;
@@ -83,7 +86,8 @@ impl Sender {
 
     /// The threshold becomes half of what may be on its way.
     fn halve(&mut self) {
-        let offered = (self.window / u64::from(self.mss.max(1))).clamp(1, u64::from(u32::MAX)) as u32;
+        let offered =
+            (self.window / u64::from(self.mss.max(1))).clamp(1, u64::from(u32::MAX)) as u32;
         self.congestion.window = self.congestion.window.min(offered);
         self.congestion.reduce();
         self.ecn.slow();
@@ -99,7 +103,10 @@ impl Sender {
         (self.phase, self.high, self.timed_out) = (Phase::Loss, self.next, true);
         (self.duplicates, self.again) = (0, false);
         self.backoff = (self.backoff + 1).min(16);
-        self.timer = Some((super::send::Wait::Timeout, self.rtt.expires(now, self.backoff)));
+        self.timer = Some((
+            super::send::Wait::Timeout,
+            self.rtt.expires(now, self.backoff),
+        ));
     }
 
     /// After a pause the window is that of the beginning.

@@ -34,7 +34,11 @@ impl Timeouts {
             return fixed;
         }
         let doubled = self.first.0.saturating_mul(1 << backoff.min(16));
-        Duration(if self.classic { doubled.min(LONGEST_CLASSIC) } else { doubled })
+        Duration(if self.classic {
+            doubled.min(LONGEST_CLASSIC)
+        } else {
+            doubled
+        })
     }
 
     /// When what is to last so long is over. The timer ticks whoever waits, so the first of its ticks comes early.
@@ -44,7 +48,11 @@ impl Timeouts {
             return now + after;
         }
         let (at, phase) = (now.0 % tick, self.phase.0 % tick);
-        let begun = if at < phase { tick - (phase - at) } else { at - phase };
+        let begun = if at < phase {
+            tick - (phase - at)
+        } else {
+            at - phase
+        };
         now + Duration((self.whole(after.0) - begun).max(1))
     }
 
@@ -78,7 +86,16 @@ pub(super) struct Rtt {
 impl Rtt {
     pub(super) const fn new(rules: Timeouts) -> Self {
         let minimum = u64::MAX;
-        Self { rules, smoothed: 0, deviation: 0, largest: 0, variation: 0, round: 0, minimum, minimum_at: Instant(0) }
+        Self {
+            rules,
+            smoothed: 0,
+            deviation: 0,
+            largest: 0,
+            variation: 0,
+            round: 0,
+            minimum,
+            minimum_at: Instant(0),
+        }
     }
 
     /// A sample, when everything up to `acknowledged` has arrived and everything up to `next` is sent.
@@ -134,7 +151,11 @@ impl Rtt {
 
     /// The least of late; `None` before there is a sample.
     pub(super) const fn minimum(&self) -> Option<Duration> {
-        if self.minimum == u64::MAX { None } else { Some(Duration(self.minimum)) }
+        if self.minimum == u64::MAX {
+            None
+        } else {
+            Some(Duration(self.minimum))
+        }
     }
 
     /// The time-out after so many in a row.
@@ -148,8 +169,17 @@ impl Rtt {
             smoothed if rules.classic => (smoothed + 4 * self.deviation).max(rules.least.0),
             smoothed => smoothed + self.variation,
         };
-        let longest = if rules.classic { LONGEST_CLASSIC } else { LONGEST };
-        Duration(rules.whole(first).saturating_mul(1 << backoff.min(16)).min(longest))
+        let longest = if rules.classic {
+            LONGEST_CLASSIC
+        } else {
+            LONGEST
+        };
+        Duration(
+            rules
+                .whole(first)
+                .saturating_mul(1 << backoff.min(16))
+                .min(longest),
+        )
     }
 
     /// When a time-out that begins now, after so many in a row, is over.
@@ -175,7 +205,14 @@ mod tests {
 
     fn bsd() -> Rtt {
         let [least, first, tick, phase] = [1000, 3000, 500, 100].map(|ms| Duration(ms * MS));
-        Rtt::new(Timeouts { least, first, fixed: None, tick, phase, classic: true })
+        Rtt::new(Timeouts {
+            least,
+            first,
+            fixed: None,
+            tick,
+            phase,
+            classic: true,
+        })
     }
 
     #[test]
@@ -189,7 +226,10 @@ mod tests {
         let ends = [100, 101, 599, 600].map(|ms| rtt.expires(Instant(ms * MS), 0).0 / MS);
         assert_eq!(ends, [1100, 1100, 1100, 1600]);
         assert_eq!(rtt.expires(Instant(101 * MS), 1), Instant(2100 * MS));
-        assert_eq!([5, 6, 30].map(|times| rtt.timeout(times).0 / MS), [32_000, 64_000, 64_000]);
+        assert_eq!(
+            [5, 6, 30].map(|times| rtt.timeout(times).0 / MS),
+            [32_000, 64_000, 64_000]
+        );
     }
 
     #[test]

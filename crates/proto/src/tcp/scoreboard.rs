@@ -32,7 +32,9 @@ struct Run {
 impl Run {
     /// Whether `next` begins where it ends and is in the same state.
     const fn goes_on(&self, next: &Self) -> bool {
-        let alike = self.fate as u8 == next.fate as u8 && self.again == next.again && self.sent.0 == next.sent.0;
+        let alike = self.fate as u8 == next.fate as u8
+            && self.again == next.again
+            && self.sent.0 == next.sent.0;
         alike && self.size == next.size && self.end == next.start && self.is_whole()
     }
 
@@ -42,7 +44,10 @@ impl Run {
 
     /// The first boundary between its segments at or behind a place, and how many are before it.
     fn boundary_from(&self, place: u64) -> (u64, u32) {
-        let before = place.saturating_sub(self.start).div_ceil(u64::from(self.size)).min(u64::from(self.segments));
+        let before = place
+            .saturating_sub(self.start)
+            .div_ceil(u64::from(self.size))
+            .min(u64::from(self.segments));
         self.boundary(before as u32)
     }
 
@@ -55,7 +60,11 @@ impl Run {
     }
 
     fn boundary(&self, before: u32) -> (u64, u32) {
-        (self.end.min(self.start + u64::from(before) * u64::from(self.size)), before)
+        (
+            self.end
+                .min(self.start + u64::from(before) * u64::from(self.size)),
+            before,
+        )
     }
 }
 
@@ -86,7 +95,10 @@ pub(super) struct Arrived {
 
 impl Arrived {
     fn newest(&mut self, sent: Instant, end: u64, again: bool) {
-        if self.newest.is_none_or(|(at, upto, _)| (sent, end) > (at, upto)) {
+        if self
+            .newest
+            .is_none_or(|(at, upto, _)| (sent, end) > (at, upto))
+        {
             self.newest = Some((sent, end, again));
         }
     }
@@ -128,10 +140,20 @@ impl Scoreboard {
         let Range { start, end } = range;
         // The FIN makes its segment longer than the others.
         let size = size.max(range.len() as u32);
-        let run = Run { start, end, sent: now, size, segments: 1, fate: Fate::InFlight, again: false };
+        let run = Run {
+            start,
+            end,
+            sent: now,
+            size,
+            segments: 1,
+            fate: Fate::InFlight,
+            again: false,
+        };
         self.out += 1;
         match self.runs.back_mut() {
-            Some(last) if last.goes_on(&run) => (last.end, last.segments) = (end, last.segments + 1),
+            Some(last) if last.goes_on(&run) => {
+                (last.end, last.segments) = (end, last.segments + 1)
+            }
             _ => self.runs.push_back(run),
         }
     }
@@ -167,7 +189,11 @@ impl Scoreboard {
             }
             self.runs.pop_front();
         }
-        while self.retransmissions.front().is_some_and(|(range, _)| range.end <= upto) {
+        while self
+            .retransmissions
+            .front()
+            .is_some_and(|(range, _)| range.end <= upto)
+        {
             self.retransmissions.pop_front();
         }
     }
@@ -184,7 +210,8 @@ impl Scoreboard {
                 at += 1;
                 continue;
             }
-            let ((start, first), (end, last)) = (run.boundary_from(range.start), run.boundary_to(range.end));
+            let ((start, first), (end, last)) =
+                (run.boundary_from(range.start), run.boundary_to(range.end));
             if start >= end {
                 at += 1;
                 continue;
@@ -210,13 +237,27 @@ impl Scoreboard {
     }
 
     /// Changes a part of a run that begins and ends at boundaries of segments. The index of the run that holds it then.
-    fn mark(&mut self, at: usize, (start, end, segments): (u64, u64, u32), change: impl FnOnce(&mut Run)) -> usize {
+    fn mark(
+        &mut self,
+        at: usize,
+        (start, end, segments): (u64, u64, u32),
+        change: impl FnOnce(&mut Run),
+    ) -> usize {
         let whole = self.runs[at];
-        let mut part = Run { start, end, segments, ..whole };
+        let mut part = Run {
+            start,
+            end,
+            segments,
+            ..whole
+        };
         change(&mut part);
         let before = ((start - whole.start) / u64::from(whole.size)) as u32;
         let after = whole.segments - before - segments;
-        let rest = Run { start: end, segments: after, ..whole };
+        let rest = Run {
+            start: end,
+            segments: after,
+            ..whole
+        };
         if before > 0 {
             let run = &mut self.runs[at];
             (run.end, run.segments) = (start, before);
@@ -258,7 +299,12 @@ impl Scoreboard {
 
     /// Marks as lost what was sent before the newest arrival and is overdue (RFC 8985, 6.2): sent more than its round
     /// trip and `settle` ago. Returns when to check again, if something sent before it is not overdue.
-    pub(super) fn detect(&mut self, now: Instant, newest: &Newest, settle: Duration) -> Option<Instant> {
+    pub(super) fn detect(
+        &mut self,
+        now: Instant,
+        newest: &Newest,
+        settle: Duration,
+    ) -> Option<Instant> {
         let patience = newest.rtt + settle;
         let mut again = None;
         let mut wait = |at: Instant| again = Some(again.map_or(at, |other: Instant| other.max(at)));
@@ -324,7 +370,8 @@ impl Scoreboard {
                 break;
             }
             if run.fate == Fate::InFlight && run.again && run.sent == sent {
-                let ((start, first), (end, last)) = (run.boundary_from(range.start), run.boundary_to(range.end));
+                let ((start, first), (end, last)) =
+                    (run.boundary_from(range.start), run.boundary_to(range.end));
                 if start < end {
                     at = self.lose(at, (start, end, last - first));
                 }
@@ -378,21 +425,33 @@ impl Scoreboard {
             return None;
         }
         let first = self.runs.partition_point(|run| run.end <= self.lost_from);
-        let run = self.runs.iter().skip(first).find(|run| run.fate == Fate::Lost)?;
+        let run = self
+            .runs
+            .iter()
+            .skip(first)
+            .find(|run| run.fate == Fate::Lost)?;
         self.lost_from = run.start;
-        Some(Range { start: run.start, end: run.boundary(1).0 })
+        Some(Range {
+            start: run.start,
+            end: run.boundary(1).0,
+        })
     }
 
     /// The last segment in flight.
     pub(super) fn last(&self) -> Option<Range> {
         let run = self.runs.back()?;
-        (run.fate == Fate::InFlight).then(|| Range { start: run.boundary(run.segments - 1).0, end: run.end })
+        (run.fate == Fate::InFlight).then(|| Range {
+            start: run.boundary(run.segments - 1).0,
+            end: run.end,
+        })
     }
 
     /// A segment that was sent leaves again.
     pub(super) fn send_again(&mut self, range: Range, now: Instant) {
         let at = self.runs.partition_point(|run| run.end <= range.start);
-        let Some(&run) = self.runs.get(at) else { return };
+        let Some(&run) = self.runs.get(at) else {
+            return;
+        };
         if run.fate == Fate::Lost {
             self.lost -= 1;
             self.lost_from = range.end;
@@ -411,8 +470,15 @@ impl Scoreboard {
     pub(super) fn check(&self, una: u64, next: u64) {
         let (mut sacked, mut lost, mut out, mut at) = (0, 0, 0, None);
         for run in &self.runs {
-            assert!(run.start < run.end && run.segments > 0 && at.is_none_or(|at| at == run.start), "{self:?}");
-            assert_eq!((run.end - run.start).div_ceil(u64::from(run.size)), u64::from(run.segments), "{run:?}");
+            assert!(
+                run.start < run.end && run.segments > 0 && at.is_none_or(|at| at == run.start),
+                "{self:?}"
+            );
+            assert_eq!(
+                (run.end - run.start).div_ceil(u64::from(run.size)),
+                u64::from(run.segments),
+                "{run:?}"
+            );
             out += run.segments;
             match run.fate {
                 Fate::Sacked => sacked += run.segments,
@@ -424,8 +490,17 @@ impl Scoreboard {
             }
             at = Some(run.end);
         }
-        assert_eq!((out, sacked, lost), (self.out, self.sacked, self.lost), "{self:?}");
-        assert!(self.runs.front().is_none_or(|run| run.start <= una && una < run.end), "{una} {self:?}");
+        assert_eq!(
+            (out, sacked, lost),
+            (self.out, self.sacked, self.lost),
+            "{self:?}"
+        );
+        assert!(
+            self.runs
+                .front()
+                .is_none_or(|run| run.start <= una && una < run.end),
+            "{una} {self:?}"
+        );
         assert_eq!(at.unwrap_or(next), next);
     }
 }
@@ -437,13 +512,23 @@ mod tests {
     fn sent(segments: u64) -> Scoreboard {
         let mut board = Scoreboard::default();
         for n in 0..segments {
-            board.send(Range { start: 1 + n * 1000, end: 1001 + n * 1000 }, 1000, Instant(n / 2));
+            board.send(
+                Range {
+                    start: 1 + n * 1000,
+                    end: 1001 + n * 1000,
+                },
+                1000,
+                Instant(n / 2),
+            );
         }
         board
     }
 
     fn range(from: u64, to: u64) -> Range {
-        Range { start: 1 + from * 1000, end: 1 + to * 1000 }
+        Range {
+            start: 1 + from * 1000,
+            end: 1 + to * 1000,
+        }
     }
 
     #[test]
@@ -466,8 +551,12 @@ mod tests {
             board.sack(range(n, n + 1), &mut Arrived::default());
             board.check(1, 10_001);
         }
-        let sacked: alloc::vec::Vec<_> =
-            board.runs.iter().filter(|run| run.fate == Fate::Sacked).map(|run| (run.start, run.end)).collect();
+        let sacked: alloc::vec::Vec<_> = board
+            .runs
+            .iter()
+            .filter(|run| run.fate == Fate::Sacked)
+            .map(|run| (run.start, run.end))
+            .collect();
         assert_eq!(sacked, [(3001, 6001), (8001, 10_001)]);
         assert_eq!((board.sacked, board.in_flight()), (5, 5));
     }
@@ -476,8 +565,15 @@ mod tests {
     fn segments_before_the_newest_arrival_are_lost_once() {
         let mut board = sent(10);
         board.sack(range(6, 8), &mut Arrived::default());
-        let newest = Newest { sent: Instant(3), end: 8001, rtt: Duration(100) };
-        assert_eq!(board.detect(Instant(103), &newest, Duration(50)), Some(Instant(150)));
+        let newest = Newest {
+            sent: Instant(3),
+            end: 8001,
+            rtt: Duration(100),
+        };
+        assert_eq!(
+            board.detect(Instant(103), &newest, Duration(50)),
+            Some(Instant(150))
+        );
         assert_eq!(board.lost, 0);
         assert_eq!(board.detect(Instant(153), &newest, Duration(50)), None);
         assert_eq!((board.lost, board.in_flight()), (6, 2));
@@ -489,7 +585,11 @@ mod tests {
         assert_eq!((board.next_lost(), board.in_flight()), (None, 8));
         // The third of them arrives, so the two before it are lost again.
         board.sack(range(2, 3), &mut Arrived::default());
-        let newest = Newest { sent: Instant(202), end: 3001, rtt: Duration(100) };
+        let newest = Newest {
+            sent: Instant(202),
+            end: 3001,
+            rtt: Duration(100),
+        };
         assert_eq!(board.detect(Instant(302), &newest, Duration::ZERO), None);
         assert_eq!(board.lost, 4);
         board.check(1, 10_001);

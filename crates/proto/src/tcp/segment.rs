@@ -105,7 +105,9 @@ impl Segment {
 
     /// Adds a range of selective acknowledgement; false when there is no room for another.
     pub fn add_block(&mut self, start: u32, end: u32) -> bool {
-        let Some(place) = self.sack.get_mut(usize::from(self.blocks)) else { return false };
+        let Some(place) = self.sack.get_mut(usize::from(self.blocks)) else {
+            return false;
+        };
         *place = (start, end);
         self.blocks += 1;
         true
@@ -117,12 +119,29 @@ impl Segment {
         let mut bytes = TCP_HEADER;
         if self.flags.has(Flags::SYN) {
             bytes += if self.syn.mss > 0 { 4 } else { 0 };
-            bytes += if self.syn.window_scale.is_some() { 4 } else { 0 };
+            bytes += if self.syn.window_scale.is_some() {
+                4
+            } else {
+                0
+            };
             // Without timestamps it is padded; with them it uses their padding.
-            bytes += if self.syn.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
+            bytes += if self.syn.sack_permitted && self.timestamps.is_none() {
+                4
+            } else {
+                0
+            };
         }
-        bytes += if self.timestamps.is_some() { TIMESTAMPS } else { 0 };
-        bytes + if self.blocks > 0 { 4 + 8 * self.blocks as u32 } else { 0 }
+        bytes += if self.timestamps.is_some() {
+            TIMESTAMPS
+        } else {
+            0
+        };
+        bytes
+            + if self.blocks > 0 {
+                4 + 8 * self.blocks as u32
+            } else {
+                0
+            }
     }
 
     /// Bytes of the IPv4 and TCP headers.
@@ -145,7 +164,12 @@ impl Segment {
 
     /// Writes the headers as they are on a wire, with right checksums over data that is all zeros, and returns how many
     /// bytes they are.
-    pub fn write_headers(&self, from: [u8; 4], to: [u8; 4], into: &mut [u8; LARGEST_HEADERS]) -> usize {
+    pub fn write_headers(
+        &self,
+        from: [u8; 4],
+        to: [u8; 4],
+        into: &mut [u8; LARGEST_HEADERS],
+    ) -> usize {
         *into = [0; LARGEST_HEADERS];
         let headers = self.headers() as usize;
         let (ip, tcp) = into.split_at_mut(IPV4_HEADER as usize);
@@ -161,7 +185,10 @@ impl Segment {
         let checksum = finish(sum(0, ip));
         ip[10..12].copy_from_slice(&checksum.to_be_bytes());
         self.write_tcp(tcp);
-        let pseudo = sum(u32::from(PROTOCOL) + self.tcp_header() + self.length, &ip[12..20]);
+        let pseudo = sum(
+            u32::from(PROTOCOL) + self.tcp_header() + self.length,
+            &ip[12..20],
+        );
         let checksum = finish(sum(pseudo, tcp));
         tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
         headers
@@ -187,7 +214,11 @@ impl Segment {
         }
         let sack_permitted = syn && self.syn.sack_permitted;
         if let Some(stamps) = &self.timestamps {
-            put(if sack_permitted { &[4, 2, 8, 10] } else { &[1, 1, 8, 10] });
+            put(if sack_permitted {
+                &[4, 2, 8, 10]
+            } else {
+                &[1, 1, 8, 10]
+            });
             put(&stamps.value.to_be_bytes());
             put(&stamps.echo.to_be_bytes());
         } else if sack_permitted {
@@ -212,18 +243,32 @@ impl Segment {
             return None;
         }
         let next = Origin(self.sequence).wire(u64::from(self.span()));
-        let bare = Self { source: self.destination, destination: self.source, ..Self::default() };
+        let bare = Self {
+            source: self.destination,
+            destination: self.source,
+            ..Self::default()
+        };
         Some(if self.flags.has(Flags::ACK) {
-            Self { sequence: self.acknowledged, flags: Flags::RST, ..bare }
+            Self {
+                sequence: self.acknowledged,
+                flags: Flags::RST,
+                ..bare
+            }
         } else {
-            Self { acknowledged: next, flags: Flags::RST.with(Flags::ACK), ..bare }
+            Self {
+                acknowledged: next,
+                flags: Flags::RST.with(Flags::ACK),
+                ..bare
+            }
         })
     }
 }
 
 /// The Internet checksum (RFC 1071), before it is folded.
 fn sum(start: u32, bytes: &[u8]) -> u32 {
-    bytes.chunks_exact(2).fold(start, |sum, pair| sum + (u32::from(pair[0]) << 8 | u32::from(pair[1])))
+    bytes.chunks_exact(2).fold(start, |sum, pair| {
+        sum + (u32::from(pair[0]) << 8 | u32::from(pair[1]))
+    })
 }
 
 const fn finish(mut sum: u32) -> u16 {
@@ -245,21 +290,43 @@ mod tests {
 
     #[test]
     fn a_syn_has_the_forty_bytes_of_linux_behind_ip() {
-        let syn = Syn { mss: 1460, window_scale: Some(7), sack_permitted: true };
+        let syn = Syn {
+            mss: 1460,
+            window_scale: Some(7),
+            sack_permitted: true,
+        };
         let timestamps = Some(Timestamps { value: 1, echo: 0 });
-        let segment = Segment { flags: Flags::SYN, syn, timestamps, ..Segment::default() };
+        let segment = Segment {
+            flags: Flags::SYN,
+            syn,
+            timestamps,
+            ..Segment::default()
+        };
         let bytes = written(&segment);
         assert_eq!((bytes.len(), segment.bytes()), (60, 60));
-        assert_eq!(&bytes[40..], &[2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7]);
+        assert_eq!(
+            &bytes[40..],
+            &[
+                2, 4, 0x05, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7
+            ]
+        );
     }
 
     #[test]
     fn checksums_are_right_and_sizes_count_every_option() {
         let timestamps = Some(Timestamps { value: 7, echo: 9 });
-        let mut segment = Segment { source: 1, destination: 2, length: 1448, timestamps, ..Segment::default() };
+        let mut segment = Segment {
+            source: 1,
+            destination: 2,
+            length: 1448,
+            timestamps,
+            ..Segment::default()
+        };
         assert_eq!(segment.bytes(), 1500);
         segment.length = 0;
-        assert!((0..3).all(|n| segment.add_block(n * 100, n * 100 + 50)) && !segment.add_block(1, 2));
+        assert!(
+            (0..3).all(|n| segment.add_block(n * 100, n * 100 + 50)) && !segment.add_block(1, 2)
+        );
         let bytes = written(&segment);
         assert_eq!(bytes.len(), 80);
         assert_eq!(finish(sum(0, &bytes[..20])), 0);

@@ -119,7 +119,12 @@ pub(super) struct Sender {
 
 impl Sender {
     pub(super) fn new(origin: Origin, options: &Options, mss: u32) -> Self {
-        let Options { congestion: algorithm, nodelay, first_window, .. } = *options;
+        let Options {
+            congestion: algorithm,
+            nodelay,
+            first_window,
+            ..
+        } = *options;
         Self {
             origin,
             una: 0,
@@ -137,7 +142,8 @@ impl Sender {
             board: Scoreboard::default(),
             congestion: Congestion::new(algorithm, first_window),
             first_window,
-            pacing: (algorithm == Algorithm::Bbr).then(|| Box::new(Pacing::new(u64::from(origin.wire(0))))),
+            pacing: (algorithm == Algorithm::Bbr)
+                .then(|| Box::new(Pacing::new(u64::from(origin.wire(0))))),
             rtt: Rtt::new(options.timeouts()),
             times: TimeAccounting::default(),
             timer: None,
@@ -189,7 +195,12 @@ impl Sender {
 
     /// Updates the peer's window if the segment is newer than that of the last update (RFC 9293, 3.10.7.4). True when
     /// it changed.
-    pub(super) const fn update_window(&mut self, window: u64, place: u64, acknowledged: u64) -> bool {
+    pub(super) const fn update_window(
+        &mut self,
+        window: u64,
+        place: u64,
+        acknowledged: u64,
+    ) -> bool {
         let newer = acknowledged > self.una
             || place > self.window_update.0
             || (place == self.window_update.0 && window > self.window);
@@ -233,7 +244,11 @@ impl Sender {
             self.try_undo(now, echoed);
         }
         let settled = self.phase == Phase::Open && self.board.sacked == 0 && self.board.lost == 0;
-        let wait = if settled { None } else { self.detect_losses(now) };
+        let wait = if settled {
+            None
+        } else {
+            self.detect_losses(now)
+        };
         if marked && self.phase <= Phase::Disorder {
             self.slow_down();
         }
@@ -253,15 +268,26 @@ impl Sender {
     }
 
     /// Round trips: the estimate takes the first of the segments that arrived, congestion control the last.
-    fn measure(&mut self, now: Instant, advanced: bool, arrived: &Arrived, echoed: Option<Duration>) {
+    fn measure(
+        &mut self,
+        now: Instant,
+        advanced: bool,
+        arrived: &Arrived,
+        echoed: Option<Duration>,
+    ) {
         let first = arrived.first.or(arrived.sacked).map(|sent| now.since(sent));
         if let Some(sample) = first.or(if advanced { echoed } else { None }) {
             self.rtt.sample(now, sample, self.una, self.next);
             self.backoff = 0;
         }
         if let Some(sent) = arrived.sacked.or(arrived.last) {
-            let allowance = if self.congestion.slow_start() { self.burst() } else { Duration::ZERO };
-            self.congestion.sample(now, now.since(sent), self.una, self.next, allowance);
+            let allowance = if self.congestion.slow_start() {
+                self.burst()
+            } else {
+                Duration::ZERO
+            };
+            self.congestion
+                .sample(now, now.since(sent), self.una, self.next, allowance);
         }
         if let Some((sent, end, again)) = arrived.newest {
             let rtt = now.since(sent);
@@ -277,12 +303,18 @@ impl Sender {
     /// A sender that paces: its window and pace by what arrived.
     fn model(&mut self, now: Instant, arrived: &Arrived, lost: u32, prior_in_flight: u32) {
         let (in_flight, smoothed) = (self.in_flight(), self.rtt.smoothed());
-        let Some(pacing) = &mut self.pacing else { return };
+        let Some(pacing) = &mut self.pacing else {
+            return;
+        };
         if pacing.model.pace() <= 0.0 && smoothed > Duration::ZERO {
-            pacing.model.begin(smoothed, self.mss, self.congestion.window);
+            pacing
+                .model
+                .begin(smoothed, self.mss, self.congestion.window);
         }
         let newest = arrived.newest.map(|(sent, end, _)| (sent, end));
-        let sample = pacing.rate.arrives(now, newest, arrived.segments, self.rtt.minimum());
+        let sample = pacing
+            .rate
+            .arrives(now, newest, arrived.segments, self.rtt.minimum());
         let state = super::bbr::State {
             window: self.congestion.window,
             in_flight,
@@ -300,7 +332,10 @@ impl Sender {
 
     /// Whether the window still opens.
     pub(super) fn starts(&self) -> bool {
-        self.pacing.as_ref().map_or_else(|| self.congestion.slow_start(), |pacing| pacing.model.starts())
+        self.pacing.as_ref().map_or_else(
+            || self.congestion.slow_start(),
+            |pacing| pacing.model.starts(),
+        )
     }
 
     /// How much longer a train becomes by the bursts that a host's segmentation offload makes: the time of 256 KiB at twice
@@ -308,13 +343,18 @@ impl Sender {
     fn burst(&self) -> Duration {
         const MOST: u64 = 1_000_000;
         let window = u64::from(self.congestion.window) * u64::from(self.mss) * 2;
-        let time = (262_144_u128 * u128::from(self.rtt.smoothed().0)).checked_div(u128::from(window));
+        let time =
+            (262_144_u128 * u128::from(self.rtt.smoothed().0)).checked_div(u128::from(window));
         Duration(time.map_or(MOST, |time| time.min(u128::from(MOST)) as u64))
     }
 
     fn note_reordering(&mut self, arrived: &Arrived) {
         if let Some(late) = arrived.late {
-            let by = self.board.highest.saturating_sub(late).div_ceil(u64::from(self.mss));
+            let by = self
+                .board
+                .highest
+                .saturating_sub(late)
+                .div_ceil(u64::from(self.mss));
             self.reordering = self.reordering.max(by.min(300) as u32);
             self.reordered = true;
         }
@@ -322,12 +362,17 @@ impl Sender {
 
     /// What keeps data that was handed over from leaving.
     pub(super) fn limit_of_unsent(&self) -> Limit {
-        let paced = self.pacing.as_ref().is_some_and(|pacing| pacing.waits.is_some());
+        let paced = self
+            .pacing
+            .as_ref()
+            .is_some_and(|pacing| pacing.waits.is_some());
         let full = paced || self.board.in_flight() >= self.congestion.window;
         match (full, self.starts()) {
             (true, true) => Limit::SlowStart,
             (true, false) => Limit::CongestionWindow,
-            _ if self.next + self.mss as u64 > self.edge() && self.queued > self.edge() => Limit::ReceiveWindow,
+            _ if self.next + self.mss as u64 > self.edge() && self.queued > self.edge() => {
+                Limit::ReceiveWindow
+            }
             _ => Limit::Nagle,
         }
     }
@@ -344,7 +389,9 @@ impl Sender {
     fn control(&mut self, now: Instant, advanced: bool, arrived: u32, lost: u32) {
         match self.phase {
             Phase::Reduction | Phase::Recovery => self.reduce(advanced, arrived, lost),
-            _ if (advanced || self.reordered) && self.is_window_limited() => self.congestion.grow(now, arrived),
+            _ if (advanced || self.reordered) && self.is_window_limited() => {
+                self.congestion.grow(now, arrived)
+            }
             _ => {}
         }
     }
@@ -426,7 +473,10 @@ impl Sender {
         if matches!(self.phase, Phase::Reduction | Phase::Recovery) {
             self.sent_in_reduction += 1;
         }
-        if self.timer.is_none_or(|(wait, _)| matches!(wait, Wait::TailProbe | Wait::WindowProbe)) {
+        if self
+            .timer
+            .is_none_or(|(wait, _)| matches!(wait, Wait::TailProbe | Wait::WindowProbe))
+        {
             self.arm(now);
         }
     }
@@ -459,7 +509,11 @@ impl Sender {
 
     /// Two round trips, and for a single segment the longest that its acknowledgement may be delayed.
     fn probe_after(&self) -> Duration {
-        let more = if self.board.out == 1 { 200_000_000 } else { 2_000_000 };
+        let more = if self.board.out == 1 {
+            200_000_000
+        } else {
+            2_000_000
+        };
         Duration(self.rtt.smoothed().0 * 2 + more)
     }
 }

@@ -43,7 +43,11 @@ impl SendBuffer {
     /// Bytes of a whole block.
     const fn block(&self) -> u64 {
         let blocks = BLOCK / self.segment;
-        if blocks == 0 { self.segment } else { blocks * self.segment }
+        if blocks == 0 {
+            self.segment
+        } else {
+            blocks * self.segment
+        }
     }
 
     /// Memory that is taken.
@@ -68,10 +72,12 @@ impl SendBuffer {
                 self.last = 0;
             }
             let more = (block - self.last).min(wanted - taken);
-            (self.last, self.held, self.unsent) = (self.last + more, self.held + more, self.unsent + more);
+            (self.last, self.held, self.unsent) =
+                (self.last + more, self.held + more, self.unsent + more);
             taken += more;
             if self.last == block {
-                let leaves = self.piece.min(self.may_leave).min(self.last) / self.segment * self.segment;
+                let leaves =
+                    self.piece.min(self.may_leave).min(self.last) / self.segment * self.segment;
                 (self.last, self.may_leave) = (self.last - leaves, self.may_leave - leaves);
                 self.unsent -= leaves;
             }
@@ -81,9 +87,16 @@ impl SendBuffer {
 }
 
 /// Bytes that leave at once at a window in segments of so many bytes, once a round trip.
-pub(super) fn piece(window: u64, segment: u64, slow_start: bool, smoothed: Duration, least: Duration) -> u64 {
+pub(super) fn piece(
+    window: u64,
+    segment: u64,
+    slow_start: bool,
+    smoothed: Duration,
+    least: Duration,
+) -> u64 {
     let parts = if slow_start { 200 } else { 120 };
-    let a_second = u128::from(window * segment) * parts * 10_000_000 / u128::from(smoothed.0.max(1));
+    let a_second =
+        u128::from(window * segment) * parts * 10_000_000 / u128::from(smoothed.0.max(1));
     let shift = u32::try_from((least.0 / 1000) >> ROUND_TRIP_SHIFT).unwrap_or(u32::MAX);
     let near = BLOCK.checked_shr(shift).unwrap_or(0);
     let bytes = (a_second >> PIECE_SHIFT).min(u128::from(BLOCK)) as u64 + near;
@@ -99,17 +112,33 @@ mod tests {
 
     fn buffer(limit: u64, held: u64, unsent: u64, last: u64) -> SendBuffer {
         let (description, lowat) = (DESCRIPTION, u64::MAX);
-        SendBuffer { limit, description, lowat, segment: 1448, piece: 7 * 1448, may_leave: 0, held, unsent, last }
+        SendBuffer {
+            limit,
+            description,
+            lowat,
+            segment: 1448,
+            piece: 7 * 1448,
+            may_leave: 0,
+            held,
+            unsent,
+            last,
+        }
     }
 
     #[test]
     fn no_block_begins_while_too_much_has_not_left() {
-        let at = |unsent, last| SendBuffer { lowat: 32_768, ..buffer(4 << 20, 500_000, unsent, last) };
+        let at = |unsent, last| SendBuffer {
+            lowat: 32_768,
+            ..buffer(4 << 20, 500_000, unsent, last)
+        };
         assert_eq!(at(32_767, 0).take(100_000), (FULL, FULL));
         assert_eq!(at(32_768, 0).take(100_000), (0, 0));
         // What has begun is filled.
         assert_eq!(at(60_000, 60_000).take(100_000), (FULL - 60_000, FULL));
-        assert_eq!([16_383, 16_384].map(|unsent| at(unsent, 0).has_room()), [true, false]);
+        assert_eq!(
+            [16_383, 16_384].map(|unsent| at(unsent, 0).has_room()),
+            [true, false]
+        );
     }
 
     #[test]
@@ -122,16 +151,29 @@ mod tests {
     #[test]
     fn a_block_that_has_begun_is_filled_without_a_look() {
         assert_eq!(buffer(32_768, 90_000, 500, 500).take(1000), (1000, 1500));
-        assert_eq!(buffer(32_768, 90_000, 500, 500).take(100_000), (FULL - 500, FULL));
+        assert_eq!(
+            buffer(32_768, 90_000, 500, 500).take(100_000),
+            (FULL - 500, FULL)
+        );
     }
 
     #[test]
     fn what_leaves_meanwhile_makes_room_in_the_block() {
-        let open = SendBuffer { may_leave: 100 * 1448, ..buffer(32_768, 0, 0, 0) };
+        let open = SendBuffer {
+            may_leave: 100 * 1448,
+            ..buffer(32_768, 0, 0, 0)
+        };
         let (taken, last) = open.take(1_000_000);
         assert_eq!((taken, last), (FULL + 100 * 1448, FULL));
         // At rates at which a whole block leaves at once it is looked at again.
-        assert_eq!(SendBuffer { piece: FULL, ..open }.take(1_000_000), (FULL, 0));
+        assert_eq!(
+            SendBuffer {
+                piece: FULL,
+                ..open
+            }
+            .take(1_000_000),
+            (FULL, 0)
+        );
     }
 
     #[test]
@@ -145,6 +187,9 @@ mod tests {
         let ms = |n: u64| Duration(n * 1_000_000);
         assert_eq!(piece(317, 1448, false, ms(48), ms(40)), 7 * 1448);
         assert_eq!(piece(10, 1448, true, ms(40), ms(40)), 2 * 1448);
-        assert_eq!(piece(100, 1448, false, Duration(50_000), Duration(50_000)), FULL);
+        assert_eq!(
+            piece(100, 1448, false, Duration(50_000), Duration(50_000)),
+            FULL
+        );
     }
 }

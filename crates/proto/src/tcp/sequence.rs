@@ -39,7 +39,10 @@ mod tests {
         let origin = Origin(u32::MAX - 5);
         for near in [0, 1, 6, 10, 1 << 31, (1 << 32) + 3, 10 << 32] {
             for step in [0, 1, 100, 1 << 30] {
-                assert_eq!(origin.place(origin.wire(near + step), near), Some(near + step));
+                assert_eq!(
+                    origin.place(origin.wire(near + step), near),
+                    Some(near + step)
+                );
             }
         }
         assert_eq!(origin.place(u32::MAX - 6, 0), None);

@@ -79,7 +79,11 @@ impl TimeAccounting {
     }
 
     fn total(&self, limit: Limit, now: Instant) -> Duration {
-        let running = if self.now == limit { now.since(self.since).0 } else { 0 };
+        let running = if self.now == limit {
+            now.since(self.since).0
+        } else {
+            0
+        };
         Duration(self.spent[limit as usize] + running)
     }
 
@@ -121,8 +125,14 @@ mod tests {
         times.set(Limit::Idle, Instant(300));
         times.set(Limit::Application, Instant(1000));
         let now = Instant(1010);
-        assert_eq!((times.busy(now), times.receive_window(now)), (Duration(210), Duration(50)));
-        assert_eq!((times.spent(now).slow_start, times.spent(now).application), (Duration(150), Duration(10)));
+        assert_eq!(
+            (times.busy(now), times.receive_window(now)),
+            (Duration(210), Duration(50))
+        );
+        assert_eq!(
+            (times.spent(now).slow_start, times.spent(now).application),
+            (Duration(150), Duration(10))
+        );
     }
 
     #[test]
@@ -132,7 +142,10 @@ mod tests {
         times.progress(Instant(140));
         times.timed_out(Instant(340));
         let spent = times.spent(Instant(350));
-        assert_eq!((spent.congestion_window, spent.timeout), (Duration(50), Duration(200)));
+        assert_eq!(
+            (spent.congestion_window, spent.timeout),
+            (Duration(50), Duration(200))
+        );
         assert_eq!(times.busy(Instant(350)), Duration(250));
     }
 }

@@ -27,7 +27,8 @@ impl Connection {
             };
             (at, cause)
         });
-        let acknowledgement = |at: Option<Instant>| at.map(|at| (at, Cause::DelayedAcknowledgement));
+        let acknowledgement =
+            |at: Option<Instant>| at.map(|at| (at, Cause::DelayedAcknowledgement));
         let given_up = self.gives_up_at().map(|at| (at, Cause::End));
         let paced = self.sender.pacing.as_ref().and_then(|pacing| pacing.waits);
         let all = [
@@ -44,7 +45,8 @@ impl Connection {
 
     fn gives_up_at(&self) -> Option<Instant> {
         let timeout = self.options.timeout?;
-        (!matches!(self.state, State::Closed | State::Listen | State::TimeWait)).then(|| self.last_received + timeout)
+        (!matches!(self.state, State::Closed | State::Listen | State::TimeWait))
+            .then(|| self.last_received + timeout)
     }
 
     /// Does what is due.
@@ -91,7 +93,11 @@ impl Connection {
     }
 
     fn handle_handshake_timer(&mut self) {
-        let most = if self.state == State::SynSent { MOST_SYNS } else { MOST_ANSWERS };
+        let most = if self.state == State::SynSent {
+            MOST_SYNS
+        } else {
+            MOST_ANSWERS
+        };
         if self.syns >= most {
             self.terminate(true);
         }

@@ -27,7 +27,9 @@ impl Connection {
 
     /// Takes the events recorded since the last call.
     pub fn take_events(&mut self) -> impl Iterator<Item = Event> {
-        self.trace.iter_mut().flat_map(|trace| trace.events.drain(..))
+        self.trace
+            .iter_mut()
+            .flat_map(|trace| trace.events.drain(..))
     }
 
     /// A range of the stream leaves.
@@ -35,9 +37,16 @@ impl Connection {
     pub(super) fn emit_range(&mut self, range: Range, again: Option<Reason>) {
         if let Some(trace) = &mut self.trace {
             let end = range.end.min(self.sender.queued);
-            let (offset, bytes) = (range.start.saturating_sub(1), end.saturating_sub(range.start));
+            let (offset, bytes) = (
+                range.start.saturating_sub(1),
+                end.saturating_sub(range.start),
+            );
             match again {
-                Some(reason) => trace.events.push(Event::Again { offset, bytes, reason }),
+                Some(reason) => trace.events.push(Event::Again {
+                    offset,
+                    bytes,
+                    reason,
+                }),
                 None if bytes > 0 => trace.events.push(Event::Sent { offset, bytes }),
                 // A FIN carries no data.
                 None => {}
@@ -48,13 +57,20 @@ impl Connection {
     /// A SYN or its answer leaves again.
     pub(super) fn emit_handshake(&mut self) {
         if let Some(trace) = &mut self.trace {
-            trace.events.push(Event::Again { offset: 0, bytes: 0, reason: Reason::Handshake });
+            trace.events.push(Event::Again {
+                offset: 0,
+                bytes: 0,
+                reason: Reason::Handshake,
+            });
         }
     }
 
     /// A packet found no free buffer.
     pub(super) fn emit_full(&mut self) {
-        let (offset, queued) = (self.receiver.next.saturating_sub(1), self.receiver.waiting());
+        let (offset, queued) = (
+            self.receiver.next.saturating_sub(1),
+            self.receiver.waiting(),
+        );
         if let Some(trace) = &mut self.trace {
             trace.events.push(Event::Full { offset, queued });
         }
@@ -75,10 +91,16 @@ impl Connection {
         let next = self.receiver.next.saturating_sub(1);
         let Some(trace) = &mut self.trace else { return };
         if core::mem::replace(&mut trace.phase, phase) != phase {
-            trace.events.push(Event::State { offset, state: phase.word() });
+            trace.events.push(Event::State {
+                offset,
+                state: phase.word(),
+            });
         }
         if !core::mem::replace(&mut trace.full, full) && full {
-            trace.events.push(Event::Full { offset: next, queued });
+            trace.events.push(Event::Full {
+                offset: next,
+                queued,
+            });
         }
     }
 }

@@ -33,13 +33,24 @@ impl Tuning {
         let clamp = fixed.unwrap_or(FIRST);
         let space = (10 * u64::from(segment)).min(clamp);
         let fixed = fixed.is_some();
-        Self { clamp, threshold: clamp, fixed, space, from: 1, since: Instant(0), rtt: 0, last_echo: 0 }
+        Self {
+            clamp,
+            threshold: clamp,
+            fixed,
+            space,
+            from: 1,
+            since: Instant(0),
+            rtt: 0,
+            last_echo: 0,
+        }
     }
 
     /// Bits by which windows are shifted so that the largest fits.
     pub(super) fn scale(fixed: Option<u64>) -> u8 {
         let largest = fixed.unwrap_or(LARGEST);
-        (0..14).find(|scale| UNSCALED << scale >= largest).unwrap_or(14)
+        (0..14)
+            .find(|scale| UNSCALED << scale >= largest)
+            .unwrap_or(14)
     }
 
     /// The connection is open.
@@ -54,12 +65,20 @@ impl Tuning {
         }
         self.last_echo = echo;
         let sample = age.0.max(1);
-        self.rtt = if self.rtt == 0 || sample < self.rtt { sample } else { self.rtt - self.rtt / 8 + sample / 8 };
+        self.rtt = if self.rtt == 0 || sample < self.rtt {
+            sample
+        } else {
+            self.rtt - self.rtt / 8 + sample / 8
+        };
     }
 
     /// Round trip time measured by the receiver.
     pub(super) const fn rtt(&self) -> Option<Duration> {
-        if self.rtt == 0 { None } else { Some(Duration(self.rtt)) }
+        if self.rtt == 0 {
+            None
+        } else {
+            Some(Duration(self.rtt))
+        }
     }
 
     /// A segment arrived. True when the window opens further because of it.
@@ -101,7 +120,11 @@ impl Tuning {
     /// The window to offer with so many bytes in the buffer: none rather than a silly one, unless those are wanted.
     pub(super) fn offer(&self, held: u64, segment: u32, silly: bool) -> u64 {
         let free = self.clamp.saturating_sub(held);
-        if !silly && free < (self.clamp / 16).min(u64::from(segment)) { 0 } else { free.min(self.threshold) }
+        if !silly && free < (self.clamp / 16).min(u64::from(segment)) {
+            0
+        } else {
+            free.min(self.threshold)
+        }
     }
 }
 
@@ -124,7 +147,13 @@ mod tests {
             windows.push(tuning.clamp);
         }
         assert_eq!(windows[0], FIRST);
-        assert!(windows.iter().zip(1..).all(|(window, n)| *window >= (14_480 << n).min(LARGEST)), "{windows:?}");
+        assert!(
+            windows
+                .iter()
+                .zip(1..)
+                .all(|(window, n)| *window >= (14_480 << n).min(LARGEST)),
+            "{windows:?}"
+        );
         assert_eq!(windows[8], LARGEST);
     }
 
@@ -133,12 +162,22 @@ mod tests {
         let mut tuning = Tuning::new(Some(10_000), 1448);
         tuning.echo(1, Duration(100));
         tuning.took(Instant(1000), 100_000, 0, 0);
-        assert_eq!((tuning.clamp, tuning.offer(0, 1448, false), tuning.offer(9_600, 1448, false)), (10_000, 10_000, 0));
+        assert_eq!(
+            (
+                tuning.clamp,
+                tuning.offer(0, 1448, false),
+                tuning.offer(9_600, 1448, false)
+            ),
+            (10_000, 10_000, 0)
+        );
         assert_eq!(tuning.offer(9_600, 1448, true), 400);
     }
 
     #[test]
     fn scales_reach_the_largest_window() {
-        assert_eq!([None, Some(1), Some(65_536), Some(1 << 30)].map(Tuning::scale), [7, 0, 1, 14]);
+        assert_eq!(
+            [None, Some(1), Some(65_536), Some(1 << 30)].map(Tuning::scale),
+            [7, 0, 1, 14]
+        );
     }
 }

@@ -5,7 +5,9 @@ use crate::name::{Name, printable};
 use crate::word;
 
 /// How bad PostgreSQL finds an error.
-const SEVERITIES: [&[u8]; 8] = [b"ERROR", b"FATAL", b"PANIC", b"WARNING", b"NOTICE", b"DEBUG", b"INFO", b"LOG"];
+const SEVERITIES: [&[u8]; 8] = [
+    b"ERROR", b"FATAL", b"PANIC", b"WARNING", b"NOTICE", b"DEBUG", b"INFO", b"LOG",
+];
 /// Bytes of a tag.
 const LONGEST_TAG: usize = 64;
 
@@ -17,7 +19,10 @@ pub fn login(user: &[u8], database: &[u8], named: bool) -> Name {
         true => format!(" {LEFT_OUT}@{}", word::identifier(database)),
         false => String::new(),
     };
-    Name::of(&format!("login{kept}"), &printable(&[b"login ", user, at, database].concat()))
+    Name::of(
+        &format!("login{kept}"),
+        &printable(&[b"login ", user, at, database].concat()),
+    )
 }
 
 /// What MySQL greets with: its version, up to what a distribution adds.
@@ -33,18 +38,36 @@ pub fn greeting(version: &[u8]) -> Name {
 #[must_use]
 pub fn postgres_error(severity: &[u8], state: &[u8]) -> Name {
     let known = SEVERITIES.contains(&severity);
-    let severity_kept = if known { String::from_utf8_lossy(severity).into_owned() } else { "ERROR".into() };
-    Name::of(&format!("{severity_kept} {}", self::state(state)), &printable(&[severity, b" ", state].concat()))
+    let severity_kept = if known {
+        String::from_utf8_lossy(severity).into_owned()
+    } else {
+        "ERROR".into()
+    };
+    Name::of(
+        &format!("{severity_kept} {}", self::state(state)),
+        &printable(&[severity, b" ", state].concat()),
+    )
 }
 
 /// An error of MySQL: `ERROR 1146 (42S02)`.
 #[must_use]
 pub fn mysql_error(code: Option<u64>, state: Option<&[u8]>) -> Name {
     let code = code.map_or_else(String::new, |code| format!(" {code}"));
-    let text =
-        |state: &str| format!("ERROR{code}{}", if state.is_empty() { String::new() } else { format!(" ({state})") });
+    let text = |state: &str| {
+        format!(
+            "ERROR{code}{}",
+            if state.is_empty() {
+                String::new()
+            } else {
+                format!(" ({state})")
+            }
+        )
+    };
     let kept = state.map(self::state).unwrap_or_default();
-    Name::of(&text(&kept), &text(&state.map(printable).unwrap_or_default()))
+    Name::of(
+        &text(&kept),
+        &text(&state.map(printable).unwrap_or_default()),
+    )
 }
 
 /// What PostgreSQL says when it is done: `INSERT 0 1`, words in capital letters and numbers.
@@ -52,8 +75,9 @@ pub fn mysql_error(code: Option<u64>, state: Option<&[u8]>) -> Name {
 pub fn tag(tag: &[u8]) -> Name {
     let fits = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' ';
     let words = tag.split(|byte| *byte == b' ').next().unwrap_or_default();
-    let is_tag =
-        tag.len() <= LONGEST_TAG && tag.iter().all(fits) && std::str::from_utf8(words).is_ok_and(super::is_verb);
+    let is_tag = tag.len() <= LONGEST_TAG
+        && tag.iter().all(fits)
+        && std::str::from_utf8(words).is_ok_and(super::is_verb);
     let whole = printable(tag);
     Name::of(if is_tag { &whole } else { "OK" }, &whole)
 }
@@ -61,6 +85,11 @@ pub fn tag(tag: &[u8]) -> Name {
 /// A SQLSTATE: five digits and capital letters.
 fn state(state: &[u8]) -> String {
     let fits = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
-    let is_state = state.len() == 5 && state.iter().all(fits) && state.iter().any(u8::is_ascii_digit);
-    if is_state { String::from_utf8_lossy(state).into_owned() } else { LEFT_OUT.to_string() }
+    let is_state =
+        state.len() == 5 && state.iter().all(fits) && state.iter().any(u8::is_ascii_digit);
+    if is_state {
+        String::from_utf8_lossy(state).into_owned()
+    } else {
+        LEFT_OUT.to_string()
+    }
 }

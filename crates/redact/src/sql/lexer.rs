@@ -70,7 +70,14 @@ impl<'t> Lexer<'t> {
         };
         let text_end = valid.find('\0').unwrap_or(valid.len());
         let cut = cut || text_end < text.len();
-        Self { dialect, text: &valid[..text_end], cut, ended: false, misread: false, goes_on: false }
+        Self {
+            dialect,
+            text: &valid[..text_end],
+            cut,
+            ended: false,
+            misread: false,
+            goes_on: false,
+        }
     }
 
     /// Whether what was read shows that quotes were read in another way than they are meant: all of the statement is there, and yet it
@@ -98,7 +105,9 @@ impl<'t> Lexer<'t> {
     fn space(&mut self) -> Option<bool> {
         let before = self.text.len();
         loop {
-            self.text = self.text.trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
+            self.text = self
+                .text
+                .trim_start_matches([' ', '\t', '\n', '\r', '\x0b', '\x0c']);
             let comment = match self.text.as_bytes() {
                 [b'-', b'-', next @ ..] => self.dashes(next.first().copied())?,
                 [b'#', ..] if self.is_mysql() => true,
@@ -129,11 +138,17 @@ impl<'t> Lexer<'t> {
     /// A comment up to the line's end, which a carriage return is to some servers.
     fn line(&mut self) -> Option<()> {
         let end = self.text.find(['\n', '\r']).unwrap_or(self.text.len());
-        let is_end = self.is_postgres() || !self.text[end..].starts_with('\r') || self.text[end..].starts_with("\r\n");
+        let is_end = self.is_postgres()
+            || !self.text[end..].starts_with('\r')
+            || self.text[end..].starts_with("\r\n");
         if !is_end && !self.is_mysql() {
             return None;
         }
-        let end = if is_end { end } else { self.text.find('\n').unwrap_or(self.text.len()) };
+        let end = if is_end {
+            end
+        } else {
+            self.text.find('\n').unwrap_or(self.text.len())
+        };
         self.advance(end);
         Some(())
     }
@@ -149,7 +164,9 @@ impl<'t> Lexer<'t> {
         let is_hint = bytes.get(2) == Some(&b'+') && !self.is_postgres();
         let (mut depth, mut at) = (1_usize, 2);
         while depth > 0 {
-            let Some(byte) = bytes.get(at) else { return self.open() };
+            let Some(byte) = bytes.get(at) else {
+                return self.open();
+            };
             match (byte, bytes.get(at + 1)) {
                 (b'*', Some(b'/')) => (depth, at) = (depth - 1, at + 2),
                 (b'/', Some(b'*')) if self.is_postgres() => (depth, at) = (depth + 1, at + 2),
@@ -188,8 +205,8 @@ impl<'t> Lexer<'t> {
                 self.advance(1);
                 Token::Mark(';')
             }
-            '(' | ')' | '[' | ']' | '{' | '}' | ',' | ':' | '.' | '+' | '-' | '*' | '/' | '<' | '>' | '=' | '~'
-            | '!' | '@' | '#' | '%' | '^' | '&' | '|' | '?' => {
+            '(' | ')' | '[' | ']' | '{' | '}' | ',' | ':' | '.' | '+' | '-' | '*' | '/' | '<'
+            | '>' | '=' | '~' | '!' | '@' | '#' | '%' | '^' | '&' | '|' | '?' => {
                 self.advance(1);
                 Token::Mark(letter)
             }
@@ -205,7 +222,9 @@ impl<'t> Lexer<'t> {
     /// What a back-slash is was told for the beginning of the text: what stands there may change it for what follows.
     const fn forget_backslash(&mut self) {
         match &mut self.dialect {
-            Dialect::Postgres(backslash) | Dialect::MySql(backslash) => *backslash = Backslash::Unknown,
+            Dialect::Postgres(backslash) | Dialect::MySql(backslash) => {
+                *backslash = Backslash::Unknown
+            }
             Dialect::Unknown => {}
         }
     }
@@ -221,7 +240,8 @@ impl<'t> Lexer<'t> {
     fn string(&mut self, before: usize, backslash: Backslash) -> Token<'t> {
         let bytes = &self.text.as_bytes()[before..];
         // Three quotes may begin a string that three end.
-        let is_triple = self.dialect == Dialect::Unknown && (bytes.starts_with(b"'''") || bytes.starts_with(b"\"\"\""));
+        let is_triple = self.dialect == Dialect::Unknown
+            && (bytes.starts_with(b"'''") || bytes.starts_with(b"\"\"\""));
         match end_of_string(bytes, backslash) {
             _ if is_triple => (self.text, self.cut) = ("", true),
             End::At(end) => {
@@ -251,10 +271,13 @@ impl<'t> Lexer<'t> {
         }
         let tag = rest.find('$').map(|end| &rest[..end]);
         let is_tag = |tag: &&str| {
-            tag.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || !letter.is_ascii())
+            tag.chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || letter == '_' || !letter.is_ascii())
                 && !tag.starts_with(|first: char| first.is_ascii_digit())
         };
-        let Some(tag) = tag.filter(|tag| self.is_postgres() && is_tag(tag)) else { return Token::Unknown };
+        let Some(tag) = tag.filter(|tag| self.is_postgres() && is_tag(tag)) else {
+            return Token::Unknown;
+        };
         let mark = &self.text[..tag.len() + 2];
         match self.text[mark.len()..].find(mark) {
             Some(end) => drop(self.advance(mark.len() + end + mark.len())),
@@ -267,10 +290,15 @@ impl<'t> Lexer<'t> {
     fn number(&mut self) -> Token<'t> {
         let bytes = self.text.as_bytes();
         let is_part = |at: usize| match bytes[at] {
-            b'+' | b'-' => matches!(bytes[at - 1], b'e' | b'E') && bytes.get(at + 1).is_some_and(u8::is_ascii_digit),
+            b'+' | b'-' => {
+                matches!(bytes[at - 1], b'e' | b'E')
+                    && bytes.get(at + 1).is_some_and(u8::is_ascii_digit)
+            }
             byte => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.') || byte >= 0x80,
         };
-        let end = (1..bytes.len()).find(|at| !is_part(*at)).unwrap_or(bytes.len());
+        let end = (1..bytes.len())
+            .find(|at| !is_part(*at))
+            .unwrap_or(bytes.len());
         self.advance(end);
         Token::Literal
     }
@@ -278,12 +306,21 @@ impl<'t> Lexer<'t> {
     /// A keyword, an identifier, or what stands before a string and belongs to it (`E''`, `N''`, `_utf8''`).
     fn word(&mut self) -> Token<'t> {
         let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '$');
-        let end = self.text.find(|letter| !is_part(letter)).unwrap_or(self.text.len());
+        let end = self
+            .text
+            .find(|letter| !is_part(letter))
+            .unwrap_or(self.text.len());
         let (word, behind) = self.text.split_at(end);
-        let is = |prefixes: &[&str]| prefixes.iter().any(|prefix| prefix.eq_ignore_ascii_case(word));
+        let is = |prefixes: &[&str]| {
+            prefixes
+                .iter()
+                .any(|prefix| prefix.eq_ignore_ascii_case(word))
+        };
         let quoted = behind.starts_with('\'') || self.is_mysql() && behind.starts_with('"');
         match self.dialect {
-            Dialect::Postgres(_) if quoted && is(&["e"]) => return self.string(end, Backslash::Escapes),
+            Dialect::Postgres(_) if quoted && is(&["e"]) => {
+                return self.string(end, Backslash::Escapes);
+            }
             Dialect::Postgres(_) if quoted && is(&["b", "x", "n"]) => {
                 // CockroachDB knows escapes in these.
                 return self.string(end, Backslash::Unknown);
@@ -295,7 +332,11 @@ impl<'t> Lexer<'t> {
                 return self.string(end, self.plain());
             }
             Dialect::Unknown if behind.starts_with(['\'', '"']) => {
-                return if is(&["b", "x", "n", "e"]) { self.string(end, Backslash::Unknown) } else { Token::Unknown };
+                return if is(&["b", "x", "n", "e"]) {
+                    self.string(end, Backslash::Unknown)
+                } else {
+                    Token::Unknown
+                };
             }
             _ => {}
         }
@@ -303,9 +344,16 @@ impl<'t> Lexer<'t> {
         if word.contains('$') {
             self.advance(end);
             let is_clear = self.dialect != Dialect::Unknown && !word.contains("$$");
-            return if is_clear { Token::LeftOut } else { Token::Unknown };
+            return if is_clear {
+                Token::LeftOut
+            } else {
+                Token::Unknown
+            };
         }
-        if ["sql_mode", "standard_conforming_strings"].iter().any(|setting| setting.eq_ignore_ascii_case(word)) {
+        if ["sql_mode", "standard_conforming_strings"]
+            .iter()
+            .any(|setting| setting.eq_ignore_ascii_case(word))
+        {
             self.forget_backslash();
         }
         Token::Word(self.advance(end))
@@ -313,8 +361,12 @@ impl<'t> Lexer<'t> {
 
     /// `[name]` of SQL Server, or the index of an array; what else is in brackets may be anything.
     fn bracket(&mut self) -> Token<'t> {
-        let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':' | '-' | '?' | '@');
-        let end = self.text[1..].find(|letter| !fits(letter)).map_or(self.text.len(), |end| end + 1);
+        let fits = |letter: char| {
+            letter.is_alphanumeric() || matches!(letter, '_' | '.' | ':' | '-' | '?' | '@')
+        };
+        let end = self.text[1..]
+            .find(|letter| !fits(letter))
+            .map_or(self.text.len(), |end| end + 1);
         if !self.text[end..].starts_with(']') {
             return Token::Unknown;
         }
@@ -337,25 +389,35 @@ impl<'t> Iterator for Lexer<'t> {
             Some(_) => self.token(),
         };
         self.ended = token.is_none_or(|token| token == Token::Unknown);
-        token.map(|token| Lexed { token, spaced: spaced.unwrap_or(true) })
+        token.map(|token| Lexed {
+            token,
+            spaced: spaced.unwrap_or(true),
+        })
     }
 }
 
 /// Whether a back-slash may be a part of the letter before it, where that tells where the text ends.
 fn may_be_letter(bytes: &[u8], at: usize, quote: u8) -> bool {
-    bytes[at - 1] >= 0x80 && bytes.get(at + 1).is_some_and(|next| *next == quote || *next == b'\\')
+    bytes[at - 1] >= 0x80
+        && bytes
+            .get(at + 1)
+            .is_some_and(|next| *next == quote || *next == b'\\')
 }
 
 /// Where a text ends that begins with a quote; two quotes in a row stand for one within.
 fn end_of_string(bytes: &[u8], backslash: Backslash) -> End {
-    let Some(quote) = bytes.first() else { return End::Open };
+    let Some(quote) = bytes.first() else {
+        return End::Open;
+    };
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {
         let next = bytes.get(at + 1);
         match byte {
             b'\\' if next.is_none() => return End::Open,
             // In some encodings (GBK, Shift JIS) a back-slash may be the second byte of a letter.
-            b'\\' if backslash != Backslash::Plain && may_be_letter(bytes, at, *quote) => return End::Unknown,
+            b'\\' if backslash != Backslash::Plain && may_be_letter(bytes, at, *quote) => {
+                return End::Unknown;
+            }
             b'\\' if backslash == Backslash::Escapes => at += 1,
             // Both meanings end at the same quote, or it is not known which.
             b'\\' if backslash == Backslash::Unknown && next == Some(&b'\\') => at += 1,

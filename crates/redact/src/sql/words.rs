@@ -123,8 +123,9 @@ const VERBS: [&str; 107] = [
     "WAITFOR",
 ];
 /// Statements of data: what stands in them as a word is a name.
-const OF_DATA: [&str; 10] =
-    ["DELETE", "INSERT", "MERGE", "REPLACE", "SELECT", "TABLE", "UPDATE", "UPSERT", "VALUES", "WITH"];
+const OF_DATA: [&str; 10] = [
+    "DELETE", "INSERT", "MERGE", "REPLACE", "SELECT", "TABLE", "UPDATE", "UPSERT", "VALUES", "WITH",
+];
 /// First words of statements about objects.
 const OF_OBJECTS: [&str; 4] = ["ALTER", "CREATE", "DROP", "RENAME"];
 /// Objects whose statements may set a password or say how to log in elsewhere.
@@ -158,8 +159,19 @@ const OF_REPLICATION: [&str; 8] = [
     "UPLOAD_MANIFEST",
 ];
 /// Words before the kind of an object.
-const MODIFIERS: [&str; 11] =
-    ["DATABASE", "EXISTS", "GLOBAL", "IF", "LOCAL", "NOT", "OR", "PERSISTENT", "PUBLIC", "REPLACE", "SCOPED"];
+const MODIFIERS: [&str; 11] = [
+    "DATABASE",
+    "EXISTS",
+    "GLOBAL",
+    "IF",
+    "LOCAL",
+    "NOT",
+    "OR",
+    "PERSISTENT",
+    "PUBLIC",
+    "REPLACE",
+    "SCOPED",
+];
 /// Words of statements of any kind that are about access.
 const ACCESS: [&str; 16] = [
     "ACCESS_KEY_ID",
@@ -189,17 +201,35 @@ pub(crate) fn is_verb(word: &str) -> bool {
 
 /// How many words are before the kind of an object, and whether it is one of access.
 fn object_of(words: &[&str]) -> (usize, bool) {
-    let modifiers = words.iter().take_while(|word| is_one(word, &MODIFIERS)).count();
-    (modifiers, words.get(modifiers).is_some_and(|object| is_one(object, &OF_ACCESS)))
+    let modifiers = words
+        .iter()
+        .take_while(|word| is_one(word, &MODIFIERS))
+        .count();
+    (
+        modifiers,
+        words
+            .get(modifiers)
+            .is_some_and(|object| is_one(object, &OF_ACCESS)),
+    )
 }
 
 /// What is kept of a statement of these words.
 pub(super) fn kept_of(words: &[&str]) -> Kept {
-    let is = |at: usize, what: &str| words.get(at).is_some_and(|word| word.eq_ignore_ascii_case(what));
+    let is = |at: usize, what: &str| {
+        words
+            .get(at)
+            .is_some_and(|word| word.eq_ignore_ascii_case(what))
+    };
     let has = |list: &[&str]| words.iter().any(|word| is_one(word, list));
-    let Some(verb) = words.first() else { return Kept::All };
+    let Some(verb) = words.first() else {
+        return Kept::All;
+    };
     if is(0, "CHANGE") {
-        return Kept::Words(if is(1, "MASTER") || is(1, "REPLICATION") { 2 } else { 1 });
+        return Kept::Words(if is(1, "MASTER") || is(1, "REPLICATION") {
+            2
+        } else {
+            1
+        });
     }
     if is(0, "CLONE") || is_one(verb, &OF_REPLICATION) {
         return Kept::Words(1);
@@ -221,12 +251,19 @@ pub(super) fn kept_of(words: &[&str]) -> Kept {
         return Kept::Words(1);
     }
     if is_one(verb, &BEFORE_OTHERS)
-        && let Some(inner) = (1..words.len()).find(|at| is_verb(words[*at]) && !is_one(words[*at], &BEFORE_OTHERS))
+        && let Some(inner) =
+            (1..words.len()).find(|at| is_verb(words[*at]) && !is_one(words[*at], &BEFORE_OTHERS))
     {
         let is_data = is_one(words[inner], &OF_DATA) || !has(&PASSWORDS);
-        return if is_data && kept_of(&words[inner..]) == Kept::All { Kept::All } else { Kept::Words(1) };
+        return if is_data && kept_of(&words[inner..]) == Kept::All {
+            Kept::All
+        } else {
+            Kept::Words(1)
+        };
     }
-    if is(0, "SET") && (is(1, "PASSWORD") || is(1, "ROLE") || is(1, "SESSION") && is(2, "AUTHORIZATION")) {
+    if is(0, "SET")
+        && (is(1, "PASSWORD") || is(1, "ROLE") || is(1, "SESSION") && is(2, "AUTHORIZATION"))
+    {
         return Kept::Words(2);
     }
     if is(0, "SET") && !is(1, "TRANSACTION") && !is(1, "NAMES") {

@@ -4,13 +4,20 @@ use super::*;
 use crate::testing::golden;
 
 fn axis(scale: Scale, from: f64, to: f64) -> Axis {
-    Axis { name: "time <ms>".into(), scale, from, to }
+    Axis {
+        name: "time <ms>".into(),
+        scale,
+        from,
+        to,
+    }
 }
 
 fn sample() -> Chart {
     let curve = |name: &str, factor: f64| Curve {
         name: name.into(),
-        line: [1e-6, 1e-4, 1e-2].map(|at: f64| (at, factor * at.sqrt() * 1e3)).into(),
+        line: [1e-6, 1e-4, 1e-2]
+            .map(|at: f64| (at, factor * at.sqrt() * 1e3))
+            .into(),
         points: vec![(1e-4, factor * 10.0)],
     };
     Chart {
@@ -30,15 +37,34 @@ fn a_chart_is_drawn() {
 
 #[test]
 fn ticks_are_round_numbers() {
-    let names = |axis: Axis| axis.ticks().into_iter().map(|(_, name)| name).collect::<Vec<_>>();
-    assert_eq!(names(axis(Scale::Linear, 0.0, 64.0)), ["0", "10", "20", "30", "40", "50", "60"]);
+    let names = |axis: Axis| {
+        axis.ticks()
+            .into_iter()
+            .map(|(_, name)| name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(axis(Scale::Linear, 0.0, 64.0)),
+        ["0", "10", "20", "30", "40", "50", "60"]
+    );
     assert_eq!(
         names(axis(Scale::Linear, 100.0, 500.0)),
-        ["100", "150", "200", "250", "300", "350", "400", "450", "500"]
+        [
+            "100", "150", "200", "250", "300", "350", "400", "450", "500"
+        ]
     );
-    assert_eq!(names(axis(Scale::Linear, 0.0, 1.0)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
-    assert_eq!(names(axis(Scale::Logarithmic, 1e-5, 1e-1)), ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "0.1"]);
-    assert_eq!(names(axis(Scale::Logarithmic, 2.0, 1.5e4)), ["10", "100", "1000", "10⁴"]);
+    assert_eq!(
+        names(axis(Scale::Linear, 0.0, 1.0)),
+        ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
+    );
+    assert_eq!(
+        names(axis(Scale::Logarithmic, 1e-5, 1e-1)),
+        ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "0.1"]
+    );
+    assert_eq!(
+        names(axis(Scale::Logarithmic, 2.0, 1.5e4)),
+        ["10", "100", "1000", "10⁴"]
+    );
 }
 
 #[test]
@@ -48,5 +74,9 @@ fn what_lies_beyond_stays_a_number() {
     chart.curves[0].points = vec![(1e-6, 1e300), (1e-1, 50.0)];
     let drawn = super::chart(&chart);
     assert!(!drawn.contains("inf") && drawn.len() < 8000);
-    assert_eq!(drawn.matches("<circle ").count(), 2, "points beyond the axes are not drawn, one on the frame is");
+    assert_eq!(
+        drawn.matches("<circle ").count(),
+        2,
+        "points beyond the axes are not drawn, one on the frame is"
+    );
 }

@@ -9,7 +9,14 @@ use stackline_analyze::compare_segments::{Median, SegmentComparison};
 use stackline_analyze::names::segment_label;
 use stackline_core::units;
 
-const ALIGN: [Align; 6] = [Align::Left, Align::Right, Align::Left, Align::Right, Align::Left, Align::Left];
+const ALIGN: [Align; 6] = [
+    Align::Left,
+    Align::Right,
+    Align::Left,
+    Align::Right,
+    Align::Left,
+    Align::Left,
+];
 
 /// The segments, called as among lifelines, below the point where each begins if that is not the end of the one before; both
 /// medians, their ratio with its 95 % interval, and what that allows to claim.
@@ -24,12 +31,20 @@ pub fn segment_comparison(segments: &[SegmentComparison]) -> String {
         rows.push(row(segment));
     }
     let widths = widths(&rows);
-    let lines: String = rows.iter().map(|row| line(row, &widths, &ALIGN) + "\n").collect();
-    lines + "An interval holds what varies from unit to unit of each; what changed otherwise is not in it.\n"
+    let lines: String = rows
+        .iter()
+        .map(|row| line(row, &widths, &ALIGN) + "\n")
+        .collect();
+    lines
+        + "An interval holds what varies from unit to unit of each; what changed otherwise is not in it.\n"
 }
 
 fn name(segment: &SegmentComparison) -> String {
-    let of = if segment.connections { "connections: " } else { "" };
+    let of = if segment.connections {
+        "connections: "
+    } else {
+        ""
+    };
     match (&segment.from, &segment.to) {
         (Some(from), Some(to)) => format!("  {of}{}", segment_label(from, to)),
         _ => "first to last, of those that came".to_owned(),
@@ -37,11 +52,18 @@ fn name(segment: &SegmentComparison) -> String {
 }
 
 fn row(segment: &SegmentComparison) -> Vec<String> {
-    let time =
-        |median: &Option<Median>| median.map_or_else(|| "-".to_owned(), |median| units::time(median.median_ns / 1e9));
-    let ratio = segment.ratio.map_or_else(|| "-".to_owned(), |ratio| format!("x {}", digits(ratio)));
-    let interval =
-        segment.ci95.map_or_else(String::new, |(low, high)| format!("(95 %: {}..{})", digits(low), digits(high)));
+    let time = |median: &Option<Median>| {
+        median.map_or_else(
+            || "-".to_owned(),
+            |median| units::time(median.median_ns / 1e9),
+        )
+    };
+    let ratio = segment
+        .ratio
+        .map_or_else(|| "-".to_owned(), |ratio| format!("x {}", digits(ratio)));
+    let interval = segment.ci95.map_or_else(String::new, |(low, high)| {
+        format!("(95 %: {}..{})", digits(low), digits(high))
+    });
     let verdict = match (&segment.a, &segment.b, segment.verdict) {
         (_, None, _) => "only in the first",
         (None, ..) => "only in the second",
@@ -50,7 +72,14 @@ fn row(segment: &SegmentComparison) -> Vec<String> {
         (.., Verdict::NoDifferenceSeen) => "no difference seen",
         _ => "cannot tell: few units, or times below zero",
     };
-    vec![name(segment), time(&segment.a), format!("-> {}", time(&segment.b)), ratio, interval, verdict.to_owned()]
+    vec![
+        name(segment),
+        time(&segment.a),
+        format!("-> {}", time(&segment.b)),
+        ratio,
+        interval,
+        verdict.to_owned(),
+    ]
 }
 
 /// The same as JSON (docs/JSON.md).
@@ -67,9 +96,19 @@ mod tests {
     #[test]
     fn a_segment_is_called_as_among_lifelines() {
         let point = |keyword: &str, host: &str| {
-            Some(Point { keyword: keyword.into(), host: host.into(), place: String::new() })
+            Some(Point {
+                keyword: keyword.into(),
+                host: host.into(),
+                place: String::new(),
+            })
         };
-        let median = |ns: f64| Some(Median { n: 40, median_ns: ns, ci95_ns: Some((ns * 0.9, ns * 1.1)) });
+        let median = |ns: f64| {
+            Some(Median {
+                n: 40,
+                median_ns: ns,
+                ci95_ns: Some((ns * 0.9, ns * 1.1)),
+            })
+        };
         let slower = SegmentComparison {
             name: "to COME".into(),
             from: point("GO", "client"),
@@ -81,8 +120,13 @@ mod tests {
             ci95: Some((1.8, 2.2)),
             verdict: Verdict::Slower,
         };
-        let gone =
-            SegmentComparison { b: None, ratio: None, ci95: None, verdict: Verdict::CannotTell, ..slower.clone() };
+        let gone = SegmentComparison {
+            b: None,
+            ratio: None,
+            ci95: None,
+            verdict: Verdict::CannotTell,
+            ..slower.clone()
+        };
         let text = segment_comparison(&[slower, gone]);
         let expected = "medians of the time of units
 GO client

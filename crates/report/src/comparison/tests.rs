@@ -18,8 +18,15 @@ fn faster() -> Vec<Summary> {
 fn differences_and_none() {
     let comparisons = compare(&summaries(), &faster());
     golden("comparison.txt", &comparison(&comparisons));
-    assert!(comparison(&comparisons).lines().all(|line| line.chars().count() <= 116));
-    golden("comparison.json", &format!("{:#}\n", comparison_json(&comparisons[..1])));
+    assert!(
+        comparison(&comparisons)
+            .lines()
+            .all(|line| line.chars().count() <= 116)
+    );
+    golden(
+        "comparison.json",
+        &format!("{:#}\n", comparison_json(&comparisons[..1])),
+    );
 }
 
 #[test]

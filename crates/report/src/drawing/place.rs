@@ -14,15 +14,24 @@ pub(crate) struct Point {
 
 impl Point {
     pub(crate) const fn plus(self, other: Self) -> Self {
-        Self { x: self.x + other.x, y: self.y + other.y }
+        Self {
+            x: self.x + other.x,
+            y: self.y + other.y,
+        }
     }
 
     pub(crate) const fn minus(self, other: Self) -> Self {
-        Self { x: self.x - other.x, y: self.y - other.y }
+        Self {
+            x: self.x - other.x,
+            y: self.y - other.y,
+        }
     }
 
     pub(crate) const fn times(self, factor: f64) -> Self {
-        Self { x: self.x * factor, y: self.y * factor }
+        Self {
+            x: self.x * factor,
+            y: self.y * factor,
+        }
     }
 
     pub(crate) fn length(self) -> f64 {
@@ -79,29 +88,50 @@ const TEXT: f64 = 16.0;
 pub(crate) fn place(graph: &Graph, start: Start, stretch: f64) -> Vec<Point> {
     let neighbours = graph.neighbours();
     let hub_of = hubs(&neighbours);
-    let core: Vec<usize> = (0..neighbours.len()).filter(|node| hub_of[*node].is_none()).collect();
+    let core: Vec<usize> = (0..neighbours.len())
+        .filter(|node| hub_of[*node].is_none())
+        .collect();
     let mut leaves = vec![Vec::new(); neighbours.len()];
     for (leaf, hub) in hub_of.iter().enumerate() {
         if let Some(hub) = hub {
             leaves[*hub].push(leaf);
         }
     }
-    let fans: Vec<f64> = (0..neighbours.len()).map(|hub| fan(graph, &neighbours, hub, &leaves[hub])).collect();
+    let fans: Vec<f64> = (0..neighbours.len())
+        .map(|hub| fan(graph, &neighbours, hub, &leaves[hub]))
+        .collect();
     let distances = distances(graph, &neighbours, &core, &leaves, &fans, stretch);
     let mut points = vec![Point::default(); neighbours.len()];
     let begun = match start {
         Start::Scaled => scaled(&distances),
         Start::Circle => circle(&distances),
     };
-    let rooms: Vec<f64> = core.iter().map(|node| room(*node, &leaves, &fans)).collect();
-    for (node, point) in core.iter().zip(level(apart(stress(&distances, begun), &rooms))) {
+    let rooms: Vec<f64> = core
+        .iter()
+        .map(|node| room(*node, &leaves, &fans))
+        .collect();
+    for (node, point) in core
+        .iter()
+        .zip(level(apart(stress(&distances, begun), &rooms)))
+    {
         points[*node] = point;
     }
     for &hub in &core {
-        let towards = neighbours[hub].iter().filter(|(other, _)| hub_of[*other].is_none());
-        let angles = towards.map(|(other, _)| points[*other].minus(points[hub])).map(|v| v.y.atan2(v.x)).collect();
-        for (leaf, angle) in leaves[hub].iter().zip(angles_between(angles, leaves[hub].len())) {
-            let v = Point { x: angle.cos(), y: angle.sin() };
+        let towards = neighbours[hub]
+            .iter()
+            .filter(|(other, _)| hub_of[*other].is_none());
+        let angles = towards
+            .map(|(other, _)| points[*other].minus(points[hub]))
+            .map(|v| v.y.atan2(v.x))
+            .collect();
+        for (leaf, angle) in leaves[hub]
+            .iter()
+            .zip(angles_between(angles, leaves[hub].len()))
+        {
+            let v = Point {
+                x: angle.cos(),
+                y: angle.sin(),
+            };
             points[*leaf] = points[hub].plus(v.times(fans[hub]));
         }
     }
@@ -119,10 +149,21 @@ fn hubs(neighbours: &[Vec<(usize, f64)>]) -> Vec<Option<usize>> {
 
 /// How far from its hub a leaf stands: room for what its line says, and for its box beside the next one.
 fn fan(graph: &Graph, neighbours: &[Vec<(usize, f64)>], hub: usize, leaves: &[usize]) -> f64 {
-    let lengths = || leaves.iter().filter_map(|leaf| neighbours[*leaf].first().map(|(_, length)| (*leaf, *length)));
+    let lengths = || {
+        leaves.iter().filter_map(|leaf| {
+            neighbours[*leaf]
+                .first()
+                .map(|(_, length)| (*leaf, *length))
+        })
+    };
     let needed = lengths().map(|(leaf, length)| graph.span(hub, leaf, length));
-    let widest = leaves.iter().map(|leaf| graph.radius(*leaf)).fold(0.0, f64::max);
-    let half = (TAU / number(neighbours[hub].len().max(1)) / 2.0).min(PI / 2.0).sin();
+    let widest = leaves
+        .iter()
+        .map(|leaf| graph.radius(*leaf))
+        .fold(0.0, f64::max);
+    let half = (TAU / number(neighbours[hub].len().max(1)) / 2.0)
+        .min(PI / 2.0)
+        .sin();
     // Boxes are beside each other, and so are the texts where they begin.
     let texts = TEXT / half + lengths().map(|(_, length)| length).fold(0.0, f64::max) + widest;
     let crowded = ((2.0 * widest + 6.0) / (2.0 * half)).max(texts);
@@ -138,16 +179,28 @@ const fn number(n: usize) -> f64 {
 fn angles_between(mut taken: Vec<f64>, leaves: usize) -> Vec<f64> {
     let share = |gap: f64, n: usize| gap / number(n);
     if taken.is_empty() {
-        return (0..leaves).map(|leaf| PI + share(TAU, leaves) * number(leaf)).collect();
+        return (0..leaves)
+            .map(|leaf| PI + share(TAU, leaves) * number(leaf))
+            .collect();
     }
     taken.sort_by(f64::total_cmp);
     let next = taken.iter().skip(1).copied().chain([taken[0] + TAU]);
-    let gaps: Vec<(f64, f64)> = taken.iter().zip(next).map(|(from, to)| (*from, to - from)).collect();
+    let gaps: Vec<(f64, f64)> = taken
+        .iter()
+        .zip(next)
+        .map(|(from, to)| (*from, to - from))
+        .collect();
     let mut counts = vec![0; gaps.len()];
     for _ in 0..leaves {
         // One leaf more where they stand widest then; of equal ones the first, up to the last bits of an angle.
         let room = |at: usize| share(gaps[at].1, counts[at] + 2);
-        let best = (1..gaps.len()).fold(0, |best, at| if room(at) > room(best) + 1e-6 { at } else { best });
+        let best = (1..gaps.len()).fold(0, |best, at| {
+            if room(at) > room(best) + 1e-6 {
+                at
+            } else {
+                best
+            }
+        });
         counts[best] += 1;
     }
     let fans = gaps.iter().zip(counts).flat_map(|((from, gap), count)| {
@@ -155,7 +208,8 @@ fn angles_between(mut taken: Vec<f64>, leaves: usize) -> Vec<f64> {
         let first = from + (gap - step * number(count.max(1) - 1)) / 2.0;
         // The first is the upper one on the left side too.
         let left = (from + gap / 2.0).cos() < -1e-6;
-        (0..count).map(move |leaf| first + step * number(if left { count - 1 - leaf } else { leaf }))
+        (0..count)
+            .map(move |leaf| first + step * number(if left { count - 1 - leaf } else { leaf }))
     });
     fans.collect()
 }
@@ -181,20 +235,27 @@ fn distances(
 ) -> Vec<Vec<f64>> {
     let n = core.len();
     let mut place = vec![None; neighbours.len()];
-    core.iter().enumerate().for_each(|(at, node)| place[*node] = Some(at));
+    core.iter()
+        .enumerate()
+        .for_each(|(at, node)| place[*node] = Some(at));
     let room = |node: usize| room(node, leaves, fans);
     let mut distances = vec![vec![f64::INFINITY; n]; n];
     for (at, node) in core.iter().enumerate() {
         distances[at][at] = 0.0;
         for (other, length) in &neighbours[*node] {
             if let Some(to) = place[*other] {
-                let wanted = graph.span(*node, *other, *length).max(room(*node) + room(*other));
+                let wanted = graph
+                    .span(*node, *other, *length)
+                    .max(room(*node) + room(*other));
                 distances[at][to] = wanted * stretch;
             }
         }
     }
     for via in 0..n {
-        let (row, step) = (distances[via].clone(), (0..n).map(|from| distances[from][via]).collect::<Vec<_>>());
+        let (row, step) = (
+            distances[via].clone(),
+            (0..n).map(|from| distances[from][via]).collect::<Vec<_>>(),
+        );
         for (from, first) in step.iter().enumerate() {
             for (to, second) in row.iter().enumerate() {
                 distances[from][to] = distances[from][to].min(first + second);
@@ -202,8 +263,17 @@ fn distances(
         }
     }
     // What no line leads to stands apart.
-    let farthest = distances.iter().flatten().copied().filter(|d| d.is_finite()).fold(300.0, f64::max);
-    distances.iter_mut().flatten().filter(|d| d.is_infinite()).for_each(|d| *d = farthest + 200.0);
+    let farthest = distances
+        .iter()
+        .flatten()
+        .copied()
+        .filter(|d| d.is_finite())
+        .fold(300.0, f64::max);
+    distances
+        .iter_mut()
+        .flatten()
+        .filter(|d| d.is_infinite())
+        .for_each(|d| *d = farthest + 200.0);
     distances
 }
 
@@ -211,30 +281,49 @@ fn distances(
 fn scaled(distances: &[Vec<f64>]) -> Vec<Point> {
     let n = distances.len();
     let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / number(n);
-    let rows: Vec<f64> = distances.iter().map(|row| mean(&mut row.iter().map(|d| d * d))).collect();
+    let rows: Vec<f64> = distances
+        .iter()
+        .map(|row| mean(&mut row.iter().map(|d| d * d)))
+        .collect();
     let all = mean(&mut rows.iter().copied());
     let centred = |a: usize, b: usize| -0.5 * (distances[a][b].powi(2) - rows[a] - rows[b] + all);
-    let mut matrix: Vec<Vec<f64>> = (0..n).map(|a| (0..n).map(|b| centred(a, b)).collect()).collect();
+    let mut matrix: Vec<Vec<f64>> = (0..n)
+        .map(|a| (0..n).map(|b| centred(a, b)).collect())
+        .collect();
     let mut axes = [spread(&mut matrix, 1.0), spread(&mut matrix, 2.0)];
     // Nothing lies exactly on one line: stress could not leave it.
     for (at, y) in axes[1].iter_mut().enumerate() {
         let bend = number((at * 7919 + 13) % 101) / 101.0 - 0.5;
         *y += bend;
     }
-    axes[0].iter().zip(&axes[1]).map(|(x, y)| Point { x: *x, y: *y }).collect()
+    axes[0]
+        .iter()
+        .zip(&axes[1])
+        .map(|(x, y)| Point { x: *x, y: *y })
+        .collect()
 }
 
 /// In the order declared, as far apart as the farthest are to be.
 fn circle(distances: &[Vec<f64>]) -> Vec<Point> {
     let radius = distances.iter().flatten().copied().fold(0.0, f64::max) / 2.0;
     let angle = |at: usize| TAU * number(at) / number(distances.len());
-    (0..distances.len()).map(|at| Point { x: -angle(at).cos(), y: -angle(at).sin() }.times(radius)).collect()
+    (0..distances.len())
+        .map(|at| {
+            Point {
+                x: -angle(at).cos(),
+                y: -angle(at).sin(),
+            }
+            .times(radius)
+        })
+        .collect()
 }
 
 /// The greatest eigenvector times the root of its value, taken out of the matrix.
 fn spread(matrix: &mut [Vec<f64>], phase: f64) -> Vec<f64> {
     let n = matrix.len();
-    let mut vector: Vec<f64> = (0..n).map(|at| (phase * (number(at) + 1.0)).sin()).collect();
+    let mut vector: Vec<f64> = (0..n)
+        .map(|at| (phase * (number(at) + 1.0)).sin())
+        .collect();
     let mut value = 0.0;
     for _ in 0..120 {
         let length = vector.iter().map(|v| v * v).sum::<f64>().sqrt();
@@ -242,14 +331,19 @@ fn spread(matrix: &mut [Vec<f64>], phase: f64) -> Vec<f64> {
             return vec![0.0; n];
         }
         vector.iter_mut().for_each(|v| *v /= length);
-        let next: Vec<f64> = matrix.iter().map(|row| row.iter().zip(&vector).map(|(m, v)| m * v).sum()).collect();
+        let next: Vec<f64> = matrix
+            .iter()
+            .map(|row| row.iter().zip(&vector).map(|(m, v)| m * v).sum())
+            .collect();
         value = next.iter().zip(&vector).map(|(a, b)| a * b).sum::<f64>();
         vector = next;
     }
     let length = vector.iter().map(|v| v * v).sum::<f64>().sqrt().max(1e-12);
     vector.iter_mut().for_each(|v| *v /= length);
     for (row, a) in matrix.iter_mut().zip(&vector) {
-        row.iter_mut().zip(&vector).for_each(|(m, b)| *m -= value * a * b);
+        row.iter_mut()
+            .zip(&vector)
+            .for_each(|(m, b)| *m -= value * a * b);
     }
     let root = value.max(0.0).sqrt();
     vector.iter().map(|v| v * root).collect()
@@ -261,7 +355,11 @@ fn stress(distances: &[Vec<f64>], mut points: Vec<Point>) -> Vec<Point> {
         let mut farthest = 0.0_f64;
         for at in 0..points.len() {
             let (mut sum, mut weights) = (Point::default(), 0.0);
-            for (other, wanted) in distances[at].iter().enumerate().filter(|(other, _)| *other != at) {
+            for (other, wanted) in distances[at]
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != at)
+            {
                 let away = points[at].minus(points[other]);
                 let pulled = points[other].plus(away.times(wanted / away.length().max(1e-3)));
                 let weight = wanted.powi(-2);
@@ -291,7 +389,8 @@ fn apart(mut points: Vec<Point>, rooms: &[f64]) -> Vec<Point> {
                 let lacking = rooms[at] + rooms[other] - v.length();
                 if lacking > 0.5 {
                     let push = v.times(lacking / 2.0 / v.length().max(1e-3));
-                    (points[at], points[other]) = (points[at].plus(push), points[other].minus(push));
+                    (points[at], points[other]) =
+                        (points[at].plus(push), points[other].minus(push));
                     moved = true;
                 }
             }
@@ -308,15 +407,29 @@ fn level(points: Vec<Point>) -> Vec<Point> {
     if points.is_empty() {
         return points;
     }
-    let middle = points.iter().fold(Point::default(), |sum, p| sum.plus(*p)).times(1.0 / number(points.len().max(1)));
+    let middle = points
+        .iter()
+        .fold(Point::default(), |sum, p| sum.plus(*p))
+        .times(1.0 / number(points.len().max(1)));
     let points: Vec<Point> = points.iter().map(|p| p.minus(middle)).collect();
     let sum = |f: &dyn Fn(&Point) -> f64| points.iter().map(f).sum::<f64>();
-    let (xx, yy, xy) = (sum(&|p| p.x * p.x), sum(&|p| p.y * p.y), sum(&|p| p.x * p.y));
+    let (xx, yy, xy) = (
+        sum(&|p| p.x * p.x),
+        sum(&|p| p.y * p.y),
+        sum(&|p| p.x * p.y),
+    );
     let round = (xx - yy).hypot(2.0 * xy) < 0.05 * (xx + yy);
     // As wide as high: the first node goes to the left, so that a ring lies flat.
-    let turn = if round { points[0].y.atan2(points[0].x) } else { (2.0 * xy).atan2(xx - yy) / 2.0 };
+    let turn = if round {
+        points[0].y.atan2(points[0].x)
+    } else {
+        (2.0 * xy).atan2(xx - yy) / 2.0
+    };
     let (sin, cos) = (-turn).sin_cos();
-    let turned = points.iter().map(|p| Point { x: p.x * cos - p.y * sin, y: p.x * sin + p.y * cos });
+    let turned = points.iter().map(|p| Point {
+        x: p.x * cos - p.y * sin,
+        y: p.x * sin + p.y * cos,
+    });
     let turned: Vec<Point> = turned.collect();
     let flip = if turned[0].x > 1e-6 { -1.0 } else { 1.0 };
     turned.iter().map(|p| p.times(flip)).collect()

@@ -34,15 +34,24 @@ impl Shape {
     /// Where a line from the middle leaves it, for one that is not turned.
     pub(crate) fn edge(&self, towards: Point) -> Point {
         let v = towards.minus(self.middle);
-        let share = (self.half.x / v.x.abs().max(1e-9)).min(self.half.y / v.y.abs().max(1e-9)).min(1.0);
+        let share = (self.half.x / v.x.abs().max(1e-9))
+            .min(self.half.y / v.y.abs().max(1e-9))
+            .min(1.0);
         self.middle.plus(v.times(share))
     }
 
     /// The thin box that a line is.
     pub(crate) fn line(from: Point, to: Point) -> Self {
         let v = to.minus(from);
-        let half = Point { x: v.length() / 2.0, y: 1.0 };
-        Self { middle: from.plus(to).times(0.5), half, angle: v.y.atan2(v.x) }
+        let half = Point {
+            x: v.length() / 2.0,
+            y: 1.0,
+        };
+        Self {
+            middle: from.plus(to).times(0.5),
+            half,
+            angle: v.y.atan2(v.x),
+        }
     }
 }
 
@@ -55,7 +64,11 @@ mod tests {
     use super::*;
 
     fn shape(x: f64, y: f64, angle: f64) -> Shape {
-        Shape { middle: Point { x, y }, half: Point { x: 10.0, y: 2.0 }, angle }
+        Shape {
+            middle: Point { x, y },
+            half: Point { x: 10.0, y: 2.0 },
+            angle,
+        }
     }
 
     #[test]
@@ -69,7 +82,13 @@ mod tests {
 
     #[test]
     fn a_line_leaves_at_the_edge() {
-        assert_eq!(shape(0.0, 0.0, 0.0).edge(Point { x: 100.0, y: 0.0 }), Point { x: 10.0, y: 0.0 });
-        assert_eq!(shape(0.0, 0.0, 0.0).edge(Point { x: 4.0, y: 4.0 }), Point { x: 2.0, y: 2.0 });
+        assert_eq!(
+            shape(0.0, 0.0, 0.0).edge(Point { x: 100.0, y: 0.0 }),
+            Point { x: 10.0, y: 0.0 }
+        );
+        assert_eq!(
+            shape(0.0, 0.0, 0.0).edge(Point { x: 4.0, y: 4.0 }),
+            Point { x: 2.0, y: 2.0 }
+        );
     }
 }

@@ -41,7 +41,11 @@ fn nothing_overlaps() {
         let points: Vec<Point> = scene.shapes.iter().map(|shape| shape.middle).collect();
         let mut again = Scene::of(&network);
         assert_eq!(again.stand(&points), 0, "{}", heading(&network));
-        assert_eq!(scene.svg(&network), again.svg(&network), "one network, one picture");
+        assert_eq!(
+            scene.svg(&network),
+            again.svg(&network),
+            "one network, one picture"
+        );
     }
 }
 

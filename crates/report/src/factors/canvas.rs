@@ -59,7 +59,9 @@ pub(super) struct Canvas {
 pub(super) type Point = (f64, f64);
 
 fn light(class: &str) -> (u32, f32) {
-    let known = LIGHT.iter().find(|(name, ..)| class.split(' ').any(|word| word == *name));
+    let known = LIGHT
+        .iter()
+        .find(|(name, ..)| class.split(' ').any(|word| word == *name));
     known.map_or((INK, 1.0), |(_, colour, width)| (*colour, *width))
 }
 
@@ -74,15 +76,27 @@ impl Canvas {
     }
 
     pub(super) fn curve(&mut self, class: &str, points: &[Point]) {
-        let written: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let _ = writeln!(self.svg, "<polyline class=\"curve {class}\" points=\"{}\"/>", written.join(" "));
+        let written: Vec<String> = points
+            .iter()
+            .map(|(x, y)| format!("{x:.1},{y:.1}"))
+            .collect();
+        let _ = writeln!(
+            self.svg,
+            "<polyline class=\"curve {class}\" points=\"{}\"/>",
+            written.join(" ")
+        );
         self.strokes(class, points);
     }
 
     fn strokes(&mut self, class: &str, points: &[Point]) {
         let (colour, width) = light(class);
         let points = points.iter().map(|(x, y)| (*x as f32, *y as f32)).collect();
-        self.shapes.push(Shape::Line { points, colour, width, dashed: false });
+        self.shapes.push(Shape::Line {
+            points,
+            colour,
+            width,
+            dashed: false,
+        });
     }
 
     pub(super) fn bar(&mut self, class: &str, (x, y): Point, (width, height): Point) {
@@ -91,19 +105,41 @@ impl Canvas {
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
         );
         let (x, y, width, height) = (x as f32, y as f32, width as f32, height as f32);
-        self.shapes.push(Shape::Rect { x, y, width, height, colour: light(class).0 });
+        self.shapes.push(Shape::Rect {
+            x,
+            y,
+            width,
+            height,
+            colour: light(class).0,
+        });
     }
 
     /// A dot; whoever points at it reads `title`, if there is one.
     pub(super) fn dot(&mut self, (x, y): Point, radius: f64, title: &str) {
-        let title = if title.is_empty() { String::new() } else { format!("<title>{}</title>", escaped(title)) };
-        let _ = writeln!(self.svg, "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">{title}</circle>");
-        self.shapes.push(Shape::Dot { x: x as f32, y: y as f32, radius: radius as f32, colour: light("dot").0 });
+        let title = if title.is_empty() {
+            String::new()
+        } else {
+            format!("<title>{}</title>", escaped(title))
+        };
+        let _ = writeln!(
+            self.svg,
+            "<circle class=\"dot\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">{title}</circle>"
+        );
+        self.shapes.push(Shape::Dot {
+            x: x as f32,
+            y: y as f32,
+            radius: radius as f32,
+            colour: light("dot").0,
+        });
     }
 
     /// A text; `class` may say `middle` or `end` of where its place is in it.
     pub(super) fn text(&mut self, class: &str, (x, y): Point, text: &str) {
-        let _ = writeln!(self.svg, "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>", escaped(text));
+        let _ = writeln!(
+            self.svg,
+            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+            escaped(text)
+        );
         self.letters(class, (x, y), text);
     }
 
@@ -124,11 +160,23 @@ impl Canvas {
             _ => Anchor::Start,
         };
         let (x, y, colour) = (x as f32, y as f32, light(class).0);
-        self.shapes.push(Shape::Text { x, y, anchor, colour, text: text.to_owned() });
+        self.shapes.push(Shape::Text {
+            x,
+            y,
+            anchor,
+            colour,
+            text: text.to_owned(),
+        });
     }
 
     /// The picture, with what stands above it.
-    pub(super) fn picture(self, name: &'static str, high: f64, title: &str, below: &str) -> Picture {
+    pub(super) fn picture(
+        self,
+        name: &'static str,
+        high: f64,
+        title: &str,
+        below: &str,
+    ) -> Picture {
         let mut top = Self::default();
         top.text("head", (20.0, 26.0), title);
         top.text("soft", (20.0, 44.0), below);
@@ -140,6 +188,14 @@ impl Canvas {
             self.svg
         );
         let shapes = top.shapes.into_iter().chain(self.shapes).collect();
-        Picture { name, svg, scene: Scene { width: WIDTH as f32, height: high as f32, shapes } }
+        Picture {
+            name,
+            svg,
+            scene: Scene {
+                width: WIDTH as f32,
+                height: high as f32,
+                shapes,
+            },
+        }
     }
 }

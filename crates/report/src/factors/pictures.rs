@@ -14,10 +14,17 @@ pub(super) const TOP: f64 = 64.0;
 /// Each with its name; none where there is no answer.
 #[must_use]
 pub fn pictures(outcome: &Outcome) -> Vec<Picture> {
-    let Some(response) = outcome.responses.first() else { return Vec::new() };
-    let Ok(answer) = &response.answer else { return Vec::new() };
-    let mut all =
-        vec![effects(outcome, response, answer), tornado(outcome, response, answer), half_normal(outcome, answer)];
+    let Some(response) = outcome.responses.first() else {
+        return Vec::new();
+    };
+    let Ok(answer) = &response.answer else {
+        return Vec::new();
+    };
+    let mut all = vec![
+        effects(outcome, response, answer),
+        tornado(outcome, response, answer),
+        half_normal(outcome, answer),
+    ];
     all.extend(interaction(outcome, response, answer));
     all
 }
@@ -35,10 +42,15 @@ impl Ratios {
     fn of(values: impl Iterator<Item = f64>) -> Self {
         let (least, most) = values
             .filter(|value| value.is_finite() && *value > 0.0)
-            .fold((1.0_f64, 1.0_f64), |(least, most), value| (least.min(value), most.max(value)));
+            .fold((1.0_f64, 1.0_f64), |(least, most), value| {
+                (least.min(value), most.max(value))
+            });
         let (least, most) = (least.ln(), most.ln());
         let margin = 0.06 * (most - least).max(0.02);
-        Self { least: least - margin, most: most + margin }
+        Self {
+            least: least - margin,
+            most: most + margin,
+        }
     }
 
     fn x(&self, ratio: f64) -> f64 {
@@ -46,17 +58,30 @@ impl Ratios {
     }
 
     fn grid(&self, bottom: f64, canvas: &mut Canvas) {
-        let steps: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0];
-        let mut inside: Vec<f64> =
-            steps.into_iter().filter(|step| (self.least..=self.most).contains(&step.ln())).collect();
+        let steps: [f64; 14] = [
+            0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1000.0,
+        ];
+        let mut inside: Vec<f64> = steps
+            .into_iter()
+            .filter(|step| (self.least..=self.most).contains(&step.ln()))
+            .collect();
         if inside.len() < 3 {
-            inside = [self.least, f64::midpoint(self.least, self.most), self.most].map(f64::exp).to_vec();
+            inside = [self.least, f64::midpoint(self.least, self.most), self.most]
+                .map(f64::exp)
+                .to_vec();
             // What would stand in the label of `x 1` is left out.
             inside.retain(|step| (self.x(*step) - self.x(1.0)).abs() > 48.0);
             inside.push(1.0);
         }
         for step in inside {
-            let (x, class) = (self.x(step), if (step - 1.0).abs() < 1e-9 { "zero" } else { "grid" });
+            let (x, class) = (
+                self.x(step),
+                if (step - 1.0).abs() < 1e-9 {
+                    "zero"
+                } else {
+                    "grid"
+                },
+            );
             canvas.line(class, (x, TOP), (x, bottom));
             canvas.text("soft middle", (x, bottom + 16.0), &times(step));
         }
@@ -100,7 +125,11 @@ fn effects(outcome: &Outcome, response: &Response, answer: &Answer) -> Picture {
 
 fn short(name: &str) -> String {
     const MOST: usize = 36;
-    if name.chars().count() <= MOST { name.to_owned() } else { name.chars().take(MOST - 1).collect::<String>() + "…" }
+    if name.chars().count() <= MOST {
+        name.to_owned()
+    } else {
+        name.chars().take(MOST - 1).collect::<String>() + "…"
+    }
 }
 
 /// Bars from nothing to each gain, the longest on top.
@@ -110,7 +139,11 @@ fn tornado(outcome: &Outcome, response: &Response, answer: &Answer) -> Picture {
         .iter()
         .map(|effect| {
             let (gain, _) = response.gain(answer, effect.factor, effect.level);
-            (outcome.level(effect.factor, effect.level), gain, effect.estimate.may_be_zero())
+            (
+                outcome.level(effect.factor, effect.level),
+                gain,
+                effect.estimate.may_be_zero(),
+            )
         })
         .collect();
     let axis = Ratios::of(rows.iter().map(|(_, gain, _)| *gain));
@@ -128,12 +161,25 @@ fn tornado(outcome: &Outcome, response: &Response, answer: &Answer) -> Picture {
             "bar"
         };
         canvas.text("end", (LEFT - 12.0, y + ROW / 2.0 + 4.0), &short(name));
-        canvas.bar(class, (zero.min(end), y + 4.0), ((end - zero).abs().max(1.0), ROW - 8.0));
-        let (x, class) = if end + 60.0 > WIDTH { (end - 6.0, "end") } else { (end + 6.0, "") };
+        canvas.bar(
+            class,
+            (zero.min(end), y + 4.0),
+            ((end - zero).abs().max(1.0), ROW - 8.0),
+        );
+        let (x, class) = if end + 60.0 > WIDTH {
+            (end - 6.0, "end")
+        } else {
+            (end + 6.0, "")
+        };
         canvas.text(class, (x, y + ROW / 2.0 + 4.0), &times(*gain));
     }
     let title = format!("What would make the {} better", response.name);
-    canvas.picture("tornado", bottom + 32.0, &title, "times as fast; pale: may be nothing")
+    canvas.picture(
+        "tornado",
+        bottom + 32.0,
+        &title,
+        "times as fast; pale: may be nothing",
+    )
 }
 
 /// Sizes of effects against what they would be if all were chance: those that matter stand off the line.
@@ -141,9 +187,17 @@ fn half_normal(outcome: &Outcome, answer: &Answer) -> Picture {
     let mut sizes: Vec<(f64, String)> = answer
         .effects
         .iter()
-        .map(|effect| (effect.estimate.value.abs(), outcome.factors[effect.factor].name.clone()))
+        .map(|effect| {
+            (
+                effect.estimate.value.abs(),
+                outcome.factors[effect.factor].name.clone(),
+            )
+        })
         .chain(
-            answer.interactions.iter().filter_map(|one| Some((one.estimate?.value.abs(), outcome.names(&one.factors)))),
+            answer
+                .interactions
+                .iter()
+                .filter_map(|one| Some((one.estimate?.value.abs(), outcome.names(&one.factors)))),
         )
         .collect();
     sizes.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -156,22 +210,38 @@ fn half_normal(outcome: &Outcome, answer: &Answer) -> Picture {
     let mut canvas = Canvas::default();
     canvas.line("zero", (left, bottom), (right, bottom));
     canvas.line("zero", (left, TOP), (left, bottom));
-    let unit = if answer.scale == Scale::Multiplicative { ", logarithm of the ratio" } else { "" };
+    let unit = if answer.scale == Scale::Multiplicative {
+        ", logarithm of the ratio"
+    } else {
+        ""
+    };
     let below = (f64::midpoint(left, right), bottom + 32.0);
     canvas.text("soft middle", below, &format!("size of the effect{unit}"));
-    canvas.text_upwards("soft", (40.0, f64::midpoint(TOP, bottom)), "quantile of half a normal distribution");
+    canvas.text_upwards(
+        "soft",
+        (40.0, f64::midpoint(TOP, bottom)),
+        "quantile of half a normal distribution",
+    );
     // Through the corner and the middle of the small half: what is chance alone.
     let middle = sizes.len() / 2;
     let slope = sizes
         .get(middle.saturating_sub(1))
-        .map_or(0.0, |(size, _)| size / quantile(middle.saturating_sub(1)).max(1e-9));
+        .map_or(0.0, |(size, _)| {
+            size / quantile(middle.saturating_sub(1)).max(1e-9)
+        });
     if slope > 0.0 {
         let end = (most / slope).min(top);
-        let chance = (left + (right - left) * slope * end / most, bottom - (bottom - TOP - 10.0) * end / top);
+        let chance = (
+            left + (right - left) * slope * end / most,
+            bottom - (bottom - TOP - 10.0) * end / top,
+        );
         canvas.line("grid", (left, bottom), chance);
     }
     for (at, (size, name)) in sizes.iter().enumerate() {
-        let (x, y) = (left + (right - left) * size / most, bottom - (bottom - TOP - 10.0) * quantile(at) / top);
+        let (x, y) = (
+            left + (right - left) * size / most,
+            bottom - (bottom - TOP - 10.0) * quantile(at) / top,
+        );
         canvas.dot((x, y), 4.0, name);
         if *size > 0.25 * most || at + 3 > sizes.len() {
             canvas.text("", (x + 9.0, y + 4.0), &short(name));
@@ -195,7 +265,10 @@ fn half_normal_quantile(share: f64) -> f64 {
 
 /// The two factors whose interaction is largest: a line for each level of the second, on the scale on which what adds up is parallel.
 fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Option<Picture> {
-    let pair = answer.interactions.iter().find(|one| one.factors.len() == 2)?;
+    let pair = answer
+        .interactions
+        .iter()
+        .find(|one| one.factors.len() == 2)?;
     let (a, b) = (pair.factors[0], pair.factors[1]);
     let value = |level_a: usize, level_b: usize| {
         let mut row = outcome.base();
@@ -205,7 +278,10 @@ fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Optio
     let (of_a, of_b) = (outcome.design.levels[a], outcome.design.levels[b]);
     let cells = (0..of_a).flat_map(|one| (0..of_b).map(move |other| (one, other)));
     let all: Vec<f64> = cells.map(|(one, other)| value(one, other)).collect();
-    let (least, most) = (all.iter().copied().fold(f64::MAX, f64::min), all.iter().copied().fold(f64::MIN, f64::max));
+    let (least, most) = (
+        all.iter().copied().fold(f64::MAX, f64::min),
+        all.iter().copied().fold(f64::MIN, f64::max),
+    );
     let span = (most - least).max(1e-9);
     let (high, left, right) = (400.0, 110.0, WIDTH - 200.0);
     let bottom = high - 50.0;
@@ -224,12 +300,22 @@ fn interaction(outcome: &Outcome, response: &Response, answer: &Answer) -> Optio
     for level in 0..of_b {
         let points: Vec<Point> = (0..of_a).map(|at| (x(at), y(value(at, level)))).collect();
         canvas.curve(if level == 0 { "first" } else { "second" }, &points);
-        let name = format!("{} {}", short_name(&outcome.factors[b].name), outcome.factors[b].levels[level]);
-        canvas.text("", (x(of_a - 1) + 10.0, y(value(of_a - 1, level)) + 4.0), &short(&name));
+        let name = format!(
+            "{} {}",
+            short_name(&outcome.factors[b].name),
+            outcome.factors[b].levels[level]
+        );
+        canvas.text(
+            "",
+            (x(of_a - 1) + 10.0, y(value(of_a - 1, level)) + 4.0),
+            &short(&name),
+        );
     }
     let title = format!("{} against {}", response.name, outcome.factors[a].name);
     let below = match answer.scale {
-        Scale::Multiplicative => "logarithmic; parallel lines: gains multiply; all others at their first level",
+        Scale::Multiplicative => {
+            "logarithmic; parallel lines: gains multiply; all others at their first level"
+        }
         Scale::Additive => "parallel lines: differences add up; all others at their first level",
     };
     Some(canvas.picture("interaction", high, &title, below))

@@ -11,7 +11,10 @@ fn header() -> Header {
         run: "stackline-runs/20261120-235831-rr".into(),
         seed: 42,
         world: World::Live,
-        wake_up: Some(WakeUp { same_core_s: Some(1.5e-6), other_core_s: None }),
+        wake_up: Some(WakeUp {
+            same_core_s: Some(1.5e-6),
+            other_core_s: None,
+        }),
         complete: true,
         running: false,
         reason: None,
@@ -27,7 +30,14 @@ fn a_run_as_json() {
 #[test]
 fn promised_fields_are_there() {
     let value = json(&header(), &summaries(), &[]);
-    for field in ["stackline", "run", "seed", "world", "complete", "measurements"] {
+    for field in [
+        "stackline",
+        "run",
+        "seed",
+        "world",
+        "complete",
+        "measurements",
+    ] {
         assert!(value.get(field).is_some(), "{field}");
     }
     let fields = [
@@ -50,18 +60,35 @@ fn promised_fields_are_there() {
     for field in fields {
         assert!(value["measurements"][0].get(field).is_some(), "{field}");
     }
-    for field in ["n", "mean", "sd", "min", "max", "median", "p90", "p99", "p999", "ci95"] {
-        assert!(value["measurements"][0]["throughput_bit_s"].get(field).is_some(), "{field}");
+    for field in [
+        "n", "mean", "sd", "min", "max", "median", "p90", "p99", "p999", "ci95",
+    ] {
+        assert!(
+            value["measurements"][0]["throughput_bit_s"]
+                .get(field)
+                .is_some(),
+            "{field}"
+        );
     }
     assert!(value["measurements"][0]["throughput_bit_s"]["ci95"].is_array());
     assert!(value["measurements"][0]["cpu"]["responder"]["system_s"].is_f64());
-    assert_eq!(value["measurements"].as_array().unwrap().last().unwrap()["part"], "all");
+    assert_eq!(
+        value["measurements"].as_array().unwrap().last().unwrap()["part"],
+        "all"
+    );
 }
 
 #[test]
 fn absent_is_null() {
     let value = json(&header(), &summarise(&a_plan(), &[]), &[]);
-    for field in ["throughput_bit_s", "response_s", "connect_s", "lost", "cpu_s_per_gb", "main"] {
+    for field in [
+        "throughput_bit_s",
+        "response_s",
+        "connect_s",
+        "lost",
+        "cpu_s_per_gb",
+        "main",
+    ] {
         assert!(value["measurements"][0][field].is_null(), "{field}");
     }
     assert_eq!(value["measurements"][0]["runs"], 0);
@@ -73,8 +100,17 @@ fn every_field_is_described() {
     let value = json(&header(), &summaries(), &[]);
     let measurement = value["measurements"][0].as_object().unwrap();
     let sides = measurement["initiator"].as_object().unwrap();
-    for field in value.as_object().unwrap().keys().chain(measurement.keys()).chain(sides.keys()) {
-        assert!(page.contains(&format!("`{field}`")), "docs/JSON.md does not describe {field}");
+    for field in value
+        .as_object()
+        .unwrap()
+        .keys()
+        .chain(measurement.keys())
+        .chain(sides.keys())
+    {
+        assert!(
+            page.contains(&format!("`{field}`")),
+            "docs/JSON.md does not describe {field}"
+        );
     }
 }
 
@@ -82,8 +118,14 @@ fn every_field_is_described() {
 fn described_under(heading: &str) -> String {
     let page = include_str!("../../../../docs/JSON.md");
     let below = page.split_once(heading).unwrap().1;
-    let lines = below.lines().skip(1).take_while(|line| !line.starts_with('#'));
-    lines.filter(|line| line.starts_with("| `")).collect::<Vec<_>>().join("\n")
+    let lines = below
+        .lines()
+        .skip(1)
+        .take_while(|line| !line.starts_with('#'));
+    lines
+        .filter(|line| line.starts_with("| `"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[test]
@@ -95,13 +137,19 @@ fn a_modelled_network_is_in_it_and_described() {
     let page = described_under("### The network");
     for object in [network, &network["ports"][0], &network["emulation"]] {
         for field in object.as_object().unwrap().keys() {
-            assert!(page.contains(&format!("`{field}`")), "docs/JSON.md does not describe {field}");
+            assert!(
+                page.contains(&format!("`{field}`")),
+                "docs/JSON.md does not describe {field}"
+            );
         }
     }
     assert_eq!(network["ports"][0]["drops"]["queue full"], 12);
     assert_eq!(network["emulation"]["overloaded"], 1);
     assert!(value["measurements"][1]["network"]["emulation"].is_null());
-    assert!(json(&header(), &summaries(), &[])["measurements"][0]["network"].is_null(), "the live world has none");
+    assert!(
+        json(&header(), &summaries(), &[])["measurements"][0]["network"].is_null(),
+        "the live world has none"
+    );
 }
 
 #[test]
@@ -112,14 +160,20 @@ fn connections_have_a_rate_and_a_cost() {
     assert_eq!(connections["rate_of"], "connection");
     assert!((connections["rate_per_s"]["mean"].as_f64().unwrap() - 12_500.0).abs() < 1e-6);
     assert!((connections["cpu_us_per_call"]["both"].as_f64().unwrap() - 60.0).abs() < 1e-9);
-    assert!(connections["host_cpu_us_per_call"].is_null() && connections["absent"]["host_cpu"].is_string());
+    assert!(
+        connections["host_cpu_us_per_call"].is_null()
+            && connections["absent"]["host_cpu"].is_string()
+    );
 }
 
 #[test]
 fn hosts_have_costs() {
     let value = json(&header(), &summaries(), &[]);
     let get = &value["measurements"][0];
-    assert!(get["host_cpu_s_per_gb"]["both"].as_f64().unwrap() > get["cpu_s_per_gb"]["both"].as_f64().unwrap());
+    assert!(
+        get["host_cpu_s_per_gb"]["both"].as_f64().unwrap()
+            > get["cpu_s_per_gb"]["both"].as_f64().unwrap()
+    );
     assert!(get["initiator"]["host"]["throttled_s"].is_null());
     assert!(get["absent"]["throttled_s"].is_string());
 }

@@ -11,13 +11,18 @@ pub const SCRIPT: &str = "lifelines.gp";
 /// Files by name.
 #[must_use]
 pub fn lifelines_gnuplot(shown: &Shown<'_>) -> Vec<(String, String)> {
-    let begun = shown.lifelines.lines.iter().filter_map(|line| shown.lifelines.passages_of(line).first());
+    let begun = shown
+        .lifelines
+        .lines
+        .iter()
+        .filter_map(|line| shown.lifelines.passages_of(line).first());
     let begun = begun.map(|passage| passage.at_ns).min().unwrap_or(0);
     let mut files = vec![(SCRIPT.to_owned(), script(shown))];
     for (group, _) in shown.lifelines.groups.iter().enumerate() {
         let of = |flushed: bool| {
             move |line: &&Line| {
-                line.group as usize == group && matches!(line.outcome, Outcome::Flushed { .. }) == flushed
+                line.group as usize == group
+                    && matches!(line.outcome, Outcome::Flushed { .. }) == flushed
             }
         };
         files.push((came(group), lines(shown, begun, of(false))));
@@ -44,7 +49,12 @@ fn lines(shown: &Shown<'_>, begun: u64, wanted: impl Fn(&&Line) -> bool) -> Stri
     let mut text = String::from("# ms point\n");
     for line in shown.lifelines.lines.iter().filter(wanted) {
         for passage in shown.lifelines.passages_of(line) {
-            let _ = writeln!(text, "{:.6} {}", ms(begun, passage.at_ns), passage.point + 1);
+            let _ = writeln!(
+                text,
+                "{:.6} {}",
+                ms(begun, passage.at_ns),
+                passage.point + 1
+            );
         }
         text.push('\n');
     }
@@ -54,27 +64,48 @@ fn lines(shown: &Shown<'_>, begun: u64, wanted: impl Fn(&&Line) -> bool) -> Stri
 fn marks(shown: &Shown<'_>, begun: u64) -> String {
     let mut text = String::from("# ms row\n");
     let top = shown.lifelines.points.len() + 1;
-    for mark in shown.lifelines.lines.iter().flat_map(|line| shown.lifelines.marks_of(line)) {
-        let _ = writeln!(text, "{:.6} {}", ms(begun, mark.at_ns), top + mark.point as usize);
+    for mark in shown
+        .lifelines
+        .lines
+        .iter()
+        .flat_map(|line| shown.lifelines.marks_of(line))
+    {
+        let _ = writeln!(
+            text,
+            "{:.6} {}",
+            ms(begun, mark.at_ns),
+            top + mark.point as usize
+        );
     }
     text
 }
 
 /// A text that gnuplot takes as it is.
 fn quoted(text: &str) -> String {
-    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let plain: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     format!("'{}'", plain.replace('\'', "''"))
 }
 
 fn script(shown: &Shown<'_>) -> String {
     let rows = shown.lifelines.points.iter().chain(&shown.lifelines.marked);
-    let tics: Vec<String> =
-        rows.enumerate().map(|(row, point)| format!("{} {}", quoted(&label(point)), row + 1)).collect();
+    let tics: Vec<String> = rows
+        .enumerate()
+        .map(|(row, point)| format!("{} {}", quoted(&label(point)), row + 1))
+        .collect();
     let mut plots = Vec::new();
     for (group, name) in shown.lifelines.groups.iter().enumerate() {
         let (colour, title) = (group + 1, quoted(name));
-        plots.push(format!("'{}' using 1:2 with lines linecolor {colour} title {title}", came(group)));
-        plots.push(format!("'{}' using 1:2 with lines linecolor {colour} dashtype 2 notitle", flushed(group)));
+        plots.push(format!(
+            "'{}' using 1:2 with lines linecolor {colour} title {title}",
+            came(group)
+        ));
+        plots.push(format!(
+            "'{}' using 1:2 with lines linecolor {colour} dashtype 2 notitle",
+            flushed(group)
+        ));
     }
     plots.push("'marks.dat' using 1:2 with points pointtype 2 linecolor 'black' notitle".into());
     format!(

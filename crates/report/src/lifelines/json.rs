@@ -12,7 +12,13 @@ use stackline_analyze::stages::Stages;
 pub fn lifelines_json(shown: &Shown<'_>, lines: bool) -> Value {
     let (lifelines, statistics) = (shown.lifelines, shown.statistics);
     let stages = Stages::of(lifelines);
-    let every = || lifelines.lines.iter().map(|line| one(shown, line)).collect::<Vec<_>>();
+    let every = || {
+        lifelines
+            .lines
+            .iter()
+            .map(|line| one(shown, line))
+            .collect::<Vec<_>>()
+    };
     object!({
         "units": lifelines.lines.len(),
         "points": lifelines.points.iter().zip(&stages.of).map(|(of, stage)| staged(of, *stage)).collect::<Vec<_>>(),
@@ -63,9 +69,16 @@ fn segment(points: &[Point], segment: &Segment) -> Value {
 
 fn one(shown: &Shown<'_>, line: &Line) -> Value {
     let passages = |passages: &[Passage]| -> Vec<Value> {
-        passages.iter().map(|passage| object!({ "at_ns": passage.at_ns, "point": passage.point })).collect()
+        passages
+            .iter()
+            .map(|passage| object!({ "at_ns": passage.at_ns, "point": passage.point }))
+            .collect()
     };
-    let times = if let Outcome::Retried { times } = line.outcome { Some(times) } else { None };
+    let times = if let Outcome::Retried { times } = line.outcome {
+        Some(times)
+    } else {
+        None
+    };
     object!({
         "unit": line.unit,
         "group": line.group,
@@ -95,7 +108,9 @@ const fn name(outcome: Outcome) -> &'static str {
 /// The point at which a line ends or begins, where that is what its outcome is about.
 const fn at(outcome: Outcome) -> Option<u32> {
     match outcome {
-        Outcome::Flushed { after } | Outcome::NeverArrived { after } | Outcome::Unfinished { after } => Some(after),
+        Outcome::Flushed { after }
+        | Outcome::NeverArrived { after }
+        | Outcome::Unfinished { after } => Some(after),
         Outcome::Headless { before } => Some(before),
         Outcome::Complete | Outcome::CacheHit | Outcome::Retried { .. } => None,
     }

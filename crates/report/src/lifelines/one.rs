@@ -11,7 +11,13 @@ use stackline_events::unit;
 
 /// The longest bar.
 const BAR: f64 = 20.0;
-const ALIGN: [Align; 5] = [Align::Right, Align::Right, Align::Left, Align::Left, Align::Left];
+const ALIGN: [Align; 5] = [
+    Align::Right,
+    Align::Right,
+    Align::Left,
+    Align::Left,
+    Align::Left,
+];
 
 /// The line of that number.
 pub(super) fn line_of(shown: &Shown<'_>, number: u32) -> Vec<String> {
@@ -25,7 +31,13 @@ pub(super) fn line_of(shown: &Shown<'_>, number: u32) -> Vec<String> {
     let mut marks = lifelines.marks_of(of).iter().peekable();
     let beside = |mark: &Passage| {
         let name = format!("! {}", label(&lifelines.marked[mark.point as usize]));
-        vec![time(since(mark.at_ns)), String::new(), String::new(), name, String::new()]
+        vec![
+            time(since(mark.at_ns)),
+            String::new(),
+            String::new(),
+            name,
+            String::new(),
+        ]
     };
     let (mut before, mut from) = (begun, None);
     for passage in passages {
@@ -34,11 +46,23 @@ pub(super) fn line_of(shown: &Shown<'_>, number: u32) -> Vec<String> {
         }
         let point = &lifelines.points[passage.point as usize];
         // A keyword of another program would stand there twice.
-        let name = from.map(|from| segment_name(from, point)).filter(|name| !name.ends_with(&point.keyword));
+        let name = from
+            .map(|from| segment_name(from, point))
+            .filter(|name| !name.ends_with(&point.keyword));
         let step = passage.at_ns.wrapping_sub(before) as i64 as f64;
         let bar = "#".repeat((step.abs() / whole * BAR).round().min(BAR) as usize);
-        let after = if passage.at_ns == begun && before == begun { String::new() } else { time(step) };
-        rows.push(vec![time(since(passage.at_ns)), after, name.unwrap_or_default(), label(point), bar]);
+        let after = if passage.at_ns == begun && before == begun {
+            String::new()
+        } else {
+            time(step)
+        };
+        rows.push(vec![
+            time(since(passage.at_ns)),
+            after,
+            name.unwrap_or_default(),
+            label(point),
+            bar,
+        ]);
         (before, from) = (passage.at_ns, Some(point));
     }
     rows.extend(marks.map(beside));
@@ -60,5 +84,8 @@ fn title(shown: &Shown<'_>, line: &Line) -> String {
         (Some(flow), Some(id)) => format!("{} of flow {flow}", unit::parts(id).1),
         _ => line.unit.to_string(),
     };
-    format!("unit {name} ({} {group}, {bytes}): {took}, {became}", shown.by)
+    format!(
+        "unit {name} ({} {group}, {bytes}): {took}, {became}",
+        shown.by
+    )
 }

@@ -9,9 +9,22 @@ use stackline_events::{Table, Value};
 
 fn shown(table: &Table, grouped: bool) -> (String, serde_json::Value) {
     let made = assembled(table, None, &Options::default());
-    let statistics = LifelineStatistics::of(&made, None, Request { grouped, bytes: Some(49_152), slowest: 1 });
+    let statistics = LifelineStatistics::of(
+        &made,
+        None,
+        Request {
+            grouped,
+            bytes: Some(49_152),
+            slowest: 1,
+        },
+    );
     let notes = ["2 events of s1 were lost.".to_owned()];
-    let shown = Shown { lifelines: &made, statistics: &statistics, by: "server", notes: &notes };
+    let shown = Shown {
+        lifelines: &made,
+        statistics: &statistics,
+        by: "server",
+        notes: &notes,
+    };
     (lifelines(&shown), lifelines_json(&shown, false))
 }
 
@@ -20,7 +33,12 @@ fn magic() -> Table {
     let mut table = Table::default();
     let mut push = |keyword: &str, host: &str, ms: u64, block: i64| {
         let behind = if host == "s2" { 7_500_000 } else { 0 };
-        table.push(keyword, host, 1_000_000_000 + ms * 1_000_000 - behind, &[Value::Number(block)]);
+        table.push(
+            keyword,
+            host,
+            1_000_000_000 + ms * 1_000_000 - behind,
+            &[Value::Number(block)],
+        );
     };
     for list in 0..6_u64 {
         for (number, server) in [(0, "s1"), (1, "s2"), (2, "s1"), (3, "s2")] {
@@ -60,7 +78,10 @@ fn the_paper_s_situation_is_printed() {
 #[test]
 fn as_json_it_says_the_same() {
     let json = shown(&magic(), false).1;
-    golden("lifelines-magic.json", &(serde_json::to_string_pretty(&json).unwrap() + "\n"));
+    golden(
+        "lifelines-magic.json",
+        &(serde_json::to_string_pretty(&json).unwrap() + "\n"),
+    );
 }
 
 #[test]
@@ -82,20 +103,46 @@ APP_RECEIVED; udjat; 0; 200262000; 0; 0; 16; 1448
 
 #[test]
 fn a_run_without_units_says_so() {
-    assert_eq!(shown(&Table::default(), false).0, "no event names a data unit\n");
+    assert_eq!(
+        shown(&Table::default(), false).0,
+        "no event names a data unit\n"
+    );
 }
 
 #[test]
 fn gnuplot_gets_one_block_of_rows_a_line() {
     let made = assembled(&magic(), None, &Options::default());
     let statistics = LifelineStatistics::of(&made, None, Request::default());
-    let files =
-        super::lifelines_gnuplot(&Shown { lifelines: &made, statistics: &statistics, by: "server", notes: &[] });
+    let files = super::lifelines_gnuplot(&Shown {
+        lifelines: &made,
+        statistics: &statistics,
+        by: "server",
+        notes: &[],
+    });
     let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["lifelines.gp", "lines-0.dat", "flushed-0.dat", "lines-1.dat", "flushed-1.dat", "marks.dat"]);
-    let blocks =
-        |text: &str| text.split("\n\n").filter(|block| block.lines().any(|line| !line.starts_with('#'))).count();
-    assert_eq!(files[1..5].iter().map(|(_, text)| blocks(text)).collect::<Vec<_>>(), [10, 2, 12, 0]);
+    assert_eq!(
+        names,
+        [
+            "lifelines.gp",
+            "lines-0.dat",
+            "flushed-0.dat",
+            "lines-1.dat",
+            "flushed-1.dat",
+            "marks.dat"
+        ]
+    );
+    let blocks = |text: &str| {
+        text.split("\n\n")
+            .filter(|block| block.lines().any(|line| !line.starts_with('#')))
+            .count()
+    };
+    assert_eq!(
+        files[1..5]
+            .iter()
+            .map(|(_, text)| blocks(text))
+            .collect::<Vec<_>>(),
+        [10, 2, 12, 0]
+    );
     golden("lifelines-magic.gp", &files[0].1);
 }
 
@@ -106,18 +153,34 @@ fn of_many_hosts_a_stage_is_one_row() {
     for unit in 0..24_i64 {
         let (host, at) = (format!("c{}", unit % 12), unit as u64 * 1_000_000);
         let port = format!("{host}>s");
-        let bytes =
-            [Value::Number(unit), Value::Number(unit % 12 * 2), Value::Number(unit / 12 * 100), Value::Number(100)];
+        let bytes = [
+            Value::Number(unit),
+            Value::Number(unit % 12 * 2),
+            Value::Number(unit / 12 * 100),
+            Value::Number(100),
+        ];
         table.push("APP_SEND", &host, at, &bytes);
         for (keyword, later) in [("NET_ENQUEUE", 10_000), ("NET_DEQUEUE", 30_000)] {
-            table.push(keyword, &host, at + later, &[&bytes[..], &[Value::Text(&port)]].concat());
+            table.push(
+                keyword,
+                &host,
+                at + later,
+                &[&bytes[..], &[Value::Text(&port)]].concat(),
+            );
         }
         table.push("APP_RECEIVED", "srv", at + 100_000, &bytes);
     }
     let (text, json) = shown(&table, false);
     let from = text.find("where the time went").unwrap();
-    let rows: Vec<&str> = text[from..].lines().take_while(|line| !line.is_empty()).skip(1).collect();
-    let names: Vec<&str> = rows.iter().map(|row| row.split("  ").find(|cell| !cell.is_empty()).unwrap()).collect();
+    let rows: Vec<&str> = text[from..]
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .skip(1)
+        .collect();
+    let names: Vec<&str> = rows
+        .iter()
+        .map(|row| row.split("  ").find(|cell| !cell.is_empty()).unwrap())
+        .collect();
     let expected = [
         "APP_SEND 12 hosts",
         "kernel hold 12 hosts",

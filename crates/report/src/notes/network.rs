@@ -11,44 +11,81 @@ const MOST_PORTS: usize = 5;
 pub(super) fn ports(summary: &Summary) -> Vec<String> {
     let all = summary.network.iter().flat_map(|network| &network.ports);
     let notable: Vec<&PortSummary> = all.filter(|port| port.is_notable()).collect();
-    let mut lines: Vec<String> = notable.iter().take(MOST_PORTS).map(|port| line(port, summary.runs)).collect();
+    let mut lines: Vec<String> = notable
+        .iter()
+        .take(MOST_PORTS)
+        .map(|port| line(port, summary.runs))
+        .collect();
     let more = notable.len().saturating_sub(MOST_PORTS);
     if more > 0 {
         let several = if more == 1 { "" } else { "s" };
-        lines.push(format!("and {more} more port{several} that dropped, marked or doubled packets"));
+        lines.push(format!(
+            "and {more} more port{several} that dropped, marked or doubled packets"
+        ));
     }
     lines
 }
 
 /// `dropped at edge>udjat: 12 of 3000 packets (queue full), 40 marked`.
 fn line(port: &PortSummary, runs: u32) -> String {
-    let happened = [("dropped", port.dropped), ("marked", port.marked), ("doubled", port.duplicated)];
+    let happened = [
+        ("dropped", port.dropped),
+        ("marked", port.marked),
+        ("doubled", port.duplicated),
+    ];
     let mut happened = happened.into_iter().filter(|(_, n)| *n > 0);
     let (what, n) = happened.next().unwrap_or(("dropped", 0));
-    let reasons = if port.dropped > 0 { reasons(port) } else { String::new() };
+    let reasons = if port.dropped > 0 {
+        reasons(port)
+    } else {
+        String::new()
+    };
     let others: String = happened.map(|(what, n)| format!(", {n} {what}")).collect();
-    let few = if port.runs < runs { format!(", in {} of {runs} runs", port.runs) } else { String::new() };
-    format!("{what} at {}: {}{reasons}{others}{few}", port.name, share(port, n))
+    let few = if port.runs < runs {
+        format!(", in {} of {runs} runs", port.runs)
+    } else {
+        String::new()
+    };
+    format!(
+        "{what} at {}: {}{reasons}{others}{few}",
+        port.name,
+        share(port, n)
+    )
 }
 
 /// How many of how many, in what both are counted in.
 fn share(port: &PortSummary, n: u64) -> String {
     let unit = |cells: bool| if cells { "cells" } else { "packets" };
     if port.dropped > 0 && port.cells != port.cells_dropped {
-        let one = if n == 1 { unit(port.cells_dropped).trim_end_matches('s') } else { unit(port.cells_dropped) };
-        return format!("{n} {one}, where {} {} left", port.packets, unit(port.cells));
+        let one = if n == 1 {
+            unit(port.cells_dropped).trim_end_matches('s')
+        } else {
+            unit(port.cells_dropped)
+        };
+        return format!(
+            "{n} {one}, where {} {} left",
+            port.packets,
+            unit(port.cells)
+        );
     }
     format!("{n} of {} {}", port.offered, unit(port.cells))
 }
 
 /// ` (queue full)`, or with how many where there are several, most first.
 fn reasons(port: &PortSummary) -> String {
-    let mut reasons: Vec<(&String, u64)> =
-        port.drops.iter().map(|(reason, n)| (reason, *n)).filter(|r| r.1 > 0).collect();
+    let mut reasons: Vec<(&String, u64)> = port
+        .drops
+        .iter()
+        .map(|(reason, n)| (reason, *n))
+        .filter(|r| r.1 > 0)
+        .collect();
     reasons.sort_by_key(|(_, n)| Reverse(*n));
     let texts: Vec<String> = match &reasons[..] {
         [(reason, _)] => vec![(*reason).clone()],
-        several => several.iter().map(|(reason, n)| format!("{n} {reason}")).collect(),
+        several => several
+            .iter()
+            .map(|(reason, n)| format!("{n} {reason}"))
+            .collect(),
     };
     format!(" ({})", texts.join("; "))
 }
@@ -60,10 +97,16 @@ pub(super) fn emulator(summary: &Summary) -> Vec<String> {
 
 /// Why a result is the machine's.
 pub(super) fn overload(summary: &Summary) -> Vec<String> {
-    let Some(emulation) = emulation(summary) else { return Vec::new() };
+    let Some(emulation) = emulation(summary) else {
+        return Vec::new();
+    };
     let (n, runs) = (emulation.overloaded, summary.runs);
     let those = if n > 1 { "runs, such as this" } else { "runs" };
-    emulation.overload.iter().map(|why| format!("emulator overloaded in {n} of {runs} {those}: {why}")).collect()
+    emulation
+        .overload
+        .iter()
+        .map(|why| format!("emulator overloaded in {n} of {runs} {those}: {why}"))
+        .collect()
 }
 
 fn emulation(summary: &Summary) -> Option<&EmulationSummary> {
@@ -71,7 +114,10 @@ fn emulation(summary: &Summary) -> Option<&EmulationSummary> {
 }
 
 fn kept(emulation: &EmulationSummary) -> String {
-    let late = emulation.lateness_p50_s.zip(emulation.lateness_p99_s).zip(emulation.lateness_max_s);
+    let late = emulation
+        .lateness_p50_s
+        .zip(emulation.lateness_p99_s)
+        .zip(emulation.lateness_max_s);
     let late = late.map_or_else(
         || "nothing left it".to_owned(),
         |((p50, p99), max)| {
@@ -84,6 +130,8 @@ fn kept(emulation: &EmulationSummary) -> String {
         1 => "; 1 frame lost".to_owned(),
         n => format!("; {n} frames lost"),
     };
-    let trip = emulation.round_trip_s.map_or_else(String::new, |s| format!("; its own round trip {}", units::time(s)));
+    let trip = emulation.round_trip_s.map_or_else(String::new, |s| {
+        format!("; its own round trip {}", units::time(s))
+    });
     format!("emulator: {late}{lost}{trip}")
 }

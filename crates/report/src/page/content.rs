@@ -31,7 +31,12 @@ pub(super) fn packed(content: &Content<'_>) -> String {
     let named = named(content);
     writer.named = named.values().copied().collect();
     let mut on_lines = vec![false; content.events.len()];
-    for passage in content.lifelines.passages.iter().chain(&content.lifelines.marks) {
+    for passage in content
+        .lifelines
+        .passages
+        .iter()
+        .chain(&content.lifelines.marks)
+    {
         if let Some(on) = on_lines.get_mut(passage.row as usize) {
             *on = true;
         }
@@ -43,7 +48,12 @@ pub(super) fn packed(content: &Content<'_>) -> String {
     let step = loose.len().div_ceil(content.most_events.max(1)).max(1);
     let mut kept: Vec<u32> = loose.iter().copied().step_by(step).collect();
     let regular: HashSet<u32> = kept.iter().copied().collect();
-    kept.extend(writer.named.iter().filter(|row| !writer.placed.contains_key(row) && !regular.contains(row)));
+    kept.extend(
+        writer
+            .named
+            .iter()
+            .filter(|row| !writer.placed.contains_key(row) && !regular.contains(row)),
+    );
     kept.sort_by_key(|row| (content.events.at_ns[*row as usize], *row));
     kept.iter().for_each(|row| writer.loose(*row as usize));
     let mut head = head(content, &writer, &named);
@@ -60,15 +70,24 @@ pub(super) fn packed(content: &Content<'_>) -> String {
 /// A line's earliest passage: of clocks that are wrong it is not the first.
 fn begins(lifelines: &Lifelines, line: u32) -> Option<u64> {
     let line = &lifelines.lines[line as usize];
-    let passages = lifelines.passages_of(line).iter().map(|passage| passage.at_ns).min();
+    let passages = lifelines
+        .passages_of(line)
+        .iter()
+        .map(|passage| passage.at_ns)
+        .min();
     passages.or_else(|| lifelines.marks_of(line).first().map(|mark| mark.at_ns))
 }
 
 /// The rows of the events that findings name by their host and their place among its events.
 fn named<'c>(content: &Content<'c>) -> HashMap<(&'c str, u32), u32> {
-    let evidence = content.findings.iter().flat_map(|finding| &finding.evidence);
-    let wanted: HashSet<(&str, u32)> =
-        evidence.flat_map(|evidence| &evidence.events).map(|(host, place)| (host.as_str(), *place)).collect();
+    let evidence = content
+        .findings
+        .iter()
+        .flat_map(|finding| &finding.evidence);
+    let wanted: HashSet<(&str, u32)> = evidence
+        .flat_map(|evidence| &evidence.events)
+        .map(|(host, place)| (host.as_str(), *place))
+        .collect();
     let mut named = HashMap::new();
     if wanted.is_empty() {
         return named;
@@ -95,7 +114,9 @@ fn loose(content: &Content<'_>, on_lines: &[bool]) -> Vec<u32> {
         let row = *row as usize;
         if last != Some(events.keyword[row]) {
             last = Some(events.keyword[row]);
-            shown = *known.entry(events.keyword[row]).or_insert_with(|| is_shown(events.keyword(row)));
+            shown = *known
+                .entry(events.keyword[row])
+                .or_insert_with(|| is_shown(events.keyword(row)));
         }
         shown && !on_lines[row]
     };
@@ -105,7 +126,8 @@ fn loose(content: &Content<'_>, on_lines: &[bool]) -> Vec<u32> {
 fn is_shown(keyword: &str) -> bool {
     catalogue::fate(keyword).is_some()
         || catalogue::find(keyword).is_none_or(|entry| {
-            matches!(entry.layer, Layer::Monitor | Layer::Tool) || entry.data.first() == Some(&"interval_ns")
+            matches!(entry.layer, Layer::Monitor | Layer::Tool)
+                || entry.data.first() == Some(&"interval_ns")
         })
 }
 
@@ -135,17 +157,31 @@ struct Writer<'c> {
 }
 
 /// Columns of lines.
-const LINES: [&str; 9] = ["unit", "count", "marks", "group", "flow", "bytes", "outcome", "detail", "colour"];
+const LINES: [&str; 9] = [
+    "unit", "count", "marks", "group", "flow", "bytes", "outcome", "detail", "colour",
+];
 
 impl<'c> Writer<'c> {
     fn of(content: &'c Content<'c>) -> Self {
-        let points = content.lifelines.points.iter().chain(&content.lifelines.marked);
+        let points = content
+            .lifelines
+            .points
+            .iter()
+            .chain(&content.lifelines.marked);
         Self {
             content,
             origin_ns: super::origin_ns(content.index, content.events, content.lifelines),
             texts: Vec::new(),
             numbers: HashMap::new(),
-            kinds: points.map(|point| (point.keyword.clone(), point.host.clone(), point.place.clone())).collect(),
+            kinds: points
+                .map(|point| {
+                    (
+                        point.keyword.clone(),
+                        point.host.clone(),
+                        point.place.clone(),
+                    )
+                })
+                .collect(),
             loose_kinds: BTreeMap::new(),
             lines: Default::default(),
             colouring: Colouring::of(content.lifelines, content.index),
@@ -153,7 +189,9 @@ impl<'c> Writer<'c> {
             latest: vec![u32::MAX; content.lifelines.points.len()],
             at: Column::default(),
             kind: Column::default(),
-            fields: (0..content.events.data.len().min(FIELDS)).map(|_| Column::default()).collect(),
+            fields: (0..content.events.data.len().min(FIELDS))
+                .map(|_| Column::default())
+                .collect(),
             more: Map::new(),
             named: HashSet::new(),
             placed: HashMap::new(),
@@ -163,9 +201,12 @@ impl<'c> Writer<'c> {
     fn line(&mut self, number: usize) {
         let line: &Line = &self.content.lifelines.lines[number];
         let (outcome, detail) = outcome(line.outcome);
-        let known = |number: Option<u64>| number.map_or(0, |number| number.min(EXACT as u64 - 1) + 1);
+        let known =
+            |number: Option<u64>| number.map_or(0, |number| number.min(EXACT as u64 - 1) + 1);
         let (texts, numbers) = (&mut self.texts, &mut self.numbers);
-        self.lines[0].field(line.unit.to_string().as_str().into(), |text| self::number(texts, numbers, text));
+        self.lines[0].field(line.unit.to_string().as_str().into(), |text| {
+            self::number(texts, numbers, text)
+        });
         let plain = [
             u64::from(line.count),
             u64::from(line.mark_count),
@@ -201,9 +242,17 @@ impl<'c> Writer<'c> {
         let next = self.kinds.len() as u32;
         let kind = *self.loose_kinds.entry(names).or_insert(next);
         if kind == next {
-            self.kinds.push((events.keyword(row).to_owned(), events.host(row).to_owned(), String::new()));
+            self.kinds.push((
+                events.keyword(row).to_owned(),
+                events.host(row).to_owned(),
+                String::new(),
+            ));
         }
-        self.event(super::reference_ns(self.content.index, events, row), kind, row);
+        self.event(
+            super::reference_ns(self.content.index, events, row),
+            kind,
+            row,
+        );
     }
 
     fn event(&mut self, at_ns: u64, kind: u32, row: usize) {
@@ -211,21 +260,43 @@ impl<'c> Writer<'c> {
         if self.named.contains(&(row as u32)) {
             self.placed.insert(row as u32, self.at.count as u64);
         }
-        self.at.difference(at_ns.saturating_sub(self.origin_ns).min(EXACT as u64) as i64);
+        self.at
+            .difference(at_ns.saturating_sub(self.origin_ns).min(EXACT as u64) as i64);
         self.kind.plain(u64::from(kind));
         let (texts, numbers) = (&mut self.texts, &mut self.numbers);
         for (field, column) in self.fields.iter_mut().enumerate() {
-            column.field(events.value(row, field), |text| number(texts, numbers, text));
+            column.field(events.value(row, field), |text| {
+                number(texts, numbers, text)
+            });
         }
-        if let Ok(at) = events.more.binary_search_by_key(&(row as u32), |(row, _)| *row) {
-            self.more.insert((self.at.count - 1).to_string(), events.more[at].1.as_str().into());
+        if let Ok(at) = events
+            .more
+            .binary_search_by_key(&(row as u32), |(row, _)| *row)
+        {
+            self.more.insert(
+                (self.at.count - 1).to_string(),
+                events.more[at].1.as_str().into(),
+            );
         }
     }
 
     fn columns(self) -> Vec<(String, Column)> {
-        let lines = LINES.iter().map(|name| format!("line.{name}")).zip(self.lines);
-        let fields = self.fields.into_iter().enumerate().map(|(field, column)| (format!("event.{field}"), column));
-        lines.chain([("event.at".into(), self.at), ("event.kind".into(), self.kind)]).chain(fields).collect()
+        let lines = LINES
+            .iter()
+            .map(|name| format!("line.{name}"))
+            .zip(self.lines);
+        let fields = self
+            .fields
+            .into_iter()
+            .enumerate()
+            .map(|(field, column)| (format!("event.{field}"), column));
+        lines
+            .chain([
+                ("event.at".into(), self.at),
+                ("event.kind".into(), self.kind),
+            ])
+            .chain(fields)
+            .collect()
     }
 }
 
@@ -263,7 +334,11 @@ const fn fate(fate: Fate) -> &'static str {
     }
 }
 
-fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32), u32>) -> Map<String, Value> {
+fn head(
+    content: &Content<'_>,
+    writer: &Writer<'_>,
+    named: &HashMap<(&str, u32), u32>,
+) -> Map<String, Value> {
     let since = |at_ns: u64| at_ns.saturating_sub(writer.origin_ns).min(EXACT as u64);
     let runs = content.index.runs.iter().map(|run| {
         json!({
@@ -271,11 +346,19 @@ fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32),
             "from": since(run.from_ns), "to": since(run.to_ns),
         })
     });
-    let keywords: BTreeSet<&str> = writer.kinds.iter().map(|(keyword, ..)| keyword.as_str()).collect();
+    let keywords: BTreeSet<&str> = writer
+        .kinds
+        .iter()
+        .map(|(keyword, ..)| keyword.as_str())
+        .collect();
     let rows = keywords.into_iter().filter_map(catalogue::find);
-    let entry =
-        |entry: &catalogue::Entry| json!({ "layer": layer(entry.layer), "data": entry.data, "help": entry.help });
-    let event = |(host, place): &(String, u32)| writer.placed.get(named.get(&(host.as_str(), *place))?).copied();
+    let entry = |entry: &catalogue::Entry| json!({ "layer": layer(entry.layer), "data": entry.data, "help": entry.help });
+    let event = |(host, place): &(String, u32)| {
+        writer
+            .placed
+            .get(named.get(&(host.as_str(), *place))?)
+            .copied()
+    };
     let head = json!({
         "title": content.title,
         "started": content.started,
@@ -304,14 +387,23 @@ fn head(content: &Content<'_>, writer: &Writer<'_>, named: &HashMap<(&str, u32),
         "texts": writer.texts,
         "more": writer.more,
     });
-    if let Value::Object(head) = head { head } else { Map::new() }
+    if let Value::Object(head) = head {
+        head
+    } else {
+        Map::new()
+    }
 }
 
 /// The run with the text of each measurement at its first part alone: it can be long, and parts can be many.
 fn once(run: &Value) -> Value {
     let mut run = run.clone();
     let mut last = Value::Null;
-    for row in run["measurements"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut) {
+    for row in run["measurements"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object_mut)
+    {
         if row.get("measurement") == Some(&last) {
             row.remove("text");
         } else {
@@ -366,7 +458,9 @@ const MOST_HOSTS: usize = 32;
 fn stages(lifelines: &Lifelines) -> Value {
     const ROOM: usize = 60;
     let stages = Stages::of(lifelines);
-    let places: Vec<String> = (0..stages.names.len()).map(|stage| stages.place(stage as u32, ROOM)).collect();
+    let places: Vec<String> = (0..stages.names.len())
+        .map(|stage| stages.place(stage as u32, ROOM))
+        .collect();
     json!({ "of": stages.of, "names": stages.names, "places": places })
 }
 
@@ -375,12 +469,19 @@ fn segments(lifelines: &Lifelines, pairs: &BTreeSet<(u32, u32)>) -> Map<String, 
     let point = |at: u32| &lifelines.points[at as usize];
     let named = |(from, to): &(u32, u32)| {
         let (a, b) = (point(*from), point(*to));
-        (format!("{from}>{to}"), json!([segment_name(a, b), segment_place(a, b)]))
+        (
+            format!("{from}>{to}"),
+            json!([segment_name(a, b), segment_place(a, b)]),
+        )
     };
     pairs.iter().map(named).collect()
 }
 
-fn finding(finding: &Finding, since: &impl Fn(u64) -> u64, event: &impl Fn(&(String, u32)) -> Option<u64>) -> Value {
+fn finding(
+    finding: &Finding,
+    since: &impl Fn(u64) -> u64,
+    event: &impl Fn(&(String, u32)) -> Option<u64>,
+) -> Value {
     let evidence = finding.evidence.iter().map(|evidence| {
         json!({
             "what": evidence.what, "from": since(evidence.from_ns), "to": since(evidence.to_ns),

@@ -31,20 +31,31 @@ pub(super) fn join(modules: &[Module]) -> Result<String, String> {
     Ok(script)
 }
 
-fn body(name: &str, text: &str, known: &[(&str, BTreeSet<String>)]) -> Result<(String, BTreeSet<String>), String> {
+fn body(
+    name: &str,
+    text: &str,
+    known: &[(&str, BTreeSet<String>)],
+) -> Result<(String, BTreeSet<String>), String> {
     let (mut body, mut exported) = (String::new(), BTreeSet::new());
     for (index, line) in text.lines().enumerate() {
         let failed = |what: &str| format!("{name}:{}: {what}: {line}", index + 1);
         if line.starts_with("import") {
-            let (names, from) = imported(line).ok_or_else(|| failed("an import of another form"))?;
+            let (names, from) =
+                imported(line).ok_or_else(|| failed("an import of another form"))?;
             let module = known.iter().find(|(other, _)| *other == from);
-            let (_, there) = module.ok_or_else(|| failed("the module has to stand before this one"))?;
+            let (_, there) =
+                module.ok_or_else(|| failed("the module has to stand before this one"))?;
             if let Some(missing) = names.iter().find(|name| !there.contains(**name)) {
                 return Err(failed(&format!("`{missing}` is not exported")));
             }
-            let _ = writeln!(body, "const {{ {} }} = modules[{from:?}];", names.join(", "));
+            let _ = writeln!(
+                body,
+                "const {{ {} }} = modules[{from:?}];",
+                names.join(", ")
+            );
         } else if let Some(declared) = line.strip_prefix("export ") {
-            let name = exported_name(declared).ok_or_else(|| failed("an export of another form"))?;
+            let name =
+                exported_name(declared).ok_or_else(|| failed("an export of another form"))?;
             exported.insert(name.to_owned());
             body.push_str(declared);
             body.push('\n');
@@ -64,7 +75,9 @@ fn imported(line: &str) -> Option<(Vec<&str>, &str)> {
 fn exported_name(declared: &str) -> Option<&str> {
     let kinds = ["async function ", "function ", "const ", "class "];
     let rest = kinds.iter().find_map(|kind| declared.strip_prefix(kind))?;
-    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    let end = rest
+        .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
+        .unwrap_or(rest.len());
     (end > 0).then(|| &rest[..end])
 }
 
@@ -74,8 +87,14 @@ mod tests {
 
     #[test]
     fn modules_become_functions_that_see_only_what_they_import() {
-        let a = ("a.js", "const hidden = 1;\nexport const one = hidden;\nexport function two() {\n  return 2;\n}\n");
-        let b = ("b.js", "import { one, two } from \"./a.js\";\nexport const three = one + two();\n");
+        let a = (
+            "a.js",
+            "const hidden = 1;\nexport const one = hidden;\nexport function two() {\n  return 2;\n}\n",
+        );
+        let b = (
+            "b.js",
+            "import { one, two } from \"./a.js\";\nexport const three = one + two();\n",
+        );
         let expected = "\"use strict\";\nconst modules = {};\n\
             modules[\"a.js\"] = await (async () => {\nconst hidden = 1;\nconst one = hidden;\nfunction two() {\n  return 2;\n}\n\
             return { one, two };\n})();\n\
@@ -88,9 +107,18 @@ mod tests {
     fn what_it_does_not_understand_is_refused() {
         let a = ("a.js", "export const one = 1;");
         for (text, said) in [
-            ("import one from \"./a.js\";", "b.js:1: an import of another form"),
-            ("\nimport { two } from \"./a.js\";", "b.js:2: `two` is not exported"),
-            ("import { x } from \"./c.js\";", "b.js:1: the module has to stand before this one"),
+            (
+                "import one from \"./a.js\";",
+                "b.js:1: an import of another form",
+            ),
+            (
+                "\nimport { two } from \"./a.js\";",
+                "b.js:2: `two` is not exported",
+            ),
+            (
+                "import { x } from \"./c.js\";",
+                "b.js:1: the module has to stand before this one",
+            ),
             ("export let x = 1;", "b.js:1: an export of another form"),
             ("export default 1;", "b.js:1: an export of another form"),
         ] {

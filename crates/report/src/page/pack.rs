@@ -17,7 +17,10 @@ pub(super) fn pack(mut head: Map<String, Value>, columns: &[(String, Column)]) -
     let mut places = Map::new();
     let mut offset = 0;
     for (name, column) in columns {
-        places.insert(name.clone(), json!([offset, column.bytes.len(), column.count]));
+        places.insert(
+            name.clone(),
+            json!([offset, column.bytes.len(), column.count]),
+        );
         offset += column.bytes.len();
     }
     head.insert("columns".into(), places.into());
@@ -25,7 +28,9 @@ pub(super) fn pack(mut head: Map<String, Value>, columns: &[(String, Column)]) -
     let mut block = Vec::with_capacity(4 + head.len() + offset);
     block.extend((head.len() as u32).to_le_bytes());
     block.extend(head.as_bytes());
-    columns.iter().for_each(|(_, column)| block.extend(&column.bytes));
+    columns
+        .iter()
+        .for_each(|(_, column)| block.extend(&column.bytes));
     STANDARD.encode(miniz_oxide::deflate::compress_to_vec_zlib(&block, LEVEL))
 }
 
@@ -35,20 +40,30 @@ pub(super) mod tests {
 
     /// The object and the bytes behind it.
     pub(in crate::page) fn unpack(text: &str) -> (Value, Vec<u8>) {
-        let block = miniz_oxide::inflate::decompress_to_vec_zlib(&STANDARD.decode(text).unwrap()).unwrap();
+        let block =
+            miniz_oxide::inflate::decompress_to_vec_zlib(&STANDARD.decode(text).unwrap()).unwrap();
         let length = u32::from_le_bytes([block[0], block[1], block[2], block[3]]) as usize;
-        (serde_json::from_slice(&block[4..4 + length]).unwrap(), block[4 + length..].to_vec())
+        (
+            serde_json::from_slice(&block[4..4 + length]).unwrap(),
+            block[4 + length..].to_vec(),
+        )
     }
 
     #[test]
     fn a_block_says_where_its_columns_are() {
-        let mut columns = [("a".to_owned(), Column::default()), ("b".to_owned(), Column::default())];
+        let mut columns = [
+            ("a".to_owned(), Column::default()),
+            ("b".to_owned(), Column::default()),
+        ];
         columns[0].1.plain(300);
         columns[1].1.plain(7);
         let mut head = Map::new();
         head.insert("title".into(), "</script><b>".into());
         let text = pack(head, &columns);
-        assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte)));
+        assert!(
+            text.bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
+        );
         let (head, bytes) = unpack(&text);
         assert_eq!(head["title"], "</script><b>");
         assert_eq!(head["columns"], json!({"a": [0, 2, 1], "b": [2, 1, 1]}));

@@ -4,7 +4,11 @@ use super::*;
 use crate::testing::golden;
 
 fn sample() -> Paper {
-    let bare = Row { subject: "stop-and-wait".into(), packets: Some(1), ..Row::default() };
+    let bare = Row {
+        subject: "stop-and-wait".into(),
+        packets: Some(1),
+        ..Row::default()
+    };
     let elapsed = Exhibit {
         name: "Table 1".into(),
         title: "elapsed times".into(),
@@ -40,7 +44,11 @@ fn sample() -> Paper {
             as_printed: Some(28.09e-3),
             formula: Some(28.00e-3),
             profile: Some(28.0e-3),
-            simulated: Some(Simulated { seconds: 27.3e-3, error: Some(0.21e-3), transfers: 10_000 }),
+            simulated: Some(Simulated {
+                seconds: 27.3e-3,
+                error: Some(0.21e-3),
+                transfers: 10_000,
+            }),
             ..Row::default()
         }],
         notes: Vec::new(),
@@ -68,9 +76,18 @@ fn a_paper_as_json() {
         (&row["printed_s"], &row["lost"], &row["simulated_transfers"]),
         (&4.08e-3.into(), &false.into(), &1.into())
     );
-    assert_eq!((&row["apart"], &row["measured"]["n"]), (&0.0.into(), &3.into()));
+    assert_eq!(
+        (&row["apart"], &row["measured"]["n"]),
+        (&0.0.into(), &3.into())
+    );
     let lost = &json["exhibits"][0]["rows"][1];
-    assert_eq!((&lost["printed_s"], &lost["lost"]), (&Value::Null, &true.into()));
-    assert_eq!((&lost["simulated_s"], &lost["apart"], &lost["measured"]), (&Value::Null, &Value::Null, &Value::Null));
+    assert_eq!(
+        (&lost["printed_s"], &lost["lost"]),
+        (&Value::Null, &true.into())
+    );
+    assert_eq!(
+        (&lost["simulated_s"], &lost["apart"], &lost["measured"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
     assert_eq!(json["exhibits"][1]["rows"][0]["interval"], "10 To(D)");
 }

@@ -17,26 +17,58 @@ pub fn svg(picture: &Picture) -> String {
     );
     for shape in &scene.shapes {
         let _ = match shape {
-            Shape::Rect { x, y, width, height, colour } => {
+            Shape::Rect {
+                x,
+                y,
+                width,
+                height,
+                colour,
+            } => {
                 writeln!(
                     out,
                     "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" fill=\"#{colour:06x}\"/>"
                 )
             }
-            Shape::Line { points, colour, width, dashed } => {
-                let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-                let dash = if *dashed { " stroke-dasharray=\"5 3\"" } else { "" };
+            Shape::Line {
+                points,
+                colour,
+                width,
+                dashed,
+            } => {
+                let points: Vec<String> = points
+                    .iter()
+                    .map(|(x, y)| format!("{x:.1},{y:.1}"))
+                    .collect();
+                let dash = if *dashed {
+                    " stroke-dasharray=\"5 3\""
+                } else {
+                    ""
+                };
                 let points = points.join(" ");
                 writeln!(
                     out,
                     "<polyline points=\"{points}\" fill=\"none\" stroke=\"#{colour:06x}\" stroke-width=\"{width}\"{dash}/>"
                 )
             }
-            Shape::Dot { x, y, radius, colour } => {
-                writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"#{colour:06x}\"/>")
+            Shape::Dot {
+                x,
+                y,
+                radius,
+                colour,
+            } => {
+                writeln!(
+                    out,
+                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\" fill=\"#{colour:06x}\"/>"
+                )
             }
             Shape::Text { text, .. } if text.is_empty() => Ok(()),
-            Shape::Text { x, y, anchor, colour, text } => {
+            Shape::Text {
+                x,
+                y,
+                anchor,
+                colour,
+                text,
+            } => {
                 let anchor = match anchor {
                     Anchor::Start => "start",
                     Anchor::Middle => "middle",

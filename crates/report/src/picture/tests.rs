@@ -5,7 +5,15 @@ use crate::testing::{golden, traced};
 
 fn all(traced: &traced::Traced) -> Picture {
     let origin_ns = traced::ORIGIN_NS;
-    picture(&traced.lifelines, &traced.index, &Wanted { origin_ns, ..Wanted::default() }).unwrap()
+    picture(
+        &traced.lifelines,
+        &traced.index,
+        &Wanted {
+            origin_ns,
+            ..Wanted::default()
+        },
+    )
+    .unwrap()
 }
 
 #[test]
@@ -17,18 +25,46 @@ fn a_picture_of_three_calls() {
 fn time_and_units_choose_lines() {
     let traced = traced::few();
     let of = |wanted: &Wanted| {
-        picture(&traced.lifelines, &traced.index, wanted).map(|picture| (picture.lines, picture.of_lines))
+        picture(&traced.lifelines, &traced.index, wanted)
+            .map(|picture| (picture.lines, picture.of_lines))
     };
     let begins = traced::ORIGIN_NS;
     assert_eq!(of(&Wanted::default()), Some((3, 3)));
-    assert_eq!(of(&Wanted { from_ns: Some(begins + 50_000), ..Wanted::default() }), Some((2, 2)));
-    assert_eq!(of(&Wanted { to_ns: Some(begins + 50_000), ..Wanted::default() }), Some((1, 1)));
     assert_eq!(
-        of(&Wanted { units: vec![traced.lifelines.lines[2].unit.to_string()], ..Wanted::default() }),
+        of(&Wanted {
+            from_ns: Some(begins + 50_000),
+            ..Wanted::default()
+        }),
+        Some((2, 2))
+    );
+    assert_eq!(
+        of(&Wanted {
+            to_ns: Some(begins + 50_000),
+            ..Wanted::default()
+        }),
         Some((1, 1))
     );
-    assert_eq!(of(&Wanted { units: vec!["nobody".into()], ..Wanted::default() }), None);
-    assert_eq!(of(&Wanted { from_ns: Some(begins + 1_000_000), ..Wanted::default() }), None);
+    assert_eq!(
+        of(&Wanted {
+            units: vec![traced.lifelines.lines[2].unit.to_string()],
+            ..Wanted::default()
+        }),
+        Some((1, 1))
+    );
+    assert_eq!(
+        of(&Wanted {
+            units: vec!["nobody".into()],
+            ..Wanted::default()
+        }),
+        None
+    );
+    assert_eq!(
+        of(&Wanted {
+            from_ns: Some(begins + 1_000_000),
+            ..Wanted::default()
+        }),
+        None
+    );
 }
 
 #[test]
@@ -48,11 +84,30 @@ fn of_very_many_lines_those_are_drawn_that_something_became_of() {
         let passage = lifelines.passages[line.first as usize + 1];
         (line.count, line.outcome) = (2, Outcome::NeverArrived { after: 1 });
         (line.first_mark, line.mark_count) = (lifelines.marks.len() as u32, 1);
-        lifelines.marks.push(Passage { point: 0, ..passage });
+        lifelines.marks.push(Passage {
+            point: 0,
+            ..passage
+        });
     }
     let dropped = |picture: &Picture| {
-        let bars = picture.scene.shapes.iter().filter(|shape| matches!(shape, Shape::Rect { colour: DROPPED, .. }));
-        let crosses = picture.scene.shapes.iter().filter(|shape| matches!(shape, Shape::Line { colour: DROPPED, .. }));
+        let bars = picture.scene.shapes.iter().filter(|shape| {
+            matches!(
+                shape,
+                Shape::Rect {
+                    colour: DROPPED,
+                    ..
+                }
+            )
+        });
+        let crosses = picture.scene.shapes.iter().filter(|shape| {
+            matches!(
+                shape,
+                Shape::Line {
+                    colour: DROPPED,
+                    ..
+                }
+            )
+        });
         (bars.count(), crosses.count() / 2)
     };
     assert_eq!(dropped(&all(&traced)), (33, 33));
@@ -64,14 +119,32 @@ fn bars_are_of_all_lines() {
     let mut traced = traced::many(7_000);
     let lifelines = &mut traced.lifelines;
     for (number, line) in lifelines.lines.iter_mut().enumerate() {
-        (line.outcome, line.first_mark, line.mark_count) = (Outcome::Retried { times: 1 }, number as u32, 1);
+        (line.outcome, line.first_mark, line.mark_count) =
+            (Outcome::Retried { times: 1 }, number as u32, 1);
         // One in each of many columns, the others in one.
-        let at_ns = traced::ORIGIN_NS + if number % 70 == 1 { number as u64 * 50_000 } else { 0 };
-        lifelines.marks.push(Passage { at_ns, point: 0, row: u32::MAX });
+        let at_ns = traced::ORIGIN_NS
+            + if number % 70 == 1 {
+                number as u64 * 50_000
+            } else {
+                0
+            };
+        lifelines.marks.push(Passage {
+            at_ns,
+            point: 0,
+            row: u32::MAX,
+        });
     }
     let picture = all(&traced);
     assert!(picture.lines < picture.of_lines);
-    let bars = picture.scene.shapes.iter().filter(|shape| matches!(shape, Shape::Rect { colour: DROPPED, .. }));
+    let bars = picture.scene.shapes.iter().filter(|shape| {
+        matches!(
+            shape,
+            Shape::Rect {
+                colour: DROPPED,
+                ..
+            }
+        )
+    });
     assert_eq!(bars.count(), 100);
 }
 
@@ -81,7 +154,11 @@ fn a_png_shows_lines_bars_and_letters() {
     assert_eq!(pixels.width(), 1920);
     let count = |colour: u32| {
         let [_, red, green, blue] = colour.to_be_bytes();
-        pixels.pixels().iter().filter(|p| (p.red(), p.green(), p.blue()) == (red, green, blue)).count()
+        pixels
+            .pixels()
+            .iter()
+            .filter(|p| (p.red(), p.green(), p.blue()) == (red, green, blue))
+            .count()
     };
     assert!(count(COLOURS[0]) > 500, "lines: {}", count(COLOURS[0]));
     assert!(count(DROPPED) > 60, "a bar and a cross: {}", count(DROPPED));
@@ -101,25 +178,51 @@ fn copies_of_a_point_share_a_row() {
     let mut table = stackline_events::Table::default();
     for unit in 0..9_u64 {
         let host = ["edc", "tioc", "usw"][unit as usize % 3];
-        for (step, (keyword, host)) in
-            [("PUT_SEND", host), ("PUT_QUEUE", host), ("PUT_QUEUE", "asx"), ("PUT_TAKE", "onyx")]
-                .into_iter()
-                .enumerate()
+        for (step, (keyword, host)) in [
+            ("PUT_SEND", host),
+            ("PUT_QUEUE", host),
+            ("PUT_QUEUE", "asx"),
+            ("PUT_TAKE", "onyx"),
+        ]
+        .into_iter()
+        .enumerate()
         {
-            table.push(keyword, host, unit * 1_000 + step as u64 * 100, &[(unit as i64).into()]);
+            table.push(
+                keyword,
+                host,
+                unit * 1_000 + step as u64 * 100,
+                &[(unit as i64).into()],
+            );
         }
     }
     let lifelines = stackline_analyze::assemble::lifelines(&table, None, &Default::default());
     let picture = picture(&lifelines, &Index::default(), &Wanted::default()).unwrap();
     let texts = picture.scene.shapes.iter().filter_map(|shape| match shape {
-        Shape::Text { text, anchor: Anchor::End, .. } if !text.is_empty() => Some(text.as_str()),
+        Shape::Text {
+            text,
+            anchor: Anchor::End,
+            ..
+        } if !text.is_empty() => Some(text.as_str()),
         _ => None,
     });
-    let rows = ["PUT_SEND", "edc, tioc, usw", "PUT_QUEUE", "edc, tioc, usw", "PUT_QUEUE", "asx", "PUT_TAKE", "onyx"];
+    let rows = [
+        "PUT_SEND",
+        "edc, tioc, usw",
+        "PUT_QUEUE",
+        "edc, tioc, usw",
+        "PUT_QUEUE",
+        "asx",
+        "PUT_TAKE",
+        "onyx",
+    ];
     assert_eq!(texts.collect::<Vec<_>>(), rows);
     for colour in &COLOURS[..3] {
         let of = |shape: &&Shape| matches!(shape, Shape::Line { colour: own, width: 1.2, .. } if own == colour);
-        assert_eq!(picture.scene.shapes.iter().filter(of).count(), 3, "{colour:x}");
+        assert_eq!(
+            picture.scene.shapes.iter().filter(of).count(),
+            3,
+            "{colour:x}"
+        );
     }
 }
 
@@ -127,11 +230,30 @@ fn copies_of_a_point_share_a_row() {
 fn what_was_sent_again_beside_all_lines_has_a_bar_too() {
     let traced = traced::few();
     let bars = |beside: Vec<(u64, Fate)>| {
-        let wanted = Wanted { origin_ns: traced::ORIGIN_NS, beside, ..Wanted::default() };
+        let wanted = Wanted {
+            origin_ns: traced::ORIGIN_NS,
+            beside,
+            ..Wanted::default()
+        };
         let picture = picture(&traced.lifelines, &traced.index, &wanted).unwrap();
-        picture.scene.shapes.iter().filter(|shape| matches!(shape, Shape::Rect { colour: AGAIN, .. })).count()
+        picture
+            .scene
+            .shapes
+            .iter()
+            .filter(|shape| matches!(shape, Shape::Rect { colour: AGAIN, .. }))
+            .count()
     };
     let none = bars(Vec::new());
-    let (within, without) = ((traced::ORIGIN_NS + 50_000, Fate::SentAgain), (1, Fate::SentAgain));
-    assert_eq!(bars(vec![within, without, (traced::ORIGIN_NS + 50_000, Fate::Flushed)]), none + 1);
+    let (within, without) = (
+        (traced::ORIGIN_NS + 50_000, Fate::SentAgain),
+        (1, Fate::SentAgain),
+    );
+    assert_eq!(
+        bars(vec![
+            within,
+            without,
+            (traced::ORIGIN_NS + 50_000, Fate::Flushed)
+        ]),
+        none + 1
+    );
 }

@@ -2,7 +2,8 @@
 
 use crate::topology::{facts, heading};
 use stackline_core::network::{
-    Charge, Clock, Discipline, Host, Interface, Link, Loss, Network, Queue, Rate, Schedule, Switch, Work, WorkKind,
+    Charge, Clock, Discipline, Host, Interface, Link, Loss, Network, Queue, Rate, Schedule, Switch,
+    Work, WorkKind,
 };
 use stackline_core::time::Duration;
 use stackline_core::units;
@@ -24,7 +25,10 @@ pub(super) fn lines(network: &Network) -> Vec<String> {
     }
     for link in &network.links {
         let (from, to) = (&link.ends.0, &link.ends.1);
-        add(format!("link {from} {} {to}", if link.one_way { "->" } else { "-" }), self::link(link));
+        add(
+            format!("link {from} {} {to}", if link.one_way { "->" } else { "-" }),
+            self::link(link),
+        );
     }
     lines
 }
@@ -39,70 +43,157 @@ fn host(host: &Host) -> Vec<String> {
 fn work(work: &Work) -> Vec<String> {
     let mut said = Vec::new();
     let taken = |time: Duration| (time > Duration::ZERO).then(|| self::time(time));
-    said.extend(taken(work.per_operation).map(|time| format!("programs take {time} for an operation")));
+    said.extend(
+        taken(work.per_operation).map(|time| format!("programs take {time} for an operation")),
+    );
     let per_byte = (work.ns_per_byte > 0.0).then(|| exact(work.ns_per_byte));
     said.extend(per_byte.map(|ns| format!("programs take {ns} ns for a byte")));
     said.extend(taken(work.per_message).map(|time| format!("a message takes {time}")));
-    said.extend(taken(work.per_switch).map(|time| format!("going from one program to another takes {time}")));
-    said.extend(work.polls.map(|every| format!("programs look every {}", time(every))));
-    let name = |first: WorkKind| WorkKind::ALL.into_iter().find(|(_, kind)| *kind == first).map(|(name, _)| name);
-    said.extend(work.first.and_then(name).map(|name| format!("{name} go first")));
+    said.extend(
+        taken(work.per_switch)
+            .map(|time| format!("going from one program to another takes {time}")),
+    );
+    said.extend(
+        work.polls
+            .map(|every| format!("programs look every {}", time(every))),
+    );
+    let name = |first: WorkKind| {
+        WorkKind::ALL
+            .into_iter()
+            .find(|(_, kind)| *kind == first)
+            .map(|(name, _)| name)
+    };
+    said.extend(
+        work.first
+            .and_then(name)
+            .map(|name| format!("{name} go first")),
+    );
     said
 }
 
 fn interface(interface: &Interface) -> Vec<String> {
     let mut said = Vec::new();
-    said.extend(interface.buffer_frames.map(|frames| format!("buffer of {}", counted(u64::from(frames), "frame"))));
-    said.extend(interface.single_buffered.then(|| "single-buffered".to_owned()));
+    said.extend(
+        interface
+            .buffer_frames
+            .map(|frames| format!("buffer of {}", counted(u64::from(frames), "frame"))),
+    );
+    said.extend(
+        interface
+            .single_buffered
+            .then(|| "single-buffered".to_owned()),
+    );
     said.extend(interface.busy_waiting.then(|| "busy-waiting".to_owned()));
-    said.extend(interface.interface_copies.then(|| "copying by itself".to_owned()));
-    let per_packet = (interface.copy_per_packet > Duration::ZERO).then(|| time(interface.copy_per_packet));
+    said.extend(
+        interface
+            .interface_copies
+            .then(|| "copying by itself".to_owned()),
+    );
+    let per_packet =
+        (interface.copy_per_packet > Duration::ZERO).then(|| time(interface.copy_per_packet));
     said.extend(per_packet.map(|time| format!("copies a packet in {time}")));
     let per_byte = (interface.copy_ns_per_byte > 0.0).then(|| exact(interface.copy_ns_per_byte));
     said.extend(per_byte.map(|ns| format!("copies a byte in {ns} ns")));
-    said.extend(interface.cpu_speed.map(|speed| format!("processor {} times as fast as that", exact(speed))));
-    said.extend(interface.pace_bit_s.map(|pace| format!("sends at most {}", rate(pace))));
+    said.extend(
+        interface
+            .cpu_speed
+            .map(|speed| format!("processor {} times as fast as that", exact(speed))),
+    );
+    said.extend(
+        interface
+            .pace_bit_s
+            .map(|pace| format!("sends at most {}", rate(pace))),
+    );
     said
 }
 
 fn clock(clock: &Clock) -> Vec<String> {
     let mut said = Vec::new();
-    let signed = |ns: i64| format!("{} {}", time(Duration(ns.unsigned_abs())), if ns < 0 { "behind" } else { "ahead" });
+    let signed = |ns: i64| {
+        format!(
+            "{} {}",
+            time(Duration(ns.unsigned_abs())),
+            if ns < 0 { "behind" } else { "ahead" }
+        )
+    };
     said.extend((clock.offset_ns != 0).then(|| format!("clock {}", signed(clock.offset_ns))));
-    let drift = if clock.drift_ppm < 0.0 { "slow" } else { "fast" };
-    said.extend((clock.drift_ppm != 0.0).then(|| format!("clock {} ppm {drift}", exact(clock.drift_ppm.abs()))));
-    said.extend(list(&clock.steps, |(at, by)| format!("clock set {} at {}", signed(*by), time(*at))));
+    let drift = if clock.drift_ppm < 0.0 {
+        "slow"
+    } else {
+        "fast"
+    };
+    said.extend(
+        (clock.drift_ppm != 0.0)
+            .then(|| format!("clock {} ppm {drift}", exact(clock.drift_ppm.abs()))),
+    );
+    said.extend(list(&clock.steps, |(at, by)| {
+        format!("clock set {} at {}", signed(*by), time(*at))
+    }));
     said
 }
 
 fn switch(switch: &Switch) -> Vec<String> {
     let mut said = Vec::new();
-    let place = if switch.buffer_per_port { "for each port" } else { "for all ports" };
-    said.extend(switch.buffer_bytes.map(|bytes| format!("buffer {} {place}", size(bytes))));
-    said.extend(switch.cell_bytes.map(|bytes| format!("cells of {}", size(bytes))));
-    said.extend(switch.early_packet_discard.then(|| "early packet discard".to_owned()));
+    let place = if switch.buffer_per_port {
+        "for each port"
+    } else {
+        "for all ports"
+    };
+    said.extend(
+        switch
+            .buffer_bytes
+            .map(|bytes| format!("buffer {} {place}", size(bytes))),
+    );
+    said.extend(
+        switch
+            .cell_bytes
+            .map(|bytes| format!("cells of {}", size(bytes))),
+    );
+    said.extend(
+        switch
+            .early_packet_discard
+            .then(|| "early packet discard".to_owned()),
+    );
     said.extend(switch.abr.then(|| "tells hosts their rates".to_owned()));
-    said.extend(switch.queue.as_ref().map(|queue| format!("each queue {}", self::queue(queue))));
+    said.extend(
+        switch
+            .queue
+            .as_ref()
+            .map(|queue| format!("each queue {}", self::queue(queue))),
+    );
     said
 }
 
 fn link(link: &Link) -> Vec<String> {
     let delay = |delays| format!("delay {}", steps(delays, |delay| time(*delay)));
     let constant = || format!("delay {}", time(link.delay));
-    let mut said = vec![link_rate(&link.rate), link.delays.as_ref().map_or_else(constant, delay)];
+    let mut said = vec![
+        link_rate(&link.rate),
+        link.delays.as_ref().map_or_else(constant, delay),
+    ];
     said.extend(link.mtu_bytes.map(|bytes| format!("MTU {}", size(bytes))));
     said.extend(loss(&link.loss));
     said.extend(link.jitter.as_ref().map(|jitter| {
-        let order = if jitter.reorder { " that may reorder" } else { "" };
+        let order = if jitter.reorder {
+            " that may reorder"
+        } else {
+            ""
+        };
         format!("jitter {} s{order}", jitter.distribution)
     }));
-    said.extend((link.duplicate > 0.0).then(|| format!("duplicates {}", facts::percent(link.duplicate))));
+    said.extend(
+        (link.duplicate > 0.0).then(|| format!("duplicates {}", facts::percent(link.duplicate))),
+    );
     match link.charge {
         Charge::Packet => {}
         Charge::Frame => said.push("charged by frames".to_owned()),
         Charge::Wire => said.push("charged by frames with preamble and gap".to_owned()),
     }
-    said.extend(link.queue.as_ref().map(|queue| format!("queue {}", self::queue(queue))));
+    said.extend(
+        link.queue
+            .as_ref()
+            .map(|queue| format!("queue {}", self::queue(queue))),
+    );
     said
 }
 
@@ -115,14 +206,21 @@ fn link_rate(rate: &Rate) -> String {
             let moments = counted(trace.opportunities_ms.len() as u64, "packet");
             let period = trace.opportunities_ms.last().copied().unwrap_or_default();
             let period = time(Duration(u64::from(period) * 1_000_000));
-            format!("trace {}: {moments} of up to 1504 B every {period}", trace.file)
+            format!(
+                "trace {}: {moments} of up to 1504 B every {period}",
+                trace.file
+            )
         }
     }
 }
 
 fn steps<T>(schedule: &Schedule<T>, text: impl Fn(&T) -> String) -> String {
-    let steps = list(&schedule.steps, |(from, value)| format!("{} from {} on", text(value), time(*from)));
-    let again = schedule.period.map_or_else(String::new, |period| format!(", again every {}", time(period)));
+    let steps = list(&schedule.steps, |(from, value)| {
+        format!("{} from {} on", text(value), time(*from))
+    });
+    let again = schedule.period.map_or_else(String::new, |period| {
+        format!(", again every {}", time(period))
+    });
     format!("{}{again}", steps.join(", "))
 }
 
@@ -131,26 +229,37 @@ fn loss(loss: &Loss) -> Option<String> {
         Loss::None => return None,
         Loss::Independent(share) => format!("loses {}", facts::percent(*share)),
         Loss::BitErrors(share) => format!("one of {} bits is wrong", exact(1.0 / share)),
-        Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => format!(
+        Loss::GilbertElliott {
+            to_bad,
+            to_good,
+            loss_good,
+            loss_bad,
+        } => format!(
             "good to bad {}, bad to good {}, loses {} when good and {} when bad",
             facts::percent(*to_bad),
             facts::percent(*to_good),
             facts::percent(*loss_good),
             facts::percent(*loss_bad)
         ),
-        Loss::List(numbers) => format!("loses packets {}", list(numbers, u64::to_string).join(", ")),
+        Loss::List(numbers) => {
+            format!("loses packets {}", list(numbers, u64::to_string).join(", "))
+        }
         Loss::Every(1) => "loses every packet".to_owned(),
         Loss::Every(n) => format!("loses one packet of {n}"),
-        Loss::Schedule(schedule) => {
-            steps(schedule, |step| self::loss(step).unwrap_or_else(|| "loses nothing".to_owned()))
-        }
+        Loss::Schedule(schedule) => steps(schedule, |step| {
+            self::loss(step).unwrap_or_else(|| "loses nothing".to_owned())
+        }),
     })
 }
 
 fn queue(queue: &Queue) -> String {
     let mut said = Vec::new();
     said.extend(queue.limit_bytes.map(size));
-    said.extend(queue.limit_packets.map(|packets| counted(packets, "packet")));
+    said.extend(
+        queue
+            .limit_packets
+            .map(|packets| counted(packets, "packet")),
+    );
     if said.is_empty() {
         said.push("unlimited".to_owned());
     }
@@ -163,17 +272,39 @@ fn discipline(discipline: &Discipline) -> String {
     match discipline {
         Discipline::DropTail => "drop-tail".to_owned(),
         Discipline::DropHead => "drop-head".to_owned(),
-        Discipline::Red { min_bytes, max_bytes, most, weight } => {
+        Discipline::Red {
+            min_bytes,
+            max_bytes,
+            most,
+            weight,
+        } => {
             let (min, max, most) = (size(*min_bytes), size(*max_bytes), facts::percent(*most));
-            format!("RED (from {min} to {max}, up to {most}, weight {})", exact(*weight))
+            format!(
+                "RED (from {min} to {max}, up to {most}, weight {})",
+                exact(*weight)
+            )
         }
         Discipline::CoDel { target, interval } => {
-            format!("CoDel (target {}, interval {})", time(*target), time(*interval))
+            format!(
+                "CoDel (target {}, interval {})",
+                time(*target),
+                time(*interval)
+            )
         }
-        Discipline::Pie { target, update } => format!("PIE (target {}, update {})", time(*target), time(*update)),
-        Discipline::FqCoDel { target, interval, flows, quantum } => {
-            let (target, interval, quantum) = (time(*target), time(*interval), size(u64::from(*quantum)));
-            format!("FQ-CoDel (target {target}, interval {interval}, {flows} queues, quantum {quantum})")
+        Discipline::Pie { target, update } => {
+            format!("PIE (target {}, update {})", time(*target), time(*update))
+        }
+        Discipline::FqCoDel {
+            target,
+            interval,
+            flows,
+            quantum,
+        } => {
+            let (target, interval, quantum) =
+                (time(*target), time(*interval), size(u64::from(*quantum)));
+            format!(
+                "FQ-CoDel (target {target}, interval {interval}, {flows} queues, quantum {quantum})"
+            )
         }
     }
 }
@@ -187,13 +318,21 @@ fn list<T>(values: &[T], show: impl Fn(&T) -> String) -> Vec<String> {
 }
 
 fn counted(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+    if n == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{n} {what}s")
+    }
 }
 
 /// A whole number of the largest binary unit that gives one.
 fn size(bytes: u64) -> String {
     let rounded = !bytes.is_multiple_of(1024) && bytes >= 10_000;
-    if rounded { format!("{bytes} B") } else { units::size(bytes) }
+    if rounded {
+        format!("{bytes} B")
+    } else {
+        units::size(bytes)
+    }
 }
 
 /// In the largest unit it is at least one of.
@@ -207,22 +346,37 @@ fn time(time: Duration) -> String {
     };
     let (whole, rest) = (time.0 / factor, time.0 % factor);
     let digits = factor.ilog10() as usize;
-    let text = if digits == 0 { whole.to_string() } else { format!("{whole}.{rest:0digits$}") };
+    let text = if digits == 0 {
+        whole.to_string()
+    } else {
+        format!("{whole}.{rest:0digits$}")
+    };
     format!("{} {unit}", trimmed(&text))
 }
 
 fn rate(bit_s: f64) -> String {
     let prefixes = [("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)];
-    let (prefix, factor) = prefixes.into_iter().find(|(_, factor)| bit_s >= *factor).unwrap_or(("", 1.0));
+    let (prefix, factor) = prefixes
+        .into_iter()
+        .find(|(_, factor)| bit_s >= *factor)
+        .unwrap_or(("", 1.0));
     format!("{} {prefix}bit/s", exact(bit_s / factor))
 }
 
 /// All the digits that were written; what arithmetic left behind them is cut off.
 fn exact(value: f64) -> String {
     let text = format!("{value:.9}");
-    if value.abs() < 1e-3 && value != 0.0 { format!("{value:e}") } else { trimmed(&text).to_owned() }
+    if value.abs() < 1e-3 && value != 0.0 {
+        format!("{value:e}")
+    } else {
+        trimmed(&text).to_owned()
+    }
 }
 
 fn trimmed(text: &str) -> &str {
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        text
+    }
 }

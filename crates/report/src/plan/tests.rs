@@ -2,7 +2,9 @@
 
 use crate::testing::{a_plan, golden, networks};
 use stackline_core::catalogue::{Available, Capabilities, OptionKind, OptionTable, StackTable};
-use stackline_core::network::{DeliveryTrace, Discipline, Host, Link, Loss, Network, Queue, Rate, RateSchedule};
+use stackline_core::network::{
+    DeliveryTrace, Discipline, Host, Link, Loss, Network, Queue, Rate, RateSchedule,
+};
 use stackline_core::plan::World;
 use stackline_core::time::Duration;
 
@@ -13,17 +15,39 @@ const TCP: StackTable = StackTable {
     options: &[
         OptionTable::new("nodelay", OptionKind::Flag, "off", ""),
         OptionTable::new("congestion", OptionKind::Name, "the host's", ""),
-        OptionTable::new("receive_buffer", OptionKind::BUFFER, "the kernel tunes it", ""),
+        OptionTable::new(
+            "receive_buffer",
+            OptionKind::BUFFER,
+            "the kernel tunes it",
+            "",
+        ),
     ],
     ..StackTable::RELIABLE
 };
 
 const WORLDS: &[Available<'_>] = &[
-    Available { can: Capabilities::EVERYTHING, stacks: &[TCP] },
-    Available { can: Capabilities { world: World::Emulated, ..Capabilities::EVERYTHING }, stacks: &[TCP] },
     Available {
-        can: Capabilities { world: World::Simulated, processors: false, ..Capabilities::EVERYTHING },
-        stacks: &[StackTable { summary: "TCP by the book", options: &[], ..TCP }],
+        can: Capabilities::EVERYTHING,
+        stacks: &[TCP],
+    },
+    Available {
+        can: Capabilities {
+            world: World::Emulated,
+            ..Capabilities::EVERYTHING
+        },
+        stacks: &[TCP],
+    },
+    Available {
+        can: Capabilities {
+            world: World::Simulated,
+            processors: false,
+            ..Capabilities::EVERYTHING
+        },
+        stacks: &[StackTable {
+            summary: "TCP by the book",
+            options: &[],
+            ..TCP
+        }],
     },
 ];
 
@@ -40,9 +64,18 @@ fn an_unknown_stack_still_prints() {
 #[test]
 fn a_network_is_written_out() {
     let steps = vec![(Duration(0), 1.544e6), (Duration(5_000_000_000), 0.0)];
-    let schedule = RateSchedule { steps, period: Some(Duration(7_500_000_000)) };
-    let trace = DeliveryTrace { file: "up.trace".into(), opportunities_ms: vec![1, 1, 20] };
-    let codel = Discipline::CoDel { target: Duration(5_000_000), interval: Duration(100_000_000) };
+    let schedule = RateSchedule {
+        steps,
+        period: Some(Duration(7_500_000_000)),
+    };
+    let trace = DeliveryTrace {
+        file: "up.trace".into(),
+        opportunities_ms: vec![1, 1, 20],
+    };
+    let codel = Discipline::CoDel {
+        target: Duration(5_000_000),
+        interval: Duration(100_000_000),
+    };
     let fq = Discipline::FqCoDel {
         target: Duration(5_000_000),
         interval: Duration(100_000_000),
@@ -51,28 +84,54 @@ fn a_network_is_written_out() {
     };
     let mut network = networks::everything();
     network.hosts[1].clock.steps = vec![(Duration(10_000_000_000), -1_500_000)];
-    network.switches[1].queue = Some(Queue { limit_bytes: Some(10_001), discipline: fq, ..Queue::default() });
+    network.switches[1].queue = Some(Queue {
+        limit_bytes: Some(10_001),
+        discipline: fq,
+        ..Queue::default()
+    });
     let link = |rate: Rate, loss: Loss, discipline: Discipline| Link {
         ends: ("edge".into(), "core".into()),
         rate,
         loss,
-        queue: Some(Queue { discipline, ..Queue::default() }),
+        queue: Some(Queue {
+            discipline,
+            ..Queue::default()
+        }),
         ..Link::default()
     };
-    let ge = Loss::GilbertElliott { to_bad: 0.01, to_good: 0.3, loss_good: 0.0, loss_bad: 1.0 };
-    let pie = Discipline::Pie { target: Duration(15_000_000), update: Duration(15_000_000) };
+    let ge = Loss::GilbertElliott {
+        to_bad: 0.01,
+        to_good: 0.3,
+        loss_good: 0.0,
+        loss_bad: 1.0,
+    };
+    let pie = Discipline::Pie {
+        target: Duration(15_000_000),
+        update: Duration(15_000_000),
+    };
     network.links.extend([
         link(Rate::Schedule(schedule), Loss::Independent(1e-4), codel),
-        link(Rate::Trace(trace), Loss::BitErrors(1e-6), Discipline::DropHead),
+        link(
+            Rate::Trace(trace),
+            Loss::BitErrors(1e-6),
+            Discipline::DropHead,
+        ),
         link(Rate::Unlimited, Loss::List((1..20).collect()), pie),
         link(Rate::Constant(155.52e6), ge, Discipline::DropTail),
     ]);
     let lonely = Network {
         name: "lonely".into(),
-        hosts: vec![Host { name: "a".into(), ..Host::default() }],
+        hosts: vec![Host {
+            name: "a".into(),
+            ..Host::default()
+        }],
         ..Network::default()
     };
-    let plan = stackline_core::plan::Plan { networks: vec![network, lonely], measurements: vec![], ..a_plan() };
+    let plan = stackline_core::plan::Plan {
+        networks: vec![network, lonely],
+        measurements: vec![],
+        ..a_plan()
+    };
     golden("plan-network.txt", &super::plan(&plan, WORLDS));
 }
 
@@ -85,10 +144,19 @@ fn each_world_is_described_as_it_is() {
     assert!(said(&plan).contains("khons: ssh user@10.0.0.5 stackline agent, pinned to core 2"));
     plan.measurements[0].world = World::Simulated;
     let text = said(&plan);
-    assert!(text.contains("khons: simulated\n") && text.contains("tcp: TCP by the book"), "{text}");
-    assert!(!text.contains("ssh") && !text.contains("core 2") && !text.contains("nodelay"), "{text}");
+    assert!(
+        text.contains("khons: simulated\n") && text.contains("tcp: TCP by the book"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("ssh") && !text.contains("core 2") && !text.contains("nodelay"),
+        "{text}"
+    );
     plan.measurements[0].world = World::Emulated;
     let text = said(&plan);
-    assert!(text.contains("khons: a child process on this machine, in a network namespace of its own"), "{text}");
+    assert!(
+        text.contains("khons: a child process on this machine, in a network namespace of its own"),
+        "{text}"
+    );
     assert!(!text.contains("ssh") && text.contains("nodelay"), "{text}");
 }

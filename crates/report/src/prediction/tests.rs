@@ -6,7 +6,12 @@ use stackline_analyze::Statistics;
 use stackline_analyze::predicted::{Measured, Prediction, Quantity, Value as Step};
 use stackline_core::plan::World;
 
-fn predicted(measurement: usize, part: &str, outcome: Outcome, measured: Option<Measured>) -> Predicted {
+fn predicted(
+    measurement: usize,
+    part: &str,
+    outcome: Outcome,
+    measured: Option<Measured>,
+) -> Predicted {
     let prediction = Prediction {
         measurement,
         part_index: Some(0),
@@ -22,11 +27,19 @@ fn predicted(measurement: usize, part: &str, outcome: Outcome, measured: Option<
         network: Some("wan".into()),
         outcome,
     };
-    Predicted { prediction, measured }
+    Predicted {
+        prediction,
+        measured,
+    }
 }
 
 fn step(name: &'static str, value: f64, unit: Unit) -> Step {
-    Step { name, value, unit, source: "where it is from" }
+    Step {
+        name,
+        value,
+        unit,
+        source: "where it is from",
+    }
 }
 
 fn some() -> Vec<Predicted> {
@@ -39,10 +52,25 @@ fn some() -> Vec<Predicted> {
         step("flows on it", 4.0, Unit::Count),
         step("average window under loss", 12.247, Unit::Count),
     ];
-    let assumptions = vec!["IPv4".to_owned(), "transfers at the same time share alike".to_owned()];
+    let assumptions = vec![
+        "IPv4".to_owned(),
+        "transfers at the same time share alike".to_owned(),
+    ];
     let (quantity, limit) = (Quantity::Throughput, "rate");
-    let bulk = Answer { quantity, value: 94.1e6, interval: [90e6, 96e6], limit, values, assumptions, moved: None };
-    let (quantity, limit, values) = (Quantity::Response, "propagation", vec![step("propagation", 0.02, Unit::Seconds)]);
+    let bulk = Answer {
+        quantity,
+        value: 94.1e6,
+        interval: [90e6, 96e6],
+        limit,
+        values,
+        assumptions,
+        moved: None,
+    };
+    let (quantity, limit, values) = (
+        Quantity::Response,
+        "propagation",
+        vec![step("propagation", 0.02, Unit::Seconds)],
+    );
     let call = Answer {
         quantity,
         value: 0.020_03,
@@ -53,11 +81,24 @@ fn some() -> Vec<Predicted> {
         moved: None,
     };
     let statistics = Statistics::from_values(&[93.0e6, 94.0e6, 95.0e6]).unwrap();
-    let measured = Measured { ratio: Some(statistics.mean / 94.1e6), statistics };
+    let measured = Measured {
+        ratio: Some(statistics.mean / 94.1e6),
+        statistics,
+    };
     vec![
-        predicted(0, "bulk_put 64 KiB*1000", Outcome::Predicted(bulk), Some(measured)),
+        predicted(
+            0,
+            "bulk_put 64 KiB*1000",
+            Outcome::Predicted(bulk),
+            Some(measured),
+        ),
         predicted(1, "rr 32*10", Outcome::Predicted(call), None),
-        predicted(1, "mine 1*1", Outcome::NotCovered("no form covers what it does from Mark on".into()), None),
+        predicted(
+            1,
+            "mine 1*1",
+            Outcome::NotCovered("no form covers what it does from Mark on".into()),
+            None,
+        ),
     ]
 }
 
@@ -65,7 +106,10 @@ fn some() -> Vec<Predicted> {
 fn predictions_alone_and_beside_a_run() {
     golden("prediction.txt", &prediction(&some(), false));
     golden("prediction-run.txt", &prediction(&some(), true));
-    golden("prediction.json", &format!("{:#}\n", prediction_json(&some())));
+    golden(
+        "prediction.json",
+        &format!("{:#}\n", prediction_json(&some())),
+    );
 }
 
 #[test]
@@ -75,7 +119,10 @@ fn every_field_is_described() {
     let one = value["predictions"][0].as_object().unwrap();
     let step = one["values"][0].as_object().unwrap();
     for field in one.keys().chain(step.keys()) {
-        assert!(page.contains(&format!("`{field}`")), "docs/JSON.md does not describe {field}");
+        assert!(
+            page.contains(&format!("`{field}`")),
+            "docs/JSON.md does not describe {field}"
+        );
     }
 }
 

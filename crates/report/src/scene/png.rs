@@ -4,7 +4,8 @@
 use super::{Anchor, Scene, Shape};
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 use tiny_skia::{
-    Color, FillRule, Paint, PathBuilder, Pixmap, PremultipliedColorU8, Rect, Stroke, StrokeDash, Transform,
+    Color, FillRule, Paint, PathBuilder, Pixmap, PremultipliedColorU8, Rect, Stroke, StrokeDash,
+    Transform,
 };
 
 const SCALE: f32 = 2.0;
@@ -14,27 +15,59 @@ const ASCENT: f32 = 16.0;
 
 /// The scene as PNG, or why there is no memory for its pixels or it cannot be encoded.
 pub(crate) fn png(scene: &Scene) -> Result<Vec<u8>, String> {
-    let (width, height) = ((scene.width * SCALE).ceil() as u32, (scene.height * SCALE).ceil() as u32);
+    let (width, height) = (
+        (scene.width * SCALE).ceil() as u32,
+        (scene.height * SCALE).ceil() as u32,
+    );
     let mut pixels = Pixmap::new(width, height).ok_or("the picture is too large for a PNG")?;
     pixels.fill(Color::WHITE);
     for shape in &scene.shapes {
         match shape {
-            Shape::Rect { x, y, width, height, colour } => {
+            Shape::Rect {
+                x,
+                y,
+                width,
+                height,
+                colour,
+            } => {
                 if let Some(rect) = Rect::from_xywh(*x, *y, *width, *height) {
-                    pixels.fill_rect(rect, &paint(*colour), Transform::from_scale(SCALE, SCALE), None);
+                    pixels.fill_rect(
+                        rect,
+                        &paint(*colour),
+                        Transform::from_scale(SCALE, SCALE),
+                        None,
+                    );
                 }
             }
-            Shape::Line { points, colour, width, dashed } => line(&mut pixels, points, *colour, *width, *dashed),
-            Shape::Dot { x, y, radius, colour } => {
+            Shape::Line {
+                points,
+                colour,
+                width,
+                dashed,
+            } => line(&mut pixels, points, *colour, *width, *dashed),
+            Shape::Dot {
+                x,
+                y,
+                radius,
+                colour,
+            } => {
                 if let Some(path) = PathBuilder::from_circle(*x, *y, *radius) {
                     let transform = Transform::from_scale(SCALE, SCALE);
                     pixels.fill_path(&path, &paint(*colour), FillRule::Winding, transform, None);
                 }
             }
-            Shape::Text { x, y, anchor, colour, text } => letters(&mut pixels, (*x, *y), *anchor, *colour, text),
+            Shape::Text {
+                x,
+                y,
+                anchor,
+                colour,
+                text,
+            } => letters(&mut pixels, (*x, *y), *anchor, *colour, text),
         }
     }
-    pixels.encode_png().map_err(|cause| format!("the picture cannot be encoded: {cause}"))
+    pixels
+        .encode_png()
+        .map_err(|cause| format!("the picture cannot be encoded: {cause}"))
 }
 
 fn paint(colour: u32) -> Paint<'static> {
@@ -47,13 +80,29 @@ fn paint(colour: u32) -> Paint<'static> {
 fn line(pixels: &mut Pixmap, points: &[(f32, f32)], colour: u32, width: f32, dashed: bool) {
     let mut path = PathBuilder::new();
     for (index, (x, y)) in points.iter().enumerate() {
-        if index == 0 { path.move_to(*x, *y) } else { path.line_to(*x, *y) }
+        if index == 0 {
+            path.move_to(*x, *y)
+        } else {
+            path.line_to(*x, *y)
+        }
     }
-    let dash = dashed.then(|| StrokeDash::new(vec![5.0, 3.0], 0.0)).flatten();
+    let dash = dashed
+        .then(|| StrokeDash::new(vec![5.0, 3.0], 0.0))
+        .flatten();
     // A line whose points are all in one place has nothing to draw.
     if let Some(path) = path.finish() {
-        let stroke = Stroke { width, dash, ..Stroke::default() };
-        pixels.stroke_path(&path, &paint(colour), &stroke, Transform::from_scale(SCALE, SCALE), None);
+        let stroke = Stroke {
+            width,
+            dash,
+            ..Stroke::default()
+        };
+        pixels.stroke_path(
+            &path,
+            &paint(colour),
+            &stroke,
+            Transform::from_scale(SCALE, SCALE),
+            None,
+        );
     }
 }
 
@@ -69,14 +118,20 @@ fn letters(pixels: &mut Pixmap, (x, y): (f32, f32), anchor: Anchor, colour: u32,
     let (left, top) = (left.round() as i64, (y * SCALE - ASCENT).round() as i64);
     for (place, letter) in text.chars().enumerate() {
         let letter = if letter == '…' { '~' } else { letter };
-        let Some(raster) =
-            get_raster(letter, FontWeight::Regular, HEIGHT).or_else(|| get_raster('?', FontWeight::Regular, HEIGHT))
+        let Some(raster) = get_raster(letter, FontWeight::Regular, HEIGHT)
+            .or_else(|| get_raster('?', FontWeight::Regular, HEIGHT))
         else {
             continue;
         };
         for (row, line) in raster.raster().iter().enumerate() {
             for (column, cover) in line.iter().enumerate().filter(|(_, cover)| **cover > 0) {
-                dot(pixels, left + (place * advance + column) as i64, top + row as i64, colour, *cover);
+                dot(
+                    pixels,
+                    left + (place * advance + column) as i64,
+                    top + row as i64,
+                    colour,
+                    *cover,
+                );
             }
         }
     }
@@ -94,7 +149,11 @@ fn dot(pixels: &mut Pixmap, x: i64, y: i64, colour: u32, cover: u8) {
         ((u32::from(below) * (255 - cover) + u32::from(above) * cover) / 255) as u8
     };
     let [_, red, green, blue] = colour.to_be_bytes();
-    let mixed = (mix(pixel.red(), red), mix(pixel.green(), green), mix(pixel.blue(), blue));
+    let mixed = (
+        mix(pixel.red(), red),
+        mix(pixel.green(), green),
+        mix(pixel.blue(), blue),
+    );
     // The ground is opaque, so a colour is its own premultiplied one.
     *pixel = PremultipliedColorU8::from_rgba(mixed.0, mixed.1, mixed.2, 255).unwrap_or(*pixel);
 }

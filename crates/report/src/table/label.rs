@@ -23,31 +23,59 @@ pub(super) fn blocks(summaries: &[Summary]) -> Vec<Block<'_>> {
     let numbered: Vec<(usize, &Summary)> = (1..).zip(summaries).collect();
     let together = |a: &(usize, &Summary), b: &(usize, &Summary)| {
         let parts = a.1.measurement == b.1.measurement;
-        parts || (!of_several(a.1, summaries) && !of_several(b.1, summaries) && plain(a.1) == plain(b.1))
+        parts
+            || (!of_several(a.1, summaries)
+                && !of_several(b.1, summaries)
+                && plain(a.1) == plain(b.1))
     };
-    numbered.chunk_by(together).map(|rows| block(rows, summaries)).collect()
+    numbered
+        .chunk_by(together)
+        .map(|rows| block(rows, summaries))
+        .collect()
 }
 
 fn block<'s>(rows: &[(usize, &'s Summary)], all: &[Summary]) -> Block<'s> {
     let first = rows[0].1;
-    let text = if of_several(first, all) { first.text.clone() } else { plain(first) };
+    let text = if of_several(first, all) {
+        first.text.clone()
+    } else {
+        plain(first)
+    };
     let alone = rows.len() == 1 && text.chars().count() + first.stack.len() + 2 <= ON_ONE_LINE;
     let row = |(number, summary): &(usize, &'s Summary)| {
         let name = name(summary, all);
-        let label = if alone { format!("{text}, {name}") } else { format!("  {name}") };
-        Row { number: *number, label, summary }
+        let label = if alone {
+            format!("{text}, {name}")
+        } else {
+            format!("  {name}")
+        };
+        Row {
+            number: *number,
+            label,
+            summary,
+        }
     };
-    Block { rows: rows.iter().map(row).collect(), text: (!alone).then_some(text) }
+    Block {
+        rows: rows.iter().map(row).collect(),
+        text: (!alone).then_some(text),
+    }
 }
 
 /// Whether its measurement has several rows.
 fn of_several(summary: &Summary, all: &[Summary]) -> bool {
-    all.iter().filter(|other| other.measurement == summary.measurement).count() > 1
+    all.iter()
+        .filter(|other| other.measurement == summary.measurement)
+        .count()
+        > 1
 }
 
 /// The stack, or the part with its stack where there are several.
 fn name(summary: &Summary, all: &[Summary]) -> String {
-    let connect = if summary.main == Some(Metric::Connect) { " connect" } else { "" };
+    let connect = if summary.main == Some(Metric::Connect) {
+        " connect"
+    } else {
+        ""
+    };
     let load = if summary.background { " (load)" } else { "" };
     match summary.part_index {
         _ if !of_several(summary, all) => format!("{}{connect}", summary.stack),
@@ -65,7 +93,9 @@ fn plain(summary: &Summary) -> String {
 /// `5 rr 32*10 over tcp(nodelay) across n` without ` over tcp(nodelay)`.
 fn without_stack(text: &str) -> String {
     const OVER: &str = " over ";
-    let Some(at) = text.find(OVER) else { return text.to_owned() };
+    let Some(at) = text.find(OVER) else {
+        return text.to_owned();
+    };
     let (before, stack) = (&text[..at], &text[at + OVER.len()..]);
     let mut depth = 0_u32;
     let end = stack.find(|letter: char| {

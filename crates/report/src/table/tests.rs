@@ -9,38 +9,81 @@ use stackline_analyze::summarise;
 #[test]
 fn a_run_at_a_glance() {
     let wake_up = "a sleeping thread on this machine wakes up 52.0 us after its data has come";
-    let notes = vec![Note::new(Weight::Always, "kept in runs/1"), Note::new(Weight::Detail, wake_up)];
-    let text = table(&summaries(), &TableOptions { notes: notes.clone(), ..TableOptions::default() });
+    let notes = vec![
+        Note::new(Weight::Always, "kept in runs/1"),
+        Note::new(Weight::Detail, wake_up),
+    ];
+    let text = table(
+        &summaries(),
+        &TableOptions {
+            notes: notes.clone(),
+            ..TableOptions::default()
+        },
+    );
     golden("table.txt", &text);
-    assert!(text.lines().all(|line| grid::width(line) <= WIDTH), "{text}");
+    assert!(
+        text.lines().all(|line| grid::width(line) <= WIDTH),
+        "{text}"
+    );
     assert!(!text.contains('\x1b'));
-    let few = table(&summaries(), &TableOptions { notes, most_notes: Some(3), ..TableOptions::default() });
+    let few = table(
+        &summaries(),
+        &TableOptions {
+            notes,
+            most_notes: Some(3),
+            ..TableOptions::default()
+        },
+    );
     golden("table-few-notes.txt", &few);
 }
 
 #[test]
 fn percentiles_as_requested() {
     let percentiles = vec![Percentile::Percent(90.0), Percentile::Percent(99.9)];
-    let text = table(&summaries()[1..2], &TableOptions { percentiles, ..TableOptions::default() });
-    assert!(text.contains("p90 / p99.9") && text.contains("80.9 us / 2.00 ms"), "{text}");
+    let text = table(
+        &summaries()[1..2],
+        &TableOptions {
+            percentiles,
+            ..TableOptions::default()
+        },
+    );
+    assert!(
+        text.contains("p90 / p99.9") && text.contains("80.9 us / 2.00 ms"),
+        "{text}"
+    );
 }
 
 #[test]
 fn colour_only_where_asked() {
-    let text = table(&summaries(), &TableOptions { colour: true, ..TableOptions::default() });
+    let text = table(
+        &summaries(),
+        &TableOptions {
+            colour: true,
+            ..TableOptions::default()
+        },
+    );
     assert!(text.starts_with("\x1b[1m") && text.contains("\x1b[33m"));
 }
 
 #[test]
 fn nothing_measured() {
-    assert_eq!(table(&[], &TableOptions::default()), "nothing was measured\n");
-    golden("table-no-runs.txt", &table(&summarise(&a_plan(), &[]), &TableOptions::default()));
+    assert_eq!(
+        table(&[], &TableOptions::default()),
+        "nothing was measured\n"
+    );
+    golden(
+        "table-no-runs.txt",
+        &table(&summarise(&a_plan(), &[]), &TableOptions::default()),
+    );
 }
 
 #[test]
 fn one_run_has_no_interval() {
     let one = summarise(&a_plan(), &records()[..1]);
-    golden("table-one-run.txt", &table(&one[..1], &TableOptions::default()));
+    golden(
+        "table-one-run.txt",
+        &table(&one[..1], &TableOptions::default()),
+    );
 }
 
 #[test]
@@ -56,11 +99,19 @@ fn a_modelled_network_says_what_it_did() {
     let (plan, records) = emulated();
     let text = table(&summarise(&plan, &records), &TableOptions::default());
     golden("table-network.txt", &text);
-    assert!(text.contains("! overload (1 of 3 runs; the figures are the machine's)"), "{text}");
-    assert!(text.contains("dropped at edge>udjat: 12 of 3000 packets (queue full) [row 1]"), "{text}");
-    assert!(text.contains("and 3 more ports that dropped, marked or doubled packets [row 2]"), "{text}");
-    let kept =
-        "emulator: departures late by 200 ns (median), 14.0 us (p99), 90.0 us (max); 3 frames lost; its own round";
+    assert!(
+        text.contains("! overload (1 of 3 runs; the figures are the machine's)"),
+        "{text}"
+    );
+    assert!(
+        text.contains("dropped at edge>udjat: 12 of 3000 packets (queue full) [row 1]"),
+        "{text}"
+    );
+    assert!(
+        text.contains("and 3 more ports that dropped, marked or doubled packets [row 2]"),
+        "{text}"
+    );
+    let kept = "emulator: departures late by 200 ns (median), 14.0 us (p99), 90.0 us (max); 3 frames lost; its own round";
     let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(unwrapped.contains(kept), "{text}");
 }
@@ -79,11 +130,26 @@ fn cells_and_packets_are_told_apart() {
         ..Default::default()
     };
     let said = |cells| {
-        let network = stackline_analyze::NetworkSummary { ports: vec![port(cells)], ..Default::default() };
-        notes(&[Summary { runs: 1, network: Some(network), ..Summary::default() }]).remove(0).text
+        let network = stackline_analyze::NetworkSummary {
+            ports: vec![port(cells)],
+            ..Default::default()
+        };
+        notes(&[Summary {
+            runs: 1,
+            network: Some(network),
+            ..Summary::default()
+        }])
+        .remove(0)
+        .text
     };
-    assert_eq!(said(true), "dropped at khons>edge: 1 of 3000 cells (bit error on the link)");
-    assert_eq!(said(false), "dropped at khons>edge: 1 cell, where 3000 packets left (bit error on the link)");
+    assert_eq!(
+        said(true),
+        "dropped at khons>edge: 1 of 3000 cells (bit error on the link)"
+    );
+    assert_eq!(
+        said(false),
+        "dropped at khons>edge: 1 cell, where 3000 packets left (bit error on the link)"
+    );
 }
 
 #[test]
@@ -94,9 +160,14 @@ fn connections_with_calls_are_transactions_with_their_time() {
     }
     let text = table(&summarise(&plan, &records), &TableOptions::default());
     // Five connections in 400 us.
-    let said =
-        "transactions (connect, calls, disconnect): mean 80.0 us, of it connect and disconnect 59.9 us; 12.5 k/s";
-    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
+    let said = "transactions (connect, calls, disconnect): mean 80.0 us, of it connect and disconnect 59.9 us; 12.5 k/s";
+    assert!(
+        text.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .contains(said),
+        "{text}"
+    );
     assert!(text.contains("calls/s"), "{text}");
     let (plan, records) = connected();
     assert!(!table(&summarise(&plan, &records), &TableOptions::default()).contains("transactions"));
@@ -105,9 +176,15 @@ fn connections_with_calls_are_transactions_with_their_time() {
 #[test]
 fn rows_that_count_different_things_say_what() {
     let (plan, records) = connected();
-    let both: Vec<Summary> = summaries().into_iter().chain(summarise(&plan, &records)).collect();
+    let both: Vec<Summary> = summaries()
+        .into_iter()
+        .chain(summarise(&plan, &records))
+        .collect();
     let text = table(&both, &TableOptions::default());
-    assert!(text.contains("per s") && text.contains("12.5 k conns") && text.contains(" calls  "), "{text}");
+    assert!(
+        text.contains("per s") && text.contains("12.5 k conns") && text.contains(" calls  "),
+        "{text}"
+    );
 }
 
 #[test]
@@ -117,26 +194,46 @@ fn a_transfer_says_how_long_it_took() {
     assert!(summary.throughput_bit_s.is_some() && !text(&summary).contains("whole transfer"));
     summary.is_transfer = true;
     let mean = units::time(summary.elapsed_s.unwrap().mean);
-    assert!(text(&summary).contains(&format!("time of the whole transfer: mean {mean} (")), "{}", text(&summary));
+    assert!(
+        text(&summary).contains(&format!("time of the whole transfer: mean {mean} (")),
+        "{}",
+        text(&summary)
+    );
 }
 
 #[test]
 fn marks_say_from_where_they_count() {
     let times = summaries()[1].response_s.unwrap();
-    let marks = ["once", "a", "b", "a -> b", "a -> a"].map(|name| (name.to_owned(), times)).into();
-    let text = table(&[Summary { marks, ..summaries().remove(1) }], &TableOptions::default());
-    for said in ["the start to mark once: mean", "mark a to mark b: mean", "a pass, from mark a to mark a again: mean"]
-    {
+    let marks = ["once", "a", "b", "a -> b", "a -> a"]
+        .map(|name| (name.to_owned(), times))
+        .into();
+    let text = table(
+        &[Summary {
+            marks,
+            ..summaries().remove(1)
+        }],
+        &TableOptions::default(),
+    );
+    for said in [
+        "the start to mark once: mean",
+        "mark a to mark b: mean",
+        "a pass, from mark a to mark a again: mean",
+    ] {
         assert!(text.contains(said), "no `{said}` in {text}");
     }
     // Passed again and again, it has no one time from the start.
-    assert!(text.contains("the start to mark b") && !text.contains("the start to mark a:"), "{text}");
+    assert!(
+        text.contains("the start to mark b") && !text.contains("the start to mark a:"),
+        "{text}"
+    );
 }
 
 #[test]
 fn what_a_rate_is_over_is_said_where_runs_differ() {
     let mut summary = summaries().remove(1);
-    let says = |s: &Summary| table(std::slice::from_ref(s), &TableOptions::default()).contains("a rate each run");
+    let says = |s: &Summary| {
+        table(std::slice::from_ref(s), &TableOptions::default()).contains("a rate each run")
+    };
     (summary.normalised_sd, summary.main) = (Some(0.04), Some(Metric::Response));
     assert!(!says(&summary));
     summary.normalised_sd = Some(0.4);
@@ -149,8 +246,17 @@ fn callers_that_fell_behind_are_said_among_the_first() {
     assert!(!table(&[summary.clone()], &TableOptions::default()).contains("backlog"));
     let response = summary.response_s.as_mut().unwrap();
     (response.mean, summary.backlog_s) = (11.2, Some(11.0));
-    let text = table(&[summary], &TableOptions { most_notes: Some(3), ..TableOptions::default() });
+    let text = table(
+        &[summary],
+        &TableOptions {
+            most_notes: Some(3),
+            ..TableOptions::default()
+        },
+    );
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("of their mean of 11.2 s, 11.0 s are the caller's backlog"), "{text}");
+    assert!(
+        text.contains("of their mean of 11.2 s, 11.0 s are the caller's backlog"),
+        "{text}"
+    );
     assert!(text.contains("a call itself took 200 ms"), "{text}");
 }

@@ -5,8 +5,17 @@ use stackline_core::plan::{Composer, Part, Plan, Stack, World};
 use stackline_core::record::{EmulationRecord, NetworkRecord, PortRecord, RunRecord};
 
 fn port(name: &str, packets: u64, drops: &[(&str, u64)]) -> PortRecord {
-    let drops = drops.iter().map(|(reason, n)| ((*reason).to_owned(), *n)).collect();
-    PortRecord { name: name.into(), packets, bytes: packets * 1500, drops, ..PortRecord::default() }
+    let drops = drops
+        .iter()
+        .map(|(reason, n)| ((*reason).to_owned(), *n))
+        .collect();
+    PortRecord {
+        name: name.into(),
+        packets,
+        bytes: packets * 1500,
+        drops,
+        ..PortRecord::default()
+    }
 }
 
 fn emulation(lost: u64) -> EmulationRecord {
@@ -26,27 +35,52 @@ fn emulation(lost: u64) -> EmulationRecord {
 
 /// Drops at one port, marks at another, nothing at a third.
 fn few() -> Vec<PortRecord> {
-    let marked = PortRecord { marked: 40, duplicated: 1, ..port("khons>edge", 1000, &[]) };
-    vec![marked, port("edge>udjat", 996, &[("queue full", 4)]), port("udjat>edge", 500, &[])]
+    let marked = PortRecord {
+        marked: 40,
+        duplicated: 1,
+        ..port("khons>edge", 1000, &[])
+    };
+    vec![
+        marked,
+        port("edge>udjat", 996, &[("queue full", 4)]),
+        port("udjat>edge", 500, &[]),
+    ]
 }
 
 /// More than there is room for.
 fn many() -> Vec<PortRecord> {
-    let lossy =
-        |at: u64| port(&format!("s{at}>s{}", at + 1), 1000, &[("lost on the link", at), ("queue full", 2 * at)]);
+    let lossy = |at: u64| {
+        port(
+            &format!("s{at}>s{}", at + 1),
+            1000,
+            &[("lost on the link", at), ("queue full", 2 * at)],
+        )
+    };
     (1..=8).map(lossy).collect()
 }
 
-fn across(measurement: usize, run: u32, ports: Vec<PortRecord>, emulation: Option<EmulationRecord>) -> RunRecord {
+fn across(
+    measurement: usize,
+    run: u32,
+    ports: Vec<PortRecord>,
+    emulation: Option<EmulationRecord>,
+) -> RunRecord {
     RunRecord {
-        network: Some(NetworkRecord { name: "wan".into(), ports, emulation }),
+        network: Some(NetworkRecord {
+            name: "wan".into(),
+            ports,
+            emulation,
+        }),
         ..moved(measurement, 0, run, 100 + u64::from(run))
     }
 }
 
 /// Three emulated runs, the second of which the machine could not keep up with, and two simulated ones.
 pub(crate) fn emulated() -> (Plan, Vec<RunRecord>) {
-    let part = |stack| Part { to: Some("udjat".into()), ..get(Stack::plain(stack)) };
+    let part = |stack| Part {
+        to: Some("udjat".into()),
+        ..get(Stack::plain(stack))
+    };
     let mut plan = a_plan();
     let crossing = |text: &str, world, part| {
         let mut made = measurement(text, Composer::Basic, vec![part]);
@@ -54,8 +88,16 @@ pub(crate) fn emulated() -> (Plan, Vec<RunRecord>) {
         made
     };
     plan.measurements = vec![
-        crossing("3 bulk_get 1024*1000 over tcp", World::Emulated, part("tcp")),
-        crossing("2 bulk_get 1024*1000 over udp", World::Simulated, part("udp")),
+        crossing(
+            "3 bulk_get 1024*1000 over tcp",
+            World::Emulated,
+            part("tcp"),
+        ),
+        crossing(
+            "2 bulk_get 1024*1000 over udp",
+            World::Simulated,
+            part("udp"),
+        ),
     ];
     let records = vec![
         across(0, 0, few(), Some(emulation(0))),

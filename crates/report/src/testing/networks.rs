@@ -9,8 +9,14 @@ use stackline_core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 pub(crate) fn network(name: &str, hosts: &[&str], switches: &[&str], links: Vec<Link>) -> Network {
-    let host = |name: &&str| Host { name: (*name).into(), ..Host::default() };
-    let switch = |name: &&str| Switch { name: (*name).into(), ..Switch::default() };
+    let host = |name: &&str| Host {
+        name: (*name).into(),
+        ..Host::default()
+    };
+    let switch = |name: &&str| Switch {
+        name: (*name).into(),
+        ..Switch::default()
+    };
     Network {
         name: name.into(),
         hosts: hosts.iter().map(host).collect(),
@@ -21,15 +27,33 @@ pub(crate) fn network(name: &str, hosts: &[&str], switches: &[&str], links: Vec<
 
 pub(crate) fn link(from: &str, to: &str, bit_s: f64, delay_s: f64) -> Link {
     let delay = Duration::from_seconds(delay_s);
-    Link { ends: (from.into(), to.into()), rate: Rate::Constant(bit_s), delay, ..Link::default() }
+    Link {
+        ends: (from.into(), to.into()),
+        rate: Rate::Constant(bit_s),
+        delay,
+        ..Link::default()
+    }
 }
 
 /// Two and two hosts at the ends of one narrow link.
 pub(crate) fn dumbbell() -> Network {
     let edge = |from: &str, to: &str| link(from, to, 1e9, 50e-6);
-    let queue = Some(Queue { limit_bytes: Some(64 << 10), ..Queue::default() });
-    let narrow = Link { queue, loss: Loss::Independent(1e-4), ..link("left", "right", 10e6, 20e-3) };
-    let links = vec![edge("a", "left"), edge("b", "left"), narrow, edge("right", "c"), edge("right", "d")];
+    let queue = Some(Queue {
+        limit_bytes: Some(64 << 10),
+        ..Queue::default()
+    });
+    let narrow = Link {
+        queue,
+        loss: Loss::Independent(1e-4),
+        ..link("left", "right", 10e6, 20e-3)
+    };
+    let links = vec![
+        edge("a", "left"),
+        edge("b", "left"),
+        narrow,
+        edge("right", "c"),
+        edge("right", "d"),
+    ];
     network("dumbbell", &["a", "b", "c", "d"], &["left", "right"], links)
 }
 
@@ -46,7 +70,11 @@ pub(crate) fn everything() -> Network {
         cpu_speed: Some(2.0),
         pace_bit_s: Some(8e6),
     };
-    network.hosts[1].clock = Clock { offset_ns: -250_000, drift_ppm: 12.5, steps: vec![(Duration(5), 3)] };
+    network.hosts[1].clock = Clock {
+        offset_ns: -250_000,
+        drift_ppm: 12.5,
+        steps: vec![(Duration(5), 3)],
+    };
     network.switches[0] = Switch {
         buffer_bytes: Some(1500),
         buffer_per_port: true,
@@ -54,14 +82,43 @@ pub(crate) fn everything() -> Network {
         early_packet_discard: true,
         ..network.switches[0].clone()
     };
-    let jitter = Jitter { distribution: Distribution::Normal(0.002, 0.0005), reorder: true };
-    let red = Discipline::Red { min_bytes: 15_000, max_bytes: 45_000, most: 0.1, weight: 0.002 };
-    let queue = Queue { limit_packets: Some(100), discipline: red, ecn: true, ..Queue::default() };
+    let jitter = Jitter {
+        distribution: Distribution::Normal(0.002, 0.0005),
+        reorder: true,
+    };
+    let red = Discipline::Red {
+        min_bytes: 15_000,
+        max_bytes: 45_000,
+        most: 0.1,
+        weight: 0.002,
+    };
+    let queue = Queue {
+        limit_packets: Some(100),
+        discipline: red,
+        ecn: true,
+        ..Queue::default()
+    };
     network.links = vec![
-        Link { mtu_bytes: Some(9180), charge: Charge::Wire, ..link("khons", "edge", 100e6, 1e-3) },
-        Link { jitter: Some(jitter), queue: Some(queue), duplicate: 0.001, ..link("edge", "core", 45e6, 6e-3) },
-        Link { one_way: true, loss: Loss::Every(100), ..link("core", "udjat", 8e6, 250e-3) },
-        Link { one_way: true, ..link("udjat", "core", 1e6, 300e-3) },
+        Link {
+            mtu_bytes: Some(9180),
+            charge: Charge::Wire,
+            ..link("khons", "edge", 100e6, 1e-3)
+        },
+        Link {
+            jitter: Some(jitter),
+            queue: Some(queue),
+            duplicate: 0.001,
+            ..link("edge", "core", 45e6, 6e-3)
+        },
+        Link {
+            one_way: true,
+            loss: Loss::Every(100),
+            ..link("core", "udjat", 8e6, 250e-3)
+        },
+        Link {
+            one_way: true,
+            ..link("udjat", "core", 1e6, 300e-3)
+        },
     ];
     network
 }
@@ -73,7 +130,10 @@ pub(crate) fn crowd(hosts: usize, switches: usize) -> Network {
     let between = (1..switches).map(|at| link("sw0", &switch(at), 10e9, 200e-6));
     let access = (0..hosts).map(|at| link(&host(at), &switch(at), 1e9, 25e-6));
     let links = between.chain(access).collect();
-    let names: (Vec<String>, Vec<String>) = ((0..hosts).map(host).collect(), (0..switches).map(switch).collect());
+    let names: (Vec<String>, Vec<String>) = (
+        (0..hosts).map(host).collect(),
+        (0..switches).map(switch).collect(),
+    );
     let hosts: Vec<&str> = names.0.iter().map(String::as_str).collect();
     let switches: Vec<&str> = names.1.iter().map(String::as_str).collect();
     network("crowd", &hosts, &switches, links)
@@ -81,8 +141,16 @@ pub(crate) fn crowd(hosts: usize, switches: usize) -> Network {
 
 /// All ways by fewest links, first found.
 pub(crate) fn ways(network: &Network) -> Vec<Way> {
-    let pairs = (0..network.hosts.len()).flat_map(|from| (0..network.hosts.len()).map(move |to| (from, to)));
-    pairs.filter(|(from, to)| from != to).map(|(from, to)| Way { from, to, ports: way(network, from, to) }).collect()
+    let pairs = (0..network.hosts.len())
+        .flat_map(|from| (0..network.hosts.len()).map(move |to| (from, to)));
+    pairs
+        .filter(|(from, to)| from != to)
+        .map(|(from, to)| Way {
+            from,
+            to,
+            ports: way(network, from, to),
+        })
+        .collect()
 }
 
 fn way(network: &Network, from: usize, to: usize) -> Option<Vec<u32>> {

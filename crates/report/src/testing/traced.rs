@@ -10,7 +10,8 @@ use stackline_events::{Table, Value as Data, unit};
 /// When the runs begin: now, not 1970.
 pub(crate) const ORIGIN_NS: u64 = 1_790_000_000_123_456_789;
 /// A name that would like to be a script.
-pub(crate) const HOSTILE: &str = "</script><img src=x onerror=\"alert(1)\"><script>alert(2)</script>";
+pub(crate) const HOSTILE: &str =
+    "</script><img src=x onerror=\"alert(1)\"><script>alert(2)</script>";
 
 /// Everything that a page is made of.
 #[derive(Debug, Default)]
@@ -45,24 +46,63 @@ impl Traced {
     fn call(&mut self, number: u64, at_ns: u64, pace: u64, met: usize) {
         let id = unit::unit(0, number);
         let first = self.lifelines.passages.len() as u32;
-        let points: Vec<(String, String)> =
-            self.lifelines.points.iter().take(met).map(|p| (p.keyword.clone(), p.host.clone())).collect();
+        let points: Vec<(String, String)> = self
+            .lifelines
+            .points
+            .iter()
+            .take(met)
+            .map(|p| (p.keyword.clone(), p.host.clone()))
+            .collect();
         for (point, (keyword, host)) in points.iter().enumerate() {
-            let (at_ns, row) = (at_ns + point as u64 * 10_000 * pace, self.events.len() as u32);
-            self.events.push(keyword, host, at_ns, &[id.into(), 0.into(), (number * 48).into(), 32.into()]);
-            self.lifelines.passages.push(Passage { at_ns, point: point as u32, row });
+            let (at_ns, row) = (
+                at_ns + point as u64 * 10_000 * pace,
+                self.events.len() as u32,
+            );
+            self.events.push(
+                keyword,
+                host,
+                at_ns,
+                &[id.into(), 0.into(), (number * 48).into(), 32.into()],
+            );
+            self.lifelines.passages.push(Passage {
+                at_ns,
+                point: point as u32,
+                row,
+            });
         }
         let lost = met < self.lifelines.points.len();
         let first_mark = self.lifelines.marks.len() as u32;
         if lost {
             let (at_ns, row) = (at_ns + met as u64 * 10_000, self.events.len() as u32);
             let absent = Data::Absent;
-            let more = [absent, absent, absent, absent, absent, absent, "queue full".into()];
-            let data = [[id.into(), 0.into(), (number * 48).into(), 32.into()].as_slice(), &more].concat();
+            let more = [
+                absent,
+                absent,
+                absent,
+                absent,
+                absent,
+                absent,
+                "queue full".into(),
+            ];
+            let data = [
+                [id.into(), 0.into(), (number * 48).into(), 32.into()].as_slice(),
+                &more,
+            ]
+            .concat();
             self.events.push("NET_DROP", "edge", at_ns, &data);
-            self.lifelines.marks.push(Passage { at_ns, point: 0, row });
+            self.lifelines.marks.push(Passage {
+                at_ns,
+                point: 0,
+                row,
+            });
         }
-        let outcome = if lost { Outcome::NeverArrived { after: met as u32 - 1 } } else { Outcome::Complete };
+        let outcome = if lost {
+            Outcome::NeverArrived {
+                after: met as u32 - 1,
+            }
+        } else {
+            Outcome::Complete
+        };
         let (count, mark_count) = (met as u32, u32::from(lost));
         let (group, flow, bytes) = (0, Some(0), Some(32));
         self.lifelines.lines.push(Line {
@@ -81,16 +121,34 @@ impl Traced {
 }
 
 fn empty() -> Traced {
-    let point = |keyword: &str, host: &str| Point { keyword: keyword.into(), host: host.into(), place: String::new() };
-    let points =
-        [("APP_CALL", "khons"), ("APP_INDICATION", "udjat"), ("APP_REPLY", "udjat"), ("APP_RESPONSE", "khons")];
-    let mut traced =
-        Traced { title: "rr".into(), run: json!({"complete": true, "measurements": []}), ..Traced::default() };
-    traced.lifelines.points = points.iter().map(|(keyword, host)| point(keyword, host)).collect();
+    let point = |keyword: &str, host: &str| Point {
+        keyword: keyword.into(),
+        host: host.into(),
+        place: String::new(),
+    };
+    let points = [
+        ("APP_CALL", "khons"),
+        ("APP_INDICATION", "udjat"),
+        ("APP_REPLY", "udjat"),
+        ("APP_RESPONSE", "khons"),
+    ];
+    let mut traced = Traced {
+        title: "rr".into(),
+        run: json!({"complete": true, "measurements": []}),
+        ..Traced::default()
+    };
+    traced.lifelines.points = points
+        .iter()
+        .map(|(keyword, host)| point(keyword, host))
+        .collect();
     traced.lifelines.marked = vec![point("NET_DROP", "edge")];
     traced.lifelines.groups = vec!["tcp".into()];
     let hosts = ("khons".into(), "udjat".into());
-    traced.index.flows.push(Flow { hosts, stack: "tcp".into(), ..Flow::default() });
+    traced.index.flows.push(Flow {
+        hosts,
+        stack: "tcp".into(),
+        ..Flow::default()
+    });
     for host in ["khons", "udjat"] {
         traced.index.hosts.insert(host.into(), HostTrace::default());
     }
@@ -104,9 +162,17 @@ pub(crate) fn few() -> Traced {
     traced.call(0, ORIGIN_NS, 1, 4);
     traced.call(1, ORIGIN_NS + 100_000, 3, 4);
     traced.call(2, ORIGIN_NS + 400_000, 1, 2);
-    let data: Vec<Data<'_>> = [100_000, 0, 300_000, 100_000, 0, 0, 0, 600_000].map(Data::from).to_vec();
-    traced.events.push("CPU_USE", "khons", ORIGIN_NS + 200_000, &data);
-    let span = RunSpan { to_ns: ORIGIN_NS + 500_000, from_ns: ORIGIN_NS, ..RunSpan::default() };
+    let data: Vec<Data<'_>> = [100_000, 0, 300_000, 100_000, 0, 0, 0, 600_000]
+        .map(Data::from)
+        .to_vec();
+    traced
+        .events
+        .push("CPU_USE", "khons", ORIGIN_NS + 200_000, &data);
+    let span = RunSpan {
+        to_ns: ORIGIN_NS + 500_000,
+        from_ns: ORIGIN_NS,
+        ..RunSpan::default()
+    };
     traced.index.runs.push(span);
     traced.findings.push(Finding {
         takes: None,
@@ -130,7 +196,8 @@ pub(crate) fn few() -> Traced {
 /// So many calls that are answered.
 pub(crate) fn many(count: u64) -> Traced {
     let mut traced = empty();
-    (0..count).for_each(|number| traced.call(number, ORIGIN_NS + number * 50_000, 1 + number % 3, 4));
+    (0..count)
+        .for_each(|number| traced.call(number, ORIGIN_NS + number * 50_000, 1 + number % 3, 4));
     traced
 }
 
@@ -161,12 +228,22 @@ pub(crate) fn large(count: u64) -> Traced {
         }]
     });
     traced.lifelines.points = WAY
-        .map(|(keyword, host, place, _)| Point { keyword: keyword.into(), host: host.into(), place: place.into() })
+        .map(|(keyword, host, place, _)| Point {
+            keyword: keyword.into(),
+            host: host.into(),
+            place: place.into(),
+        })
         .to_vec();
     traced.lifelines.marked = ["NET_DROP", "TCP_RETRANSMIT"]
-        .map(|keyword| Point { keyword: keyword.into(), host: "edge".into(), place: String::new() })
+        .map(|keyword| Point {
+            keyword: keyword.into(),
+            host: "edge".into(),
+            place: String::new(),
+        })
         .to_vec();
-    traced.lifelines.groups = ["tcp", "quic", "blast(selective)"].map(str::to_owned).to_vec();
+    traced.lifelines.groups = ["tcp", "quic", "blast(selective)"]
+        .map(str::to_owned)
+        .to_vec();
     traced.index.flows = (0..3).map(flow).collect();
     let mut dice = Dice(1);
     for number in 0..count {
@@ -174,7 +251,13 @@ pub(crate) fn large(count: u64) -> Traced {
     }
     let end = ORIGIN_NS + count * 60_000;
     for (run, from) in (0..3).map(|run| (run, ORIGIN_NS + u64::from(run) * (count * 20_000))) {
-        let span = RunSpan { measurement: 0, run, warmup: false, from_ns: from, to_ns: from + count * 20_000 };
+        let span = RunSpan {
+            measurement: 0,
+            run,
+            warmup: false,
+            from_ns: from,
+            to_ns: from + count * 20_000,
+        };
         traced.index.runs.push(span);
     }
     for tick in 1..=(end - ORIGIN_NS) / 20_000_000 {
@@ -183,10 +266,21 @@ pub(crate) fn large(count: u64) -> Traced {
         let cpu = [20_000_000, 0, busy / 2, busy / 2, 0, 0, 0, 1_000_000 - busy].map(Data::from);
         traced.events.push("CPU_USE", "khons", at_ns, &cpu);
         let bytes = dice.below(50_000) as i64;
-        let interface = [20_000_000.into(), "eth0".into(), 0.into(), 0.into(), 0.into(), 0.into(), bytes.into()];
+        let interface = [
+            20_000_000.into(),
+            "eth0".into(),
+            0.into(),
+            0.into(),
+            0.into(),
+            0.into(),
+            bytes.into(),
+        ];
         traced.events.push("NETIF", "khons", at_ns, &interface);
     }
-    let (from_ns, to_ns) = (ORIGIN_NS + count * 7_000, ORIGIN_NS + count * 7_000 + 20_000_000);
+    let (from_ns, to_ns) = (
+        ORIGIN_NS + count * 7_000,
+        ORIGIN_NS + count * 7_000 + 20_000_000,
+    );
     traced.findings.push(Finding {
         takes: None,
         kind: "queue_drop",
@@ -212,28 +306,55 @@ pub(crate) fn large(count: u64) -> Traced {
 
 fn flow(id: u32) -> Flow {
     let stack = ["tcp", "quic", "blast(selective)"][id as usize % 3].into();
-    Flow { id, hosts: ("khons".into(), "udjat".into()), stack, replica: id, ..Flow::default() }
+    Flow {
+        id,
+        hosts: ("khons".into(), "udjat".into()),
+        stack,
+        replica: id,
+        ..Flow::default()
+    }
 }
 
 fn unit_of(traced: &mut Traced, number: u64, dice: &mut Dice) {
     let (flow, id) = ((number % 3) as u32, unit::unit((number % 3) as u32, number));
-    let (first, first_mark) = (traced.lifelines.passages.len() as u32, traced.lifelines.marks.len() as u32);
+    let (first, first_mark) = (
+        traced.lifelines.passages.len() as u32,
+        traced.lifelines.marks.len() as u32,
+    );
     let fate = dice.below(120);
     let met = if fate == 0 { 6 } else { WAY.len() };
     let mut at_ns = ORIGIN_NS + number * 60_000;
     // The queue fills and empties.
     let full = 1 + (number / 500) % 4;
-    let path: [Data<'_>; 4] = [id.into(), (flow * 2).into(), (number * 1448).into(), 1448.into()];
+    let path: [Data<'_>; 4] = [
+        id.into(),
+        (flow * 2).into(),
+        (number * 1448).into(),
+        1448.into(),
+    ];
     for (point, (keyword, host, place, usual)) in WAY.iter().enumerate().take(met) {
         at_ns += usual / 2 + dice.below(usual + 1) * if *usual == 400_000 { full } else { 1 };
         let row = traced.events.len() as u32;
         if place.is_empty() {
             traced.events.push(keyword, host, at_ns, &path);
         } else {
-            let net = [(*place).into(), "khons>udjat".into(), flow.into(), number.into(), 1.into(), 1500.into()];
-            traced.events.push(keyword, host, at_ns, &[path.as_slice(), &net].concat());
+            let net = [
+                (*place).into(),
+                "khons>udjat".into(),
+                flow.into(),
+                number.into(),
+                1.into(),
+                1500.into(),
+            ];
+            traced
+                .events
+                .push(keyword, host, at_ns, &[path.as_slice(), &net].concat());
         }
-        traced.lifelines.passages.push(Passage { at_ns, point: point as u32, row });
+        traced.lifelines.passages.push(Passage {
+            at_ns,
+            point: point as u32,
+            row,
+        });
     }
     let mut mark = |point: u32, keyword: &str, at_ns: u64| {
         let row = traced.events.len() as u32;
@@ -273,7 +394,10 @@ struct Dice(u64);
 
 impl Dice {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound.max(1)
     }
 }
@@ -283,21 +407,39 @@ pub(crate) fn hostile() -> Traced {
     let mut traced = empty();
     traced.title = HOSTILE.into();
     traced.environment = json!({HOSTILE: {HOSTILE: [HOSTILE]}});
-    let point = Point { keyword: HOSTILE.into(), host: HOSTILE.into(), place: HOSTILE.into() };
+    let point = Point {
+        keyword: HOSTILE.into(),
+        host: HOSTILE.into(),
+        place: HOSTILE.into(),
+    };
     traced.lifelines.points = vec![point; 2];
     traced.lifelines.groups = vec![HOSTILE.into()];
     for (row, at_ns) in [(0, ORIGIN_NS), (1, ORIGIN_NS + 1000)] {
-        traced.events.push(HOSTILE, HOSTILE, at_ns, &vec![HOSTILE.into(); 20]);
-        traced.lifelines.passages.push(Passage { at_ns, point: row, row });
+        traced
+            .events
+            .push(HOSTILE, HOSTILE, at_ns, &vec![HOSTILE.into(); 20]);
+        traced.lifelines.passages.push(Passage {
+            at_ns,
+            point: row,
+            row,
+        });
     }
-    traced.lifelines.lines.push(Line { unit: Id::of(HOSTILE), count: 2, ..Line::default() });
+    traced.lifelines.lines.push(Line {
+        unit: Id::of(HOSTILE),
+        count: 2,
+        ..Line::default()
+    });
     traced.findings.push(Finding {
         takes: None,
         kind: "healthy",
         sentence: HOSTILE.into(),
         confidence: 1.0,
         share: 1.0,
-        evidence: vec![Evidence { what: HOSTILE.into(), units: vec![HOSTILE.into()], ..Evidence::default() }],
+        evidence: vec![Evidence {
+            what: HOSTILE.into(),
+            units: vec![HOSTILE.into()],
+            ..Evidence::default()
+        }],
         tries: vec![HOSTILE.into()],
         measurement: None,
     });
@@ -307,7 +449,11 @@ pub(crate) fn hostile() -> Traced {
 /// Blocks of two servers that a client asks for every 50 ms, each read in 4 ms and written in 2. Both servers stop from 400 to 480 ms,
 /// and send something again; every fifth block is given up.
 pub(crate) fn session() -> Traced {
-    let mut traced = Traced { title: "session".into(), run: json!({"complete": true}), ..Traced::default() };
+    let mut traced = Traced {
+        title: "session".into(),
+        run: json!({"complete": true}),
+        ..Traced::default()
+    };
     let ms = 1_000_000;
     for block in 0..200_u64 {
         let server = if block.is_multiple_of(2) { "s1" } else { "s2" };
@@ -325,14 +471,21 @@ pub(crate) fn session() -> Traced {
             continue;
         }
         let stopped = (400..480).contains(&((begun + 6 * ms - ORIGIN_NS) / ms));
-        let there = if stopped { ORIGIN_NS + 480 * ms + block * 1000 } else { begun + 7 * ms };
+        let there = if stopped {
+            ORIGIN_NS + 480 * ms + block * 1000
+        } else {
+            begun + 7 * ms
+        };
         event("START_WRITE", server, begun + 4 * ms + 1);
         event("END_WRITE", server, begun + 6 * ms);
         event("GOT", "app", there);
     }
     for server in ["s1", "s2"] {
-        traced.events.push("TCP_RETRANSMIT", server, ORIGIN_NS + 470 * ms, &[]);
+        traced
+            .events
+            .push("TCP_RETRANSMIT", server, ORIGIN_NS + 470 * ms, &[]);
     }
-    traced.lifelines = stackline_analyze::assemble::lifelines(&traced.events, None, &Default::default());
+    traced.lifelines =
+        stackline_analyze::assemble::lifelines(&traced.events, None, &Default::default());
     traced
 }

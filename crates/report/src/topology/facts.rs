@@ -32,18 +32,25 @@ pub(crate) struct Offer {
 impl Offer {
     /// Of those directions of links; what the network lacks is left out.
     pub(crate) fn of(network: &Network, ports: &[u32]) -> Self {
-        let links = || ports.iter().filter_map(|port| network.links.get(*port as usize / 2));
+        let links = || {
+            ports
+                .iter()
+                .filter_map(|port| network.links.get(*port as usize / 2))
+        };
         Self {
             hops: ports.len(),
             delay: links().fold(Duration::ZERO, |sum, link| sum + link.delay),
-            rate_bit_s: links().filter_map(|link| mean_rate(&link.rate)).min_by(f64::total_cmp),
+            rate_bit_s: links()
+                .filter_map(|link| mean_rate(&link.rate))
+                .min_by(f64::total_cmp),
             mtu: links().map(Link::mtu).min().unwrap_or(u64::MAX),
         }
     }
 
     /// Bytes that fill the way and the way back: the lowest rate times both delays.
     pub(crate) fn bandwidth_delay_bytes(&self, back: &Self) -> Option<f64> {
-        self.rate_bit_s.map(|rate| rate * (self.delay + back.delay).seconds() / 8.0)
+        self.rate_bit_s
+            .map(|rate| rate * (self.delay + back.delay).seconds() / 8.0)
     }
 }
 
@@ -55,7 +62,10 @@ pub(crate) fn mean_rate(rate: &Rate) -> Option<f64> {
         Rate::Schedule(schedule) => Some(schedule.mean(|bit_s| *bit_s)),
         Rate::Trace(trace) => {
             let period = f64::from(*trace.opportunities_ms.last()?) / 1e3;
-            #[expect(clippy::cast_precision_loss, reason = "a trace has far fewer moments than 2^53")]
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "a trace has far fewer moments than 2^53"
+            )]
             Some(trace.opportunities_ms.len() as f64 * 1504.0 * 8.0 / period)
         }
     }
@@ -67,13 +77,21 @@ pub(crate) fn rate(rate: &Rate) -> String {
         Rate::Unlimited => "unlimited".to_owned(),
         Rate::Constant(bit_s) => units::rate(*bit_s),
         Rate::Schedule(_) => format!("~{}", units::rate(mean_rate(rate).unwrap_or(0.0))),
-        Rate::Trace(trace) => format!("~{} ({})", units::rate(mean_rate(rate).unwrap_or(0.0)), trace.file),
+        Rate::Trace(trace) => format!(
+            "~{} ({})",
+            units::rate(mean_rate(rate).unwrap_or(0.0)),
+            trace.file
+        ),
     }
 }
 
 /// A delay for people.
 pub(crate) fn delay(link: &Link) -> String {
-    format!("{}{}", if link.delays.is_some() { "~" } else { "" }, link.delay)
+    format!(
+        "{}{}",
+        if link.delays.is_some() { "~" } else { "" },
+        link.delay
+    )
 }
 
 /// What of a link changes in time: `rate: 10.0 Mbit/s from 0 s on, 1.00 Mbit/s from 5.00 s on, again every 10.0 s`.
@@ -85,9 +103,17 @@ pub(crate) fn schedules(link: &Link) -> Vec<String> {
     if let Rate::Trace(trace) = &link.rate {
         all.push(format!("rate: {}", outage(trace)));
     }
-    all.extend(link.delays.as_ref().map(|delays| format!("delay: {}", steps(delays, Duration::to_string))));
+    all.extend(
+        link.delays
+            .as_ref()
+            .map(|delays| format!("delay: {}", steps(delays, Duration::to_string))),
+    );
     if let stackline_core::network::Loss::Schedule(losses) = &link.loss {
-        let one = |step: &_| Some(loss(step)).filter(|text| !text.is_empty()).unwrap_or_else(|| "none".to_owned());
+        let one = |step: &_| {
+            Some(loss(step))
+                .filter(|text| !text.is_empty())
+                .unwrap_or_else(|| "none".to_owned())
+        };
         all.push(format!("loss: {}", steps(losses, one)));
     }
     all
@@ -96,13 +122,21 @@ pub(crate) fn schedules(link: &Link) -> Vec<String> {
 /// How long a trace is, and when nothing leaves for the longest time.
 fn outage(trace: &DeliveryTrace) -> String {
     let moments = &trace.opportunities_ms;
-    let pauses = std::iter::once(0).chain(moments.iter().copied()).zip(moments);
-    let longest =
-        pauses.map(|(from, to)| (to - from, from)).max_by_key(|(pause, from)| (*pause, std::cmp::Reverse(*from)));
+    let pauses = std::iter::once(0)
+        .chain(moments.iter().copied())
+        .zip(moments);
+    let longest = pauses
+        .map(|(from, to)| (to - from, from))
+        .max_by_key(|(pause, from)| (*pause, std::cmp::Reverse(*from)));
     let (pause, from) = longest.unwrap_or_default();
     let time = |ms: u32| Duration::from_seconds(f64::from(ms) / 1e3);
     let length = time(moments.last().copied().unwrap_or(0));
-    format!("{} repeats every {length}; nothing leaves for {} from {} on", trace.file, time(pause), time(from))
+    format!(
+        "{} repeats every {length}; nothing leaves for {} from {} on",
+        trace.file,
+        time(pause),
+        time(from)
+    )
 }
 
 /// Steps that are printed; the others are counted.
@@ -110,32 +144,55 @@ const MOST_STEPS: usize = 16;
 
 fn steps<T>(schedule: &Schedule<T>, text: impl Fn(&T) -> String) -> String {
     let shown = schedule.steps.iter().take(MOST_STEPS);
-    let mut said: Vec<String> = shown.map(|(from, value)| format!("{} from {from} on", text(value))).collect();
+    let mut said: Vec<String> = shown
+        .map(|(from, value)| format!("{} from {from} on", text(value)))
+        .collect();
     let left = schedule.steps.len().saturating_sub(MOST_STEPS);
     said.extend((left > 0).then(|| format!("and {left} more")));
-    said.extend(schedule.period.map(|period| format!("again every {period}")));
+    said.extend(
+        schedule
+            .period
+            .map(|period| format!("again every {period}")),
+    );
     said.join(", ")
 }
 
 /// What of a link is no longer as it was: `rate 2.00 Mbit/s`, `loss 1 %`.
 #[must_use]
 pub fn link_changes(now: &Link, was: &Link) -> Vec<String> {
-    let lost = Some(loss(&now.loss)).filter(|text| !text.is_empty()).unwrap_or_else(|| "none".to_owned());
-    let held = now.queue.as_ref().map_or_else(|| "unlimited".to_owned(), queue);
+    let lost = Some(loss(&now.loss))
+        .filter(|text| !text.is_empty())
+        .unwrap_or_else(|| "none".to_owned());
+    let held = now
+        .queue
+        .as_ref()
+        .map_or_else(|| "unlimited".to_owned(), queue);
     let all = [
         (now.rate != was.rate, format!("rate {}", rate(&now.rate))),
-        ((now.delay, &now.delays) != (was.delay, &was.delays), format!("delay {}", delay(now))),
+        (
+            (now.delay, &now.delays) != (was.delay, &was.delays),
+            format!("delay {}", delay(now)),
+        ),
         (now.loss != was.loss, format!("loss {lost}")),
         (now.queue != was.queue, format!("queue {held}")),
     ];
-    all.into_iter().filter_map(|(differs, text)| differs.then_some(text)).collect()
+    all.into_iter()
+        .filter_map(|(differs, text)| differs.then_some(text))
+        .collect()
 }
 
 /// A share for people: `0.0100 %` is `0.01 %`.
 pub(crate) fn percent(share: f64) -> String {
     let hundredths = share * 100.0;
     let text = format!("{hundredths:.6}");
-    format!("{} %", if hundredths < 1e-6 && hundredths > 0.0 { "<0.000001" } else { trimmed(&text) })
+    format!(
+        "{} %",
+        if hundredths < 1e-6 && hundredths > 0.0 {
+            "<0.000001"
+        } else {
+            trimmed(&text)
+        }
+    )
 }
 
 fn trimmed(text: &str) -> &str {
@@ -149,7 +206,12 @@ pub(crate) fn loss(loss: &stackline_core::network::Loss) -> String {
         Loss::None => String::new(),
         Loss::Independent(share) => percent(*share),
         Loss::BitErrors(probability) => format!("bit errors {probability:e}"),
-        Loss::GilbertElliott { to_bad, to_good, loss_good, loss_bad } => format!(
+        Loss::GilbertElliott {
+            to_bad,
+            to_good,
+            loss_good,
+            loss_bad,
+        } => format!(
             "Gilbert-Elliott {} / {}, lost {} / {}",
             percent(*to_bad),
             percent(*to_good),
@@ -169,11 +231,20 @@ pub(crate) fn loss(loss: &stackline_core::network::Loss) -> String {
 /// A queue for people: how much it holds, who is dropped, whether it marks.
 pub(crate) fn queue(queue: &Queue) -> String {
     let bytes = queue.limit_bytes.map(units::size);
-    let packets = queue.limit_packets.map(|packets| format!("{packets} packets"));
+    let packets = queue
+        .limit_packets
+        .map(|packets| format!("{packets} packets"));
     let limits: Vec<String> = bytes.into_iter().chain(packets).collect();
-    let limits = if limits.is_empty() { "unlimited".to_owned() } else { limits.join(", ") };
+    let limits = if limits.is_empty() {
+        "unlimited".to_owned()
+    } else {
+        limits.join(", ")
+    };
     let discipline = discipline(&queue.discipline);
-    format!("{limits}{discipline}{}", if queue.ecn { ", marks (ECN)" } else { "" })
+    format!(
+        "{limits}{discipline}{}",
+        if queue.ecn { ", marks (ECN)" } else { "" }
+    )
 }
 
 fn discipline(discipline: &stackline_core::network::Discipline) -> String {
@@ -181,7 +252,12 @@ fn discipline(discipline: &stackline_core::network::Discipline) -> String {
     match discipline {
         Discipline::DropTail => String::new(),
         Discipline::DropHead => ", drops the oldest".to_owned(),
-        Discipline::Red { min_bytes, max_bytes, most, weight } => format!(
+        Discipline::Red {
+            min_bytes,
+            max_bytes,
+            most,
+            weight,
+        } => format!(
             ", RED from {} to {}, at most {}, weight {weight}",
             units::size(*min_bytes),
             units::size(*max_bytes),
@@ -189,7 +265,12 @@ fn discipline(discipline: &stackline_core::network::Discipline) -> String {
         ),
         Discipline::CoDel { target, interval } => format!(", CoDel {target} in {interval}"),
         Discipline::Pie { target, update } => format!(", PIE {target}, each {update}"),
-        Discipline::FqCoDel { target, interval, flows, quantum } => {
+        Discipline::FqCoDel {
+            target,
+            interval,
+            flows,
+            quantum,
+        } => {
             format!(", FQ-CoDel {target} in {interval}, {flows} queues of {quantum} B a turn")
         }
     }
@@ -204,12 +285,27 @@ mod tests {
     fn rates_that_change_have_a_mean() {
         let second = |s| Duration::from_seconds(s);
         let steps = vec![(second(0.0), 10e6), (second(1.0), 0.0), (second(3.0), 2e6)];
-        let schedule = |period| Rate::Schedule(Schedule { steps: steps.clone(), period });
+        let schedule = |period| {
+            Rate::Schedule(Schedule {
+                steps: steps.clone(),
+                period,
+            })
+        };
         assert_eq!(mean_rate(&schedule(Some(second(4.0)))), Some(3e6));
-        assert_eq!(mean_rate(&schedule(Some(second(2.0)))), Some(5e6), "what lies behind the period never comes");
+        assert_eq!(
+            mean_rate(&schedule(Some(second(2.0)))),
+            Some(5e6),
+            "what lies behind the period never comes"
+        );
         assert_eq!(mean_rate(&schedule(None)), Some(2e6));
-        let trace = DeliveryTrace { file: "up".into(), opportunities_ms: vec![1, 1, 2] };
-        assert_eq!(mean_rate(&Rate::Trace(trace)), Some(3.0 * 1504.0 * 8.0 / 2e-3));
+        let trace = DeliveryTrace {
+            file: "up".into(),
+            opportunities_ms: vec![1, 1, 2],
+        };
+        assert_eq!(
+            mean_rate(&Rate::Trace(trace)),
+            Some(3.0 * 1504.0 * 8.0 / 2e-3)
+        );
     }
 
     #[test]

@@ -6,13 +6,19 @@ use crate::testing::networks::{crowd, dumbbell, everything, ways};
 #[test]
 fn a_dumbbell_is_written_out() {
     let network = dumbbell();
-    golden("net-dumbbell.txt", &super::topology(&network, &ways(&network)));
+    golden(
+        "net-dumbbell.txt",
+        &super::topology(&network, &ways(&network)),
+    );
 }
 
 #[test]
 fn what_differs_from_the_usual_is_said() {
     let network = everything();
-    golden("net-everything.txt", &super::topology(&network, &ways(&network)));
+    golden(
+        "net-everything.txt",
+        &super::topology(&network, &ways(&network)),
+    );
 }
 
 #[test]
@@ -27,7 +33,10 @@ fn many_pairs_are_summed_up() {
 fn as_data() {
     let network = everything();
     let value = super::topology_json(&network, &ways(&network));
-    golden("net-everything.json", &(serde_json::to_string_pretty(&value).unwrap() + "\n"));
+    golden(
+        "net-everything.json",
+        &(serde_json::to_string_pretty(&value).unwrap() + "\n"),
+    );
 }
 
 #[test]

@@ -3,14 +3,20 @@
 use super::*;
 
 fn builder() -> Builder {
-    Builder::new(vec![Host { name: "a".into(), addresses: vec!["10.0.0.1".parse().unwrap()] }])
+    Builder::new(vec![Host {
+        name: "a".into(),
+        addresses: vec!["10.0.0.1".parse().unwrap()],
+    }])
 }
 
 /// A SYN of the host's to a server of that number.
 fn syn(server: usize) -> Segment {
     let [_, high, middle, low] = (server as u32).to_be_bytes();
     Segment {
-        ends: ("10.0.0.1:5000".parse().unwrap(), SocketAddr::from(([11, high, middle, low], 80))),
+        ends: (
+            "10.0.0.1:5000".parse().unwrap(),
+            SocketAddr::from(([11, high, middle, low], 80)),
+        ),
         sequence: 7,
         bytes: 0,
         syn: true,
@@ -27,12 +33,27 @@ fn syn(server: usize) -> Segment {
 
 fn dns(id: usize, answers: bool) -> Vec<u8> {
     let flags = if answers { [0x81, 0x80] } else { [1, 0] };
-    [&(id as u16).to_be_bytes()[..], &flags, b"\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01"].concat()
+    [
+        &(id as u16).to_be_bytes()[..],
+        &flags,
+        b"\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01",
+    ]
+    .concat()
 }
 
 fn datagram(answers: bool) -> Datagram {
-    let (client, server): (SocketAddr, SocketAddr) = ("10.0.0.1:4000".parse().unwrap(), "10.0.0.9:53".parse().unwrap());
-    Datagram { ends: if answers { (server, client) } else { (client, server) }, bytes: 19 }
+    let (client, server): (SocketAddr, SocketAddr) = (
+        "10.0.0.1:4000".parse().unwrap(),
+        "10.0.0.9:53".parse().unwrap(),
+    );
+    Datagram {
+        ends: if answers {
+            (server, client)
+        } else {
+            (client, server)
+        },
+        bytes: 19,
+    }
 }
 
 #[test]
@@ -47,7 +68,8 @@ fn connections() {
     });
     let mut builder = builder().remembering_origins();
     let key = |at| Key::new(0, syn(at).ends);
-    (0..=Bound::Origins.most()).for_each(|at| builder.remember(&key(at), Direction::There, &syn(at), at as u32));
+    (0..=Bound::Origins.most())
+        .for_each(|at| builder.remember(&key(at), Direction::There, &syn(at), at as u32));
     assert_eq!(builder.unknown.left_out.of(Bound::Origins), 1);
     assert!(builder.unknown.left_out.lines()[0].contains("more than 1,048,576"));
 }
@@ -73,7 +95,9 @@ fn questions_after_names() {
     });
     Bound::Pointers.is_told(|count| {
         let mut builder = builder();
-        let chain: Vec<u8> = (0..count).flat_map(|at| [0xc0, 14 + 2 * at as u8]).collect();
+        let chain: Vec<u8> = (0..count)
+            .flat_map(|at| [0xc0, 14 + 2 * at as u8])
+            .collect();
         let message = [&dns(1, false)[..12], &chain, &[0, 0, 1, 0, 1]].concat();
         builder.datagram(0, true, 1, &datagram(false), &message);
         builder.finish().1.left_out

@@ -24,18 +24,33 @@ struct Path {
 
 impl Path {
     fn new() -> Self {
-        let host = |name: &str, address: &str| Host { name: name.into(), addresses: vec![address.parse().unwrap()] };
+        let host = |name: &str, address: &str| Host {
+            name: name.into(),
+            addresses: vec![address.parse().unwrap()],
+        };
         let builder = Builder::new(vec![host("a", "10.0.0.1"), host("b", "10.0.0.2")]);
-        Self { builder, sent: [0; 2], acked: [0; 2], window: 60_000 }
+        Self {
+            builder,
+            sent: [0; 2],
+            acked: [0; 2],
+            window: 60_000,
+        }
     }
 
     fn segment(&self, way: usize, from: u64, bytes: u64, flags: &str) -> Segment {
-        let ends = [(address(CLIENT), address(SERVER)), (address(SERVER), address(CLIENT))][way];
+        let ends = [
+            (address(CLIENT), address(SERVER)),
+            (address(SERVER), address(CLIENT)),
+        ][way];
         let syn = flags.contains('S');
         Segment {
             ends,
             // An end has a sequence number too.
-            sequence: if syn { 999 } else { 1000 + from as u32 + u32::from(flags.contains('R')) },
+            sequence: if syn {
+                999
+            } else {
+                1000 + from as u32 + u32::from(flags.contains('R'))
+            },
             bytes,
             syn,
             fin: flags.contains('F'),
@@ -60,7 +75,8 @@ impl Path {
         let segment = self.segment(way, from, data.len() as u64, flags);
         self.builder.segment(way, true, at_ms * MS, &segment, data);
         if !flags.contains('X') {
-            self.builder.segment(1 - way, false, (at_ms + 5) * MS, &segment, data);
+            self.builder
+                .segment(1 - way, false, (at_ms + 5) * MS, &segment, data);
             self.acked[1 - way] = self.acked[1 - way].max(from + data.len() as u64);
         }
     }
@@ -98,12 +114,23 @@ fn others_find_a_connection_by_how_it_began() {
     let ends = (address(CLIENT), address(SERVER));
     let mut path = Path::new();
     path.connect(0);
-    assert_eq!(path.builder.flow_of(&(ends.0, ends.1, 1000)), None, "nobody wants to know");
+    assert_eq!(
+        path.builder.flow_of(&(ends.0, ends.1, 1000)),
+        None,
+        "nobody wants to know"
+    );
     let mut path = Path::new();
     path.builder = path.builder.remembering_origins();
     path.connect(0);
     let flow = |path: &Path, first| path.builder.flow_of(&(ends.0, ends.1, first));
-    assert_eq!((flow(&path, 1000), flow(&path, 999), path.builder.next_flow()), (Some(0), None, 1));
+    assert_eq!(
+        (
+            flow(&path, 1000),
+            flow(&path, 999),
+            path.builder.next_flow()
+        ),
+        (Some(0), None, 1)
+    );
     // The beginning was not seen, but the answer to it.
     let mut late = Path::new();
     late.builder = late.builder.remembering_origins();
@@ -113,28 +140,65 @@ fn others_find_a_connection_by_how_it_began() {
     let mut before = Path::new();
     before.builder = before.builder.remembering_origins();
     before.send(0, 0, b"GET / HTTP/1.1\r\n\r\n", "");
-    assert_eq!((flow(&before, 1000), flow(&before, 1001), before.builder.next_flow()), (None, None, 1));
+    assert_eq!(
+        (
+            flow(&before, 1000),
+            flow(&before, 1001),
+            before.builder.next_flow()
+        ),
+        (None, None, 1)
+    );
 }
 
 #[test]
 fn the_time_of_a_request_is_where_it_was() {
     let mut path = Path::new();
     path.connect(0);
-    path.builder.socket(8 * MS, 1, 70, SocketEvent::Opened(address(SERVER), address(CLIENT)));
-    path.builder.socket(10 * MS, 2, 60, SocketEvent::Opened(address(CLIENT), address(SERVER)));
-    path.builder.socket(12 * MS, 2, 60, SocketEvent::Wrote(GET.len() as u64));
+    path.builder.socket(
+        8 * MS,
+        1,
+        70,
+        SocketEvent::Opened(address(SERVER), address(CLIENT)),
+    );
+    path.builder.socket(
+        10 * MS,
+        2,
+        60,
+        SocketEvent::Opened(address(CLIENT), address(SERVER)),
+    );
+    path.builder
+        .socket(12 * MS, 2, 60, SocketEvent::Wrote(GET.len() as u64));
     path.send(12, 0, GET, "");
-    path.builder.socket(40 * MS, 1, 70, SocketEvent::Read(GET.len() as u64));
-    path.builder.socket(61 * MS, 1, 71, SocketEvent::Wrote(ANSWER.len() as u64));
+    path.builder
+        .socket(40 * MS, 1, 70, SocketEvent::Read(GET.len() as u64));
+    path.builder
+        .socket(61 * MS, 1, 71, SocketEvent::Wrote(ANSWER.len() as u64));
     path.send(61, 1, ANSWER, "");
-    path.builder.socket(70 * MS, 2, 60, SocketEvent::Read(ANSWER.len() as u64));
+    path.builder
+        .socket(70 * MS, 2, 60, SocketEvent::Read(ANSWER.len() as u64));
     let done = path.finish();
     assert_eq!(done.len(), 1);
     let exchange = &done[0];
-    assert_eq!((exchange.name.kept(), exchange.status.kept(), exchange.protocol), ("GET /a", "200", "HTTP/1.1"));
-    assert_eq!((exchange.client.host, exchange.server.host, exchange.void), (Some(0), Some(1), None));
+    assert_eq!(
+        (
+            exchange.name.kept(),
+            exchange.status.kept(),
+            exchange.protocol
+        ),
+        ("GET /a", "200", "HTTP/1.1")
+    );
+    assert_eq!(
+        (exchange.client.host, exchange.server.host, exchange.void),
+        (Some(0), Some(1), None)
+    );
     assert_eq!(exchange.round_trip_ns, Some(10 * MS));
-    assert_eq!((exchange.request.threads.1, exchange.response.as_ref().unwrap().threads), (70, (71, 60)));
+    assert_eq!(
+        (
+            exchange.request.threads.1,
+            exchange.response.as_ref().unwrap().threads
+        ),
+        (70, (71, 60))
+    );
     let expected = [
         (Part::Connect, 10),
         (Part::Client, 2),
@@ -156,8 +220,19 @@ fn packets_alone_tell_the_server_from_the_way() {
     path.send(46, 0, GET, "");
     path.send(60, 1, ANSWER, "");
     let done = path.finish();
-    assert_eq!(parts(&done[0]), [(Part::Connect, 10), (Part::There, 5), (Part::Work, 25), (Part::Back, 5)]);
-    assert_eq!(parts(&done[1]), [(Part::There, 5), (Part::Work, 9), (Part::Back, 5)]);
+    assert_eq!(
+        parts(&done[0]),
+        [
+            (Part::Connect, 10),
+            (Part::There, 5),
+            (Part::Work, 25),
+            (Part::Back, 5)
+        ]
+    );
+    assert_eq!(
+        parts(&done[1]),
+        [(Part::There, 5), (Part::Work, 9), (Part::Back, 5)]
+    );
 }
 
 #[test]
@@ -169,7 +244,8 @@ fn what_is_sent_again_needlessly_is_not_lost() {
     let segment = path.segment(0, from, GET.len() as u64, "");
     // The first waits 100 ms in a queue, and its sender does not.
     for (leaves, at_ms) in [(true, 20), (true, 60), (false, 120), (false, 125)] {
-        path.builder.segment(usize::from(!leaves), leaves, at_ms * MS, &segment, GET);
+        path.builder
+            .segment(usize::from(!leaves), leaves, at_ms * MS, &segment, GET);
     }
     path.acked[1] = path.sent[0];
     path.send(130, 1, ANSWER, "");
@@ -186,16 +262,32 @@ fn what_is_sent_again_is_late_by_so_much() {
     path.pass(210, 0, 0, GET, "");
     path.send(220, 1, ANSWER, "");
     let done = path.finish();
-    assert_eq!((done[0].request.again, done[0].request.again_ns), (1, 200 * MS));
-    assert_eq!(parts(&done[0]), [(Part::Connect, 10), (Part::There, 205), (Part::Work, 5), (Part::Back, 5)]);
+    assert_eq!(
+        (done[0].request.again, done[0].request.again_ns),
+        (1, 200 * MS)
+    );
+    assert_eq!(
+        parts(&done[0]),
+        [
+            (Part::Connect, 10),
+            (Part::There, 205),
+            (Part::Work, 5),
+            (Part::Back, 5)
+        ]
+    );
 }
 
 #[test]
 fn a_window_that_is_full_holds_the_sender_back() {
     let mut path = Path::new();
     path.connect(0);
-    let answer =
-        |bytes: usize| [b"HTTP/1.1 200 OK\r\nContent-Length: 4461\r\n\r\n".to_vec(), vec![b'x'; bytes]].concat();
+    let answer = |bytes: usize| {
+        [
+            b"HTTP/1.1 200 OK\r\nContent-Length: 4461\r\n\r\n".to_vec(),
+            vec![b'x'; bytes],
+        ]
+        .concat()
+    };
     path.window = 3000;
     path.send(10, 0, GET, "");
     path.send(16, 1, &answer(2961), "");
@@ -203,7 +295,11 @@ fn a_window_that_is_full_holds_the_sender_back() {
     path.send(28, 1, &vec![b'x'; 1500], "");
     path.send(33, 0, b"", "");
     let done = path.finish();
-    assert_eq!(done[0].response.as_ref().unwrap().window_ns, 11 * MS, "from 16 to 27");
+    assert_eq!(
+        done[0].response.as_ref().unwrap().window_ns,
+        11 * MS,
+        "from 16 to 27"
+    );
 }
 
 #[test]
@@ -220,20 +316,35 @@ fn what_is_lost_is_remembered_until_it_comes() {
     path.builder.advance(300 * MS);
     path.pass(430, 1, 0, ANSWER, "");
     let done = path.finish();
-    assert_eq!(parts(&done[0]), [(Part::Connect, 10), (Part::There, 205), (Part::Work, 5), (Part::Back, 215)]);
+    assert_eq!(
+        parts(&done[0]),
+        [
+            (Part::Connect, 10),
+            (Part::There, 205),
+            (Part::Work, 5),
+            (Part::Back, 215)
+        ]
+    );
 }
 
 #[test]
 fn an_answer_that_lies_unread_is_waited_for() {
     let mut path = Path::new();
     path.connect(0);
-    path.builder.socket(MS, 2, 60, SocketEvent::Opened(address(CLIENT), address(SERVER)));
-    path.builder.socket(10 * MS, 2, 60, SocketEvent::Wrote(GET.len() as u64));
+    path.builder.socket(
+        MS,
+        2,
+        60,
+        SocketEvent::Opened(address(CLIENT), address(SERVER)),
+    );
+    path.builder
+        .socket(10 * MS, 2, 60, SocketEvent::Wrote(GET.len() as u64));
     path.send(10, 0, GET, "");
     path.send(20, 1, ANSWER, "");
     path.builder.socket(30 * MS, 2, 60, SocketEvent::Read(1));
     assert_eq!(path.builder.advance(2000 * MS), []);
-    path.builder.socket(2100 * MS, 2, 60, SocketEvent::Read(ANSWER.len() as u64 - 1));
+    path.builder
+        .socket(2100 * MS, 2, 60, SocketEvent::Read(ANSWER.len() as u64 - 1));
     let done = path.builder.advance(2700 * MS);
     assert_eq!(done[0].end_ns(), Some(2100 * MS));
     assert_eq!(parts(&done[0])[4], (Part::ClientUnread, 2075));
@@ -244,8 +355,14 @@ fn an_end_that_waits_for_an_acknowledgement_is_held() {
     let mut path = Path::new();
     path.connect(0);
     let (head, body) = (b"POST /a HTTP/1.1\r\nContent-Length: 2\r\n\r\n", b"ab");
-    path.builder.socket(1, 2, 60, SocketEvent::Opened(address(CLIENT), address(SERVER)));
-    path.builder.socket(10 * MS, 2, 60, SocketEvent::Wrote(head.len() as u64));
+    path.builder.socket(
+        1,
+        2,
+        60,
+        SocketEvent::Opened(address(CLIENT), address(SERVER)),
+    );
+    path.builder
+        .socket(10 * MS, 2, 60, SocketEvent::Wrote(head.len() as u64));
     path.builder.socket(10 * MS, 2, 60, SocketEvent::Wrote(2));
     path.send(10, 0, head, "");
     path.send(55, 1, b"", ""); // The delayed acknowledgement.
@@ -255,7 +372,13 @@ fn an_end_that_waits_for_an_acknowledgement_is_held() {
     assert_eq!(done[0].request.held_ns, 50 * MS);
     assert_eq!(
         parts(&done[0]),
-        [(Part::Connect, 10), (Part::Hold, 50), (Part::There, 5), (Part::Work, 1), (Part::Back, 5)]
+        [
+            (Part::Connect, 10),
+            (Part::Hold, 50),
+            (Part::There, 5),
+            (Part::Work, 1),
+            (Part::Back, 5)
+        ]
     );
 }
 
@@ -267,8 +390,14 @@ fn a_connection_that_was_there_before_has_exchanges_but_no_set_up() {
     path.send(10, 0, GET, "");
     path.send(16, 1, ANSWER, "");
     let (done, unknown) = path.builder.finish();
-    assert_eq!((done[0].connect, done[0].name.kept(), unknown.midway), (None, "GET /a", 1));
-    assert_eq!(parts(&done[0]), [(Part::There, 5), (Part::Work, 1), (Part::Back, 5)]);
+    assert_eq!(
+        (done[0].connect, done[0].name.kept(), unknown.midway),
+        (None, "GET /a", 1)
+    );
+    assert_eq!(
+        parts(&done[0]),
+        [(Part::There, 5), (Part::Work, 1), (Part::Back, 5)]
+    );
 }
 
 #[test]
@@ -276,18 +405,40 @@ fn a_socket_that_was_there_before_is_counted_from_where_it_agrees_with_its_packe
     let mut path = Path::new();
     path.sent = [5000, 9000];
     path.acked = [9000, 5000];
-    path.builder.socket(9 * MS, 1, 7, SocketEvent::Found(address(SERVER), address(CLIENT)));
+    path.builder.socket(
+        9 * MS,
+        1,
+        7,
+        SocketEvent::Found(address(SERVER), address(CLIENT)),
+    );
     for at_ms in [10, 60] {
         path.send(at_ms, 0, GET, "");
-        path.builder.socket((at_ms + 8) * MS, 1, 7, SocketEvent::Read(GET.len() as u64));
+        path.builder
+            .socket((at_ms + 8) * MS, 1, 7, SocketEvent::Read(GET.len() as u64));
         path.send(at_ms + 20, 1, ANSWER, "");
-        path.builder.socket((at_ms + 20) * MS, 1, 7, SocketEvent::Wrote(ANSWER.len() as u64));
+        path.builder.socket(
+            (at_ms + 20) * MS,
+            1,
+            7,
+            SocketEvent::Wrote(ANSWER.len() as u64),
+        );
     }
     let (done, unknown) = path.builder.finish();
     assert_eq!(unknown.early_sockets, 0);
-    let expected = [(Part::There, 5), (Part::Unread, 3), (Part::Work, 12), (Part::Back, 5)];
+    let expected = [
+        (Part::There, 5),
+        (Part::Unread, 3),
+        (Part::Work, 12),
+        (Part::Back, 5),
+    ];
     assert_eq!([parts(&done[0]), parts(&done[1])], [expected, expected]);
-    assert_eq!((done[1].request.threads.1, done[1].response.as_ref().unwrap().threads.0), (7, 7));
+    assert_eq!(
+        (
+            done[1].request.threads.1,
+            done[1].response.as_ref().unwrap().threads.0
+        ),
+        (7, 7)
+    );
 }
 
 #[test]
@@ -297,13 +448,24 @@ fn what_nobody_answers_is_said_to_be_so() {
     path.send(10, 0, GET, "");
     path.send(500, 0, b"", "F");
     let done = path.finish();
-    assert_eq!((done[0].void, done[0].end_ns()), (Some("nothing answered it"), Some(500 * MS)));
-    assert_eq!(parts(&done[0]), [(Part::Connect, 10), (Part::There, 5), (Part::Work, 485)], "until it was given up");
+    assert_eq!(
+        (done[0].void, done[0].end_ns()),
+        (Some("nothing answered it"), Some(500 * MS))
+    );
+    assert_eq!(
+        parts(&done[0]),
+        [(Part::Connect, 10), (Part::There, 5), (Part::Work, 485)],
+        "until it was given up"
+    );
     let mut path = Path::new();
     path.connect(0);
     path.send(10, 0, GET, "");
     let done = path.finish();
-    assert_eq!((done[0].void, done[0].gave_up), (Some("nothing answered it"), None), "nobody looked any more");
+    assert_eq!(
+        (done[0].void, done[0].gave_up),
+        (Some("nothing answered it"), None),
+        "nobody looked any more"
+    );
 }
 
 #[test]
@@ -311,7 +473,9 @@ fn a_stream_that_nobody_answers_is_no_request() {
     let sent = |at_ms: &[u64], close_ms| {
         let mut path = Path::new();
         path.connect(0);
-        at_ms.iter().for_each(|at_ms| path.send(*at_ms, 0, b"some event\n", ""));
+        at_ms
+            .iter()
+            .for_each(|at_ms| path.send(*at_ms, 0, b"some event\n", ""));
         path.send(close_ms, 0, b"", "F");
         path.send(close_ms + 6, 1, b"", "F");
         path.acked[0] += 1; // An end has a sequence number too.
@@ -321,7 +485,10 @@ fn a_stream_that_nobody_answers_is_no_request() {
     let stream = sent(&[10, 500, 900], 1000);
     assert_eq!((stream.kind, stream.void), (Kind::OneWay, None));
     let waits = sent(&[10, 20], 1000);
-    assert_eq!((waits.kind, waits.void, waits.gave_up), (Kind::Call, Some("nothing answered it"), Some(1000 * MS)));
+    assert_eq!(
+        (waits.kind, waits.void, waits.gave_up),
+        (Kind::Call, Some("nothing answered it"), Some(1000 * MS))
+    );
 }
 
 #[test]
@@ -338,9 +505,16 @@ fn an_answer_that_nobody_takes_any_more_is_none() {
         done.remove(0)
     };
     let late = answered("F", "R");
-    assert_eq!((late.void, late.gave_up, late.response), (Some("nothing answered it"), Some(500 * MS), None));
+    assert_eq!(
+        (late.void, late.gave_up, late.response),
+        (Some("nothing answered it"), Some(500 * MS), None)
+    );
     let half_closed = answered("F", "F");
-    assert_eq!((half_closed.void, half_closed.end_ns()), (None, Some(905 * MS)), "it only asks nothing more");
+    assert_eq!(
+        (half_closed.void, half_closed.end_ns()),
+        (None, Some(905 * MS)),
+        "it only asks nothing more"
+    );
 }
 
 #[test]
@@ -350,21 +524,40 @@ fn a_connection_that_is_refused_is_an_attempt() {
     path.send(5, 1, b"", "R");
     let done = path.finish();
     assert!(done[0].is_unopened);
-    assert_eq!((done[0].begin_ns(), done[0].end_ns()), (Some(0), Some(5 * MS)));
+    assert_eq!(
+        (done[0].begin_ns(), done[0].end_ns()),
+        (Some(0), Some(5 * MS))
+    );
     assert_eq!(done[0].void, Some("its connection was refused"));
     let mut path = Path::new();
     path.send(0, 0, b"", "SX");
     let done = path.finish();
-    assert_eq!((done[0].void, done[0].end_ns()), (Some("nothing answered its connection"), None));
+    assert_eq!(
+        (done[0].void, done[0].end_ns()),
+        (Some("nothing answered its connection"), None)
+    );
 }
 
 #[test]
 fn a_question_after_a_name_belongs_to_the_connection_behind_it() {
     let mut path = Path::new();
-    let datagram = |from: &str, to: &str| Datagram { ends: (address(from), address(to)), bytes: 30 };
-    let question = [&[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3][..], b"web", &[4], b"test", &[0, 0, 1, 0, 1]].concat();
+    let datagram = |from: &str, to: &str| Datagram {
+        ends: (address(from), address(to)),
+        bytes: 30,
+    };
+    let question = [
+        &[0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 3][..],
+        b"web",
+        &[4],
+        b"test",
+        &[0, 0, 1, 0, 1],
+    ]
+    .concat();
     let answer = [&[0, 7, 0x81, 0x80][..], &question[4..]].concat();
-    let (there, back) = (datagram("10.0.0.1:4000", "10.0.0.9:53"), datagram("10.0.0.9:53", "10.0.0.1:4000"));
+    let (there, back) = (
+        datagram("10.0.0.1:4000", "10.0.0.9:53"),
+        datagram("10.0.0.9:53", "10.0.0.1:4000"),
+    );
     path.builder.datagram(0, true, MS, &there, &question);
     path.builder.datagram(0, true, 5001 * MS, &there, &question);
     path.builder.datagram(0, false, 5031 * MS, &back, &answer);
@@ -372,9 +565,18 @@ fn a_question_after_a_name_belongs_to_the_connection_behind_it() {
     path.send(5042, 0, GET, "");
     path.send(5048, 1, ANSWER, "");
     let done = path.finish();
-    let dns = done.iter().find(|exchange| exchange.protocol == "DNS").unwrap();
-    assert_eq!((dns.name.kept(), dns.status.kept(), dns.request.again), ("A web.test", "NOERROR", 1));
-    let get = done.iter().find(|exchange| exchange.name.kept() == "GET /a").unwrap();
+    let dns = done
+        .iter()
+        .find(|exchange| exchange.protocol == "DNS")
+        .unwrap();
+    assert_eq!(
+        (dns.name.kept(), dns.status.kept(), dns.request.again),
+        ("A web.test", "NOERROR", 1)
+    );
+    let get = done
+        .iter()
+        .find(|exchange| exchange.name.kept() == "GET /a")
+        .unwrap();
     assert_eq!(parts(get)[0], (Part::Lookup, 5030));
 }
 
@@ -383,18 +585,38 @@ fn connections_on_the_loopbacks_of_two_hosts_are_two() {
     let mut path = Path::new();
     let ends = (address("127.0.0.1:5000"), address("127.0.0.1:80"));
     for host in [0, 1] {
-        let segment = |ends, sequence, bytes, syn| Segment { ends, sequence, bytes, syn, ..path.segment(0, 0, 0, "") };
+        let segment = |ends, sequence, bytes, syn| Segment {
+            ends,
+            sequence,
+            bytes,
+            syn,
+            ..path.segment(0, 0, 0, "")
+        };
         for (at, segment, data) in [
-            (1, Segment { acknowledged: None, ..segment(ends, 9, 0, true) }, &b""[..]),
+            (
+                1,
+                Segment {
+                    acknowledged: None,
+                    ..segment(ends, 9, 0, true)
+                },
+                &b""[..],
+            ),
             (2, segment((ends.1, ends.0), 9, 0, true), b""),
             (3, segment(ends, 10, GET.len() as u64, false), GET),
-            (4, segment((ends.1, ends.0), 10, ANSWER.len() as u64, false), ANSWER),
+            (
+                4,
+                segment((ends.1, ends.0), 10, ANSWER.len() as u64, false),
+                ANSWER,
+            ),
         ] {
             path.builder.segment(host, false, at * MS, &segment, data);
         }
     }
     let done = path.finish();
-    let hosts: Vec<_> = done.iter().map(|exchange| (exchange.client.host, exchange.server.host)).collect();
+    let hosts: Vec<_> = done
+        .iter()
+        .map(|exchange| (exchange.client.host, exchange.server.host))
+        .collect();
     assert_eq!(hosts, [(Some(0), Some(0)), (Some(1), Some(1))]);
 }
 
@@ -411,13 +633,19 @@ fn many(count: u64, batch: u64, a_second: u64, advance: bool) -> (Vec<Exchange>,
             for data in data.chunks(60_000) {
                 let segment = path.segment(way, path.sent[way], data.len() as u64, "");
                 path.builder.segment(way, true, at_ns, &segment, data);
-                path.builder.segment(1 - way, false, at_ns + each_ns / 4, &segment, data);
+                path.builder
+                    .segment(1 - way, false, at_ns + each_ns / 4, &segment, data);
                 path.sent[way] += data.len() as u64;
                 path.acked[1 - way] = path.sent[way];
             }
             at_ns += each_ns * batch / 2;
         }
-        assert!(path.builder.connections.values().all(|connection| connection.open() <= Bound::Open.most()));
+        assert!(
+            path.builder
+                .connections
+                .values()
+                .all(|connection| connection.open() <= Bound::Open.most())
+        );
         if path.builder.is_full() {
             told.extend(path.builder.take_done());
         }
@@ -434,7 +662,11 @@ fn many(count: u64, batch: u64, a_second: u64, advance: bool) -> (Vec<Exchange>,
 
 #[test]
 fn all_requests_of_one_connection_are_told_at_any_rate() {
-    for (batch, a_second, advance) in [(1, 10_000, true), (16, 100_000, true), (1000, 100_000, false)] {
+    for (batch, a_second, advance) in [
+        (1, 10_000, true),
+        (16, 100_000, true),
+        (1000, 100_000, false),
+    ] {
         let (told, unknown) = many(200_000, batch, a_second, advance);
         let case = format!("{batch} at once, {a_second}/s");
         assert_eq!(told.len(), 200_000, "{case}");
@@ -443,14 +675,27 @@ fn all_requests_of_one_connection_are_told_at_any_rate() {
             exchange.void.is_none() && response.is_some_and(|response| response.arrived.is_some())
         };
         assert!(told.iter().all(is_known), "{case}");
-        assert!(told.windows(2).all(|pair| pair[0].number + 1 == pair[1].number), "{case}: in their order, and once");
-        assert!(unknown.left_out.is_empty(), "{case}: {:?}", unknown.left_out.lines());
+        assert!(
+            told.windows(2)
+                .all(|pair| pair[0].number + 1 == pair[1].number),
+            "{case}: in their order, and once"
+        );
+        assert!(
+            unknown.left_out.is_empty(),
+            "{case}: {:?}",
+            unknown.left_out.lines()
+        );
     }
 }
 
 /// Bytes of both sides that begin as those of some protocol, or are any.
 fn said() -> impl Strategy<Value = Vec<u8>> {
-    let words: Vec<Vec<u8>> = vec![GET.into(), ANSWER.into(), b"*1\r\n$4\r\nPING\r\n".to_vec(), b"+PONG\r\n".to_vec()];
+    let words: Vec<Vec<u8>> = vec![
+        GET.into(),
+        ANSWER.into(),
+        b"*1\r\n$4\r\nPING\r\n".to_vec(),
+        b"+PONG\r\n".to_vec(),
+    ];
     prop_oneof![sample::select(words), collection::vec(any::<u8>(), 0..40)]
 }
 

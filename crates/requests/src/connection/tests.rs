@@ -3,22 +3,55 @@
 use super::*;
 
 fn connection() -> Connection {
-    let place = |text: &str| Place { host: Some(0), address: text.parse().unwrap() };
-    let mut connection = Connection::new(0, [place("10.0.0.1:5000"), place("10.0.0.2:80")], false, None);
-    connection.ways.iter_mut().for_each(|way| way.position = Some(Position::new(0)));
+    let place = |text: &str| Place {
+        host: Some(0),
+        address: text.parse().unwrap(),
+    };
+    let mut connection = Connection::new(
+        0,
+        [place("10.0.0.1:5000"), place("10.0.0.2:80")],
+        false,
+        None,
+    );
+    connection
+        .ways
+        .iter_mut()
+        .for_each(|way| way.position = Some(Position::new(0)));
     connection
 }
 
 fn begins(exchange: u64) -> Found {
-    Found::Begins { exchange, role: Role::Request, kind: Kind::Call, side: Direction::There, at: exchange }
+    Found::Begins {
+        exchange,
+        role: Role::Request,
+        kind: Kind::Call,
+        side: Direction::There,
+        at: exchange,
+    }
 }
 
 fn answered(exchange: u64) -> [Found; 3] {
     let (role, side, at) = (Role::Response, Direction::Back, exchange);
     [
-        Found::Ends { exchange, role: Role::Request, side: Direction::There, at },
-        Found::Begins { exchange, role, kind: Kind::Call, side, at },
-        Found::Ends { exchange, role, side, at: at + 1 },
+        Found::Ends {
+            exchange,
+            role: Role::Request,
+            side: Direction::There,
+            at,
+        },
+        Found::Begins {
+            exchange,
+            role,
+            kind: Kind::Call,
+            side,
+            at,
+        },
+        Found::Ends {
+            exchange,
+            role,
+            side,
+            at: at + 1,
+        },
     ]
 }
 
@@ -36,7 +69,10 @@ fn those_that_are_whole_make_room_and_the_latest_of_them_go_on_waiting() {
     assert!(done.is_empty());
     connection.take(vec![begins(most)], &mut done);
     let numbers: Vec<u64> = done.iter().map(|exchange| exchange.number).collect();
-    assert_eq!(numbers, (1..=(MOST_OPEN - GO_ON) as u64).collect::<Vec<_>>());
+    assert_eq!(
+        numbers,
+        (1..=(MOST_OPEN - GO_ON) as u64).collect::<Vec<_>>()
+    );
     assert!(done.iter().all(|exchange| exchange.void.is_none()));
     assert!(connection.open.contains_key(&0) && connection.left_out().is_empty());
 }
@@ -47,13 +83,19 @@ fn where_none_is_whole_the_oldest_is_told_as_it_is_and_counted() {
     for exchange in 0..=MOST_OPEN as u64 {
         connection.take(vec![begins(exchange)], &mut done);
     }
-    assert_eq!((done.len(), done[0].number, done[0].void), (1, 0, Some(TOO_MANY_OPEN)));
+    assert_eq!(
+        (done.len(), done[0].number, done[0].void),
+        (1, 0, Some(TOO_MANY_OPEN))
+    );
     assert_eq!(connection.left_out().of(Bound::Open), 1);
     assert_eq!(connection.open.len(), MOST_OPEN);
     // Its answer comes when it was told already.
     connection.take(answered(0).into(), &mut done);
     connection.over(u64::MAX, true, &mut done);
-    assert_eq!(done.iter().filter(|exchange| exchange.number == 0).count(), 1);
+    assert_eq!(
+        done.iter().filter(|exchange| exchange.number == 0).count(),
+        1
+    );
     assert_eq!(done.len(), MOST_OPEN + 1);
     assert!(TOO_MANY_OPEN.contains("8,192") && MOST_OPEN == 8192);
 }
@@ -64,11 +106,24 @@ fn what_is_one_more_than_is_remembered_of_a_connection_is_counted() {
         let (mut connection, mut done) = (connection(), Vec::new());
         let name = Name::host("", &"x".repeat(bytes), "");
         let (exchange, role) = (0, Role::Request);
-        connection.take(vec![begins(0), Found::Named { exchange, role, name }], &mut done);
+        connection.take(
+            vec![
+                begins(0),
+                Found::Named {
+                    exchange,
+                    role,
+                    name,
+                },
+            ],
+            &mut done,
+        );
         connection.left_out()
     };
     // A name is cut by who finds it: one that fills the room may have been.
-    assert_eq!((named(200).of(Bound::Name), named(256).of(Bound::Name)), (0, 1));
+    assert_eq!(
+        (named(200).of(Bound::Name), named(256).of(Bound::Name)),
+        (0, 1)
+    );
     Bound::Repeated.is_told(|count| {
         let (mut queue, mut left_out) = (VecDeque::new(), LeftOut::default());
         (0..count).for_each(|at| remember(&mut queue, at, &mut left_out));
@@ -107,7 +162,9 @@ fn however_many_are_pipelined_each_is_reported_once_and_with_its_answer_or_count
     let mut say = |connection: &mut Connection, side: Direction, bytes: &[u8], at: &mut u64| {
         for bytes in bytes.chunks(1400) {
             let mut found = Vec::new();
-            connection.conversation.segment(side, *at, bytes, bytes.len() as u64, &mut found);
+            connection
+                .conversation
+                .segment(side, *at, bytes, bytes.len() as u64, &mut found);
             connection.take(found, &mut done);
             *at += bytes.len() as u64;
             connection.ways[side as usize].told = *at;
@@ -115,17 +172,34 @@ fn however_many_are_pipelined_each_is_reported_once_and_with_its_answer_or_count
     };
     let (asked, answer) = (b"*1\r\n$4\r\nPING\r\n", b"+PONG\r\n");
     let mut at = [0; 2];
-    say(&mut connection, Direction::There, &asked.repeat(sent), &mut at[0]);
-    say(&mut connection, Direction::Back, &answer.repeat(sent), &mut at[1]);
+    say(
+        &mut connection,
+        Direction::There,
+        &asked.repeat(sent),
+        &mut at[0],
+    );
+    say(
+        &mut connection,
+        Direction::Back,
+        &answer.repeat(sent),
+        &mut at[1],
+    );
     for _ in 0..then {
         say(&mut connection, Direction::There, asked, &mut at[0]);
         say(&mut connection, Direction::Back, answer, &mut at[1]);
     }
     connection.over(u64::MAX >> 1, true, &mut done);
-    let numbers: std::collections::BTreeSet<u64> = done.iter().map(|exchange| exchange.number).collect();
+    let numbers: std::collections::BTreeSet<u64> =
+        done.iter().map(|exchange| exchange.number).collect();
     assert_eq!((done.len(), numbers.len()), (sent + then, sent + then));
-    let answered = done.iter().filter(|exchange| exchange.void.is_none() && exchange.response.is_some()).count();
+    let answered = done
+        .iter()
+        .filter(|exchange| exchange.void.is_none() && exchange.response.is_some())
+        .count();
     let left_out = connection.left_out();
-    assert_eq!((answered, left_out.of(Bound::Waiting)), (4096 + then, (sent - 4096) as u64));
+    assert_eq!(
+        (answered, left_out.of(Bound::Waiting)),
+        (4096 + then, (sent - 4096) as u64)
+    );
     assert_eq!(left_out.of(Bound::Open), 0);
 }

@@ -60,29 +60,66 @@ impl Captures {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub(super) fn new(network: &Network, sites: Vec<(Site, File)>, settings: &Settings) -> io::Result<Self> {
-        let snaplen = if settings.snaplen == 0 { usize::MAX } else { settings.snaplen as usize };
+    pub(super) fn new(
+        network: &Network,
+        sites: Vec<(Site, File)>,
+        settings: &Settings,
+    ) -> io::Result<Self> {
+        let snaplen = if settings.snaplen == 0 {
+            usize::MAX
+        } else {
+            settings.snaplen as usize
+        };
         let (of_port, of_host) = (BTreeMap::new(), BTreeMap::new());
-        let mut captures = Self { files: Vec::new(), of_port, of_host, snaplen, unsettled: 0 };
+        let mut captures = Self {
+            files: Vec::new(),
+            of_port,
+            of_host,
+            snaplen,
+            unsettled: 0,
+        };
         let rates: Vec<Option<u64>> = rates(network).collect();
         // What is held back is bounded for all of them together.
-        let settings = Settings { most_held: settings.most_held / sites.len().max(1), ..settings.clone() };
+        let settings = Settings {
+            most_held: settings.most_held / sites.len().max(1),
+            ..settings.clone()
+        };
         for (number, (site, file)) in sites.into_iter().enumerate() {
             let rate = |port: &u32| rates.get(*port as usize).copied().flatten();
-            let speed_bit_s = site.ports.first().filter(|_| site.ports.len() == 1).and_then(rate);
+            let speed_bit_s = site
+                .ports
+                .first()
+                .filter(|_| site.ports.len() == 1)
+                .and_then(rate);
             for port in &site.ports {
                 captures.of_port.entry(*port).or_default().push(number);
             }
-            captures.of_host.extend(site.host.map(|host| (host, number)));
-            let interface = Interface { name: site.name, description: String::new(), speed_bit_s };
+            captures
+                .of_host
+                .extend(site.host.map(|host| (host, number)));
+            let interface = Interface {
+                name: site.name,
+                description: String::new(),
+                speed_bit_s,
+            };
             let writer = Writer::new(BufWriter::new(file), &[interface], settings.clone())?;
-            captures.files.push(Captured { writer, newest: None, fault: None });
+            captures.files.push(Captured {
+                writer,
+                newest: None,
+                fault: None,
+            });
         }
         Ok(captures)
     }
 
     /// One event.
-    pub(super) fn record<P: Wire>(&mut self, at: Instant, place: Place, what: NetworkEvent, packet: &Packet<P>) {
+    pub(super) fn record<P: Wire>(
+        &mut self,
+        at: Instant,
+        place: Place,
+        what: NetworkEvent,
+        packet: &Packet<P>,
+    ) {
         match place {
             Place::Port(Port(port)) => {
                 for file in self.of_port.get(&port).into_iter().flatten() {
@@ -90,7 +127,11 @@ impl Captures {
                 }
             }
             Place::Host(Node(host)) => {
-                if let Some(file) = self.of_host.get(&host).filter(|_| matches!(what, NetworkEvent::Deliver)) {
+                if let Some(file) = self
+                    .of_host
+                    .get(&host)
+                    .filter(|_| matches!(what, NetworkEvent::Deliver))
+                {
                     self.files[*file].put(at, None, packet, self.snaplen);
                 }
             }
@@ -116,14 +157,23 @@ impl Captures {
         let mut all = Written::default();
         for file in self.files {
             let Written { packets, late } = file.finish()?;
-            all = Written { packets: all.packets + packets, late: all.late + late };
+            all = Written {
+                packets: all.packets + packets,
+                late: all.late + late,
+            };
         }
         Ok(all)
     }
 }
 
 impl Captured {
-    fn keep<P: Wire>(&mut self, at: Instant, what: NetworkEvent, packet: &Packet<P>, snaplen: usize) {
+    fn keep<P: Wire>(
+        &mut self,
+        at: Instant,
+        what: NetworkEvent,
+        packet: &Packet<P>,
+        snaplen: usize,
+    ) {
         let comment = match what {
             NetworkEvent::Dequeue => None,
             NetworkEvent::Drop(reason) => Some(format!("dropped: {reason}")),
@@ -131,28 +181,53 @@ impl Captured {
             // A mark is in the packet's own bytes when it leaves.
             NetworkEvent::Enqueue(_) | NetworkEvent::Mark | NetworkEvent::Deliver => return,
         };
-        let on_the_link = !matches!(what, NetworkEvent::Drop(reason) if !happens_on_the_link(reason));
+        let on_the_link =
+            !matches!(what, NetworkEvent::Drop(reason) if !happens_on_the_link(reason));
         if let (Some(comment), Some(newest)) = (&comment, &mut self.newest)
             && on_the_link
             && newest.identity == Identity::of(packet)
         {
             // Of several segments that left together, the link may lose one.
             let part = packet.bytes() < newest.wire_bytes;
-            let of = if part { format!("{} B of it ", packet.bytes()) } else { String::new() };
+            let of = if part {
+                format!("{} B of it ", packet.bytes())
+            } else {
+                String::new()
+            };
             newest.capture.comments.push(of + comment);
             return;
         }
         self.put(at, comment, packet, snaplen);
     }
 
-    fn put<P: Wire>(&mut self, at: Instant, comment: Option<String>, packet: &Packet<P>, snaplen: usize) {
+    fn put<P: Wire>(
+        &mut self,
+        at: Instant,
+        comment: Option<String>,
+        packet: &Packet<P>,
+        snaplen: usize,
+    ) {
         let bytes = packet.payload.wire(snaplen).into_owned();
         // Segments that left together stand as one packet, with the headers of one.
         let wire_bytes = packet.bytes();
-        let length = if bytes.len() < snaplen { bytes.len() as u64 } else { wire_bytes };
+        let length = if bytes.len() < snaplen {
+            bytes.len() as u64
+        } else {
+            wire_bytes
+        };
         let length = u32::try_from(length).unwrap_or(u32::MAX);
-        let capture = Capture { at_ns: at.0, interface: 0, bytes, length, comments: comment.into_iter().collect() };
-        let before = self.newest.replace(Newest { identity: Identity::of(packet), wire_bytes, capture });
+        let capture = Capture {
+            at_ns: at.0,
+            interface: 0,
+            bytes,
+            length,
+            comments: comment.into_iter().collect(),
+        };
+        let before = self.newest.replace(Newest {
+            identity: Identity::of(packet),
+            wire_bytes,
+            capture,
+        });
         self.write(before);
     }
 
@@ -187,10 +262,23 @@ const fn happens_on_the_link(reason: Reason) -> bool {
 }
 
 /// The rate of each port, where it is one and constant.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked rates, and only for reading")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked rates, and only for reading"
+)]
 fn rates(network: &Network) -> impl Iterator<Item = Option<u64>> {
-    let rate = |rate: &Rate| if let Rate::Constant(bit_s) = rate { Some(bit_s.round() as u64) } else { None };
-    network.links.iter().flat_map(move |link| [rate(&link.rate); 2])
+    let rate = |rate: &Rate| {
+        if let Rate::Constant(bit_s) = rate {
+            Some(bit_s.round() as u64)
+        } else {
+            None
+        }
+    };
+    network
+        .links
+        .iter()
+        .flat_map(move |link| [rate(&link.rate); 2])
 }
 
 #[cfg(test)]
@@ -204,19 +292,50 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("wan.pcapng");
         let file = File::create(&path).unwrap();
-        let settings = Settings { snaplen: 40, ..Settings::default() };
-        let site = Site { name: "edge>udjat".into(), ports: vec![2], host: None };
+        let settings = Settings {
+            snaplen: 40,
+            ..Settings::default()
+        };
+        let site = Site {
+            name: "edge>udjat".into(),
+            ports: vec![2],
+            host: None,
+        };
         let mut captures = Captures::new(&network(), vec![(site, file)], &settings).unwrap();
         captures.record(Instant(5), SECOND, NetworkEvent::Dequeue, &packet(1));
-        captures.record(Instant(5), SECOND, NetworkEvent::Drop(Reason::Lost), &packet(1));
-        let part = Packet { segments: Segments::one(500), ..packet(1) };
-        captures.record(Instant(5), SECOND, NetworkEvent::Drop(Reason::BitError), &part);
+        captures.record(
+            Instant(5),
+            SECOND,
+            NetworkEvent::Drop(Reason::Lost),
+            &packet(1),
+        );
+        let part = Packet {
+            segments: Segments::one(500),
+            ..packet(1)
+        };
+        captures.record(
+            Instant(5),
+            SECOND,
+            NetworkEvent::Drop(Reason::BitError),
+            &part,
+        );
         captures.record(Instant(5), FIRST, NetworkEvent::Dequeue, &packet(2));
         captures.record(Instant(9), SECOND, NetworkEvent::Dequeue, &packet(2));
-        captures.record(Instant(7), SECOND, NetworkEvent::Drop(Reason::QueueFull), &packet(3));
+        captures.record(
+            Instant(7),
+            SECOND,
+            NetworkEvent::Drop(Reason::QueueFull),
+            &packet(3),
+        );
         captures.settle(Instant(7));
         captures.record(Instant(8), SECOND, NetworkEvent::Dequeue, &packet(4));
-        assert_eq!(captures.finish().unwrap(), Written { packets: 4, late: 0 });
+        assert_eq!(
+            captures.finish().unwrap(),
+            Written {
+                packets: 4,
+                late: 0
+            }
+        );
         let bytes = std::fs::read(&path).unwrap();
         let text = String::from_utf8_lossy(&bytes);
         for words in [
@@ -234,13 +353,27 @@ mod tests {
     fn the_interface_of_a_host_sees_what_it_sends_and_gets() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("khons.pcapng");
-        let site = Site { name: "khons".into(), ports: vec![0], host: Some(0) };
+        let site = Site {
+            name: "khons".into(),
+            ports: vec![0],
+            host: Some(0),
+        };
         let sites = vec![(site, File::create(&path).unwrap())];
         let mut captures = Captures::new(&network(), sites, &Settings::default()).unwrap();
         captures.record(Instant(5), FIRST, NetworkEvent::Dequeue, &packet(1));
         captures.record(Instant(7), SECOND, NetworkEvent::Dequeue, &packet(1));
-        captures.record(Instant(9), Place::Host(Node(1)), NetworkEvent::Deliver, &packet(1));
-        captures.record(Instant(20), Place::Host(Node(0)), NetworkEvent::Deliver, &packet(2));
+        captures.record(
+            Instant(9),
+            Place::Host(Node(1)),
+            NetworkEvent::Deliver,
+            &packet(1),
+        );
+        captures.record(
+            Instant(20),
+            Place::Host(Node(0)),
+            NetworkEvent::Deliver,
+            &packet(2),
+        );
         assert_eq!(captures.finish().unwrap().packets, 2);
     }
 }

@@ -31,11 +31,21 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// That of a simulated network, whose hosts have clocks of their own.
     pub(crate) fn simulated(network: &Network, origin_ns: u64) -> Self {
-        Self { origin_ns, clocks: network.hosts.iter().map(|host| host.clock.clone()).collect() }
+        Self {
+            origin_ns,
+            clocks: network
+                .hosts
+                .iter()
+                .map(|host| host.clock.clone())
+                .collect(),
+        }
     }
 
     fn at_ns(&self, node: u32, at: Instant) -> u64 {
-        let reading = self.clocks.get(node as usize).map_or(i128::from(at.0), |clock| clock.reading_ns(at));
+        let reading = self
+            .clocks
+            .get(node as usize)
+            .map_or(i128::from(at.0), |clock| clock.reading_ns(at));
         u64::try_from((i128::from(self.origin_ns) + reading).max(0)).unwrap_or(u64::MAX)
     }
 }
@@ -50,7 +60,11 @@ pub(super) struct Events {
 
 impl Events {
     pub(super) const fn new(tapes: EventLogs, stamp: Stamp, streams: Streams) -> Self {
-        Self { tapes, stamp, streams }
+        Self {
+            tapes,
+            stamp,
+            streams,
+        }
     }
 
     pub(super) const fn begin(&mut self, origin_ns: u64) {
@@ -98,10 +112,19 @@ impl Events {
             packet.bytes().into(),
             more.unwrap_or_default(),
         ];
-        let (known, at_ns) = (values.len() - usize::from(more.is_none()), self.stamp.at_ns(node, at));
-        self.tapes.push(node as usize, keyword.id(), at_ns, &values[..known]);
+        let (known, at_ns) = (
+            values.len() - usize::from(more.is_none()),
+            self.stamp.at_ns(node, at),
+        );
+        self.tapes
+            .push(node as usize, keyword.id(), at_ns, &values[..known]);
         if range.repeated && matches!(what, NetworkEvent::Enqueue(_)) && node == packet.from.0 {
-            self.tapes.push(node as usize, AGAIN.id(), at_ns, &values[..values.len() - 1]);
+            self.tapes.push(
+                node as usize,
+                AGAIN.id(),
+                at_ns,
+                &values[..values.len() - 1],
+            );
         }
     }
 
@@ -114,7 +137,12 @@ impl Events {
             Value::Text(&responder),
             began.first_sequence.into(),
         ];
-        self.tapes.push(node as usize, FLOW.id(), self.stamp.at_ns(node, at), &values);
+        self.tapes.push(
+            node as usize,
+            FLOW.id(),
+            self.stamp.at_ns(node, at),
+            &values,
+        );
     }
 
     /// Hands on what is left.
@@ -124,7 +152,11 @@ impl Events {
     pub(super) fn finish(self) -> Result<(), String> {
         let left_out = self.streams.frames.left_out().lines();
         self.tapes.finish()?;
-        if left_out.is_empty() { Ok(()) } else { Err(left_out.join("; ")) }
+        if left_out.is_empty() {
+            Ok(())
+        } else {
+            Err(left_out.join("; "))
+        }
     }
 }
 
@@ -157,7 +189,9 @@ mod tests {
         let lines = |tape: &stackline_events::EventLog| {
             let mut table = Table::default();
             table.push_tape(tape);
-            (0..table.len()).map(|row| Event::to_string(&table.event(row))).collect::<Vec<_>>()
+            (0..table.len())
+                .map(|row| Event::to_string(&table.event(row)))
+                .collect::<Vec<_>>()
         };
         kept.tapes().values().flat_map(lines).collect()
     }
@@ -169,7 +203,12 @@ mod tests {
             (120_010, FIRST, NetworkEvent::Dequeue, 1),
             (20, SECOND, NetworkEvent::Drop(Reason::QueueFull), 2),
             (120_010, Place::Port(Port(3)), NetworkEvent::Mark, 9),
-            (1_000_000_001, Place::Host(Node(1)), NetworkEvent::Deliver, 1),
+            (
+                1_000_000_001,
+                Place::Host(Node(1)),
+                NetworkEvent::Deliver,
+                1,
+            ),
         ];
         let expected = [
             "NET_DROP; edge; 0; 20; ; 3; 2000; 1460; edge>udjat; khons>udjat; 7; 2; 1; 1500; queue full",
@@ -183,7 +222,28 @@ mod tests {
 
     /// An IPv4 packet with a TCP segment from the first host to the second.
     fn tcp(sequence: u32, flags: u8, data: usize) -> Vec<u8> {
-        let mut packet = vec![0x45, 0, 0, 40 + data as u8, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        let mut packet = vec![
+            0x45,
+            0,
+            0,
+            40 + data as u8,
+            0,
+            0,
+            0,
+            0,
+            64,
+            6,
+            0,
+            0,
+            10,
+            0,
+            0,
+            1,
+            10,
+            0,
+            0,
+            2,
+        ];
         packet.extend([0x9c, 0x40, 0, 80]);
         packet.extend(sequence.to_be_bytes());
         packet.extend([0, 0, 0, 0, 0x50, flags, 0, 0, 0, 0, 0, 0]);
@@ -196,7 +256,10 @@ mod tests {
         let kept = Kept::default();
         let into = kept.clone();
         let put = move |host: &str, tape: &_| into.put(host, tape);
-        let streams = Streams { frames: stackline_dissect::frames::Frames::learning(), ..Streams::default() };
+        let streams = Streams {
+            frames: stackline_dissect::frames::Frames::learning(),
+            ..Streams::default()
+        };
         let mut recorder = Recorder::new(&network()).events(put, Stamp::default(), streams);
         let mut record = |at, place, what, bytes: &[u8]| {
             let packet = Packet {
@@ -228,12 +291,22 @@ mod tests {
 
     #[test]
     fn a_host_stamps_with_its_own_clock_and_a_switch_with_the_right_one() {
-        let slow = Clock { offset_ns: -700, steps: vec![(Duration(500), 50)], ..Clock::default() };
-        let stamp = Stamp { origin_ns: 1000, clocks: vec![slow] };
-        let happened =
-            [(200, FIRST), (600, FIRST), (600, SECOND)].map(|(at, place)| (at, place, NetworkEvent::Dequeue, 1));
+        let slow = Clock {
+            offset_ns: -700,
+            steps: vec![(Duration(500), 50)],
+            ..Clock::default()
+        };
+        let stamp = Stamp {
+            origin_ns: 1000,
+            clocks: vec![slow],
+        };
+        let happened = [(200, FIRST), (600, FIRST), (600, SECOND)]
+            .map(|(at, place)| (at, place, NetworkEvent::Dequeue, 1));
         let lines = recorded(stamp, &happened);
-        let times: Vec<&str> = lines.iter().filter_map(|line| line.split("; ").nth(3)).collect();
+        let times: Vec<&str> = lines
+            .iter()
+            .filter_map(|line| line.split("; ").nth(3))
+            .collect();
         assert_eq!(times, ["1600", "500", "950"]);
     }
 }

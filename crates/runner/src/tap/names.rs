@@ -18,26 +18,50 @@ pub(super) struct Names {
 impl Names {
     pub(super) fn of(network: &Network) -> Self {
         let hosts = network.hosts.iter().map(|host| host.name.clone());
-        let nodes: Vec<String> = hosts.chain(network.switches.iter().map(|switch| switch.name.clone())).collect();
-        let node =
-            |name: &str| (0..).zip(&nodes).find(|(_, node)| *node == name).map_or(u32::MAX, |(number, _)| number);
-        let directions = network.links.iter().flat_map(|link| [node(&link.ends.0), node(&link.ends.1)]);
-        let ports = (0..).zip(directions).map(|(port, sender)| (network.port_name(port).unwrap_or_default(), sender));
+        let nodes: Vec<String> = hosts
+            .chain(network.switches.iter().map(|switch| switch.name.clone()))
+            .collect();
+        let node = |name: &str| {
+            (0..)
+                .zip(&nodes)
+                .find(|(_, node)| *node == name)
+                .map_or(u32::MAX, |(number, _)| number)
+        };
+        let directions = network
+            .links
+            .iter()
+            .flat_map(|link| [node(&link.ends.0), node(&link.ends.1)]);
+        let ports = (0..)
+            .zip(directions)
+            .map(|(port, sender)| (network.port_name(port).unwrap_or_default(), sender));
         let ports = ports.collect();
         // Of thousands of hosts there are more ways than are worth keeping.
-        let hosts = if network.hosts.len() <= 256 { network.hosts.len() } else { 0 };
+        let hosts = if network.hosts.len() <= 256 {
+            network.hosts.len()
+        } else {
+            0
+        };
         let way = |at: usize| format!("{}>{}", nodes[at / hosts], nodes[at % hosts]);
         let ways = (0..hosts * hosts).map(way).collect();
-        Self { nodes, hosts, ports, ways }
+        Self {
+            nodes,
+            hosts,
+            ports,
+            ways,
+        }
     }
 
     /// The node and the name of the place in it.
     pub(super) fn place(&self, place: Place) -> (u32, &str) {
         match place {
-            Place::Port(Port(port)) => {
-                self.ports.get(port as usize).map_or((u32::MAX, "?"), |(name, node)| (*node, name))
-            }
-            Place::Host(Node(node)) => (node, self.nodes.get(node as usize).map_or("?", String::as_str)),
+            Place::Port(Port(port)) => self
+                .ports
+                .get(port as usize)
+                .map_or((u32::MAX, "?"), |(name, node)| (*node, name)),
+            Place::Host(Node(node)) => (
+                node,
+                self.nodes.get(node as usize).map_or("?", String::as_str),
+            ),
         }
     }
 
@@ -46,7 +70,8 @@ impl Names {
         match self.ways.get(from.0 as usize * self.hosts + to.0 as usize) {
             Some(way) => Cow::Borrowed(way),
             None => {
-                let node = |Node(node): Node| self.nodes.get(node as usize).map_or("?", String::as_str);
+                let node =
+                    |Node(node): Node| self.nodes.get(node as usize).map_or("?", String::as_str);
                 Cow::Owned(format!("{}>{}", node(from), node(to)))
             }
         }

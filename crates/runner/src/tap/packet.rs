@@ -20,7 +20,14 @@ impl Streams {
     /// The flow of a pair and the direction from a node.
     fn of_pair(&self, pair: u32, from: Node) -> Option<(u32, Direction)> {
         let initiator = self.initiators.get(pair as usize)?;
-        Some((self.first + pair, if *initiator == from { Direction::There } else { Direction::Back }))
+        Some((
+            self.first + pair,
+            if *initiator == from {
+                Direction::There
+            } else {
+                Direction::Back
+            },
+        ))
     }
 }
 
@@ -74,6 +81,11 @@ pub(super) struct Identity {
 
 impl Identity {
     pub(super) fn of<P>(packet: &Packet<P>) -> Self {
-        Self { from: packet.from.0, to: packet.to.0, flow: packet.flow, number: packet.number }
+        Self {
+            from: packet.from.0,
+            to: packet.to.0,
+            flow: packet.flow,
+            number: packet.number,
+        }
     }
 }

@@ -25,7 +25,11 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Keeps nothing yet.
     pub(crate) fn new(network: &Network) -> Self {
-        Self { names: Names::of(network), events: None, captures: None }
+        Self {
+            names: Names::of(network),
+            events: None,
+            captures: None,
+        }
     }
 
     /// Keeps events; `put` takes tapes of each node, or says why it cannot.
@@ -51,7 +55,11 @@ impl Recorder {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub(crate) fn capture(mut self, network: &Network, sites: Vec<(Site, File)>) -> io::Result<Self> {
+    pub(crate) fn capture(
+        mut self,
+        network: &Network,
+        sites: Vec<(Site, File)>,
+    ) -> io::Result<Self> {
         // Time in a file is the model's, from 0: the same run writes the same bytes.
         self.captures = Some(Captures::new(network, sites, &Settings::default())?);
         Ok(self)
@@ -68,7 +76,9 @@ impl Recorder {
                 "the captured packets cannot be written: {cause}; check that the disk is not full, or capture fewer ports"
             )
         };
-        self.captures.map_or(Ok(Written::default()), Captures::finish).map_err(failed)
+        self.captures
+            .map_or(Ok(Written::default()), Captures::finish)
+            .map_err(failed)
     }
 }
 

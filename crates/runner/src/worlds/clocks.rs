@@ -19,11 +19,25 @@ const MOST: u64 = 64;
 const WAY: (u64, u64) = (50_000, 100_000);
 
 /// What is known of each host whose clock is not right: nothing more has to be known of the others.
-pub(super) fn known(network: &Network, zero_ns: u64, end: Instant, seed: Seed) -> BTreeMap<String, HostTrace> {
-    let wrong = network.hosts.iter().filter(|host| host.clock != Truth::default());
+pub(super) fn known(
+    network: &Network,
+    zero_ns: u64,
+    end: Instant,
+    seed: Seed,
+) -> BTreeMap<String, HostTrace> {
+    let wrong = network
+        .hosts
+        .iter()
+        .filter(|host| host.clock != Truth::default());
     let known = wrong.map(|host| {
         let clock = compared(&host.clock, zero_ns, end, seed.child(&host.name));
-        (host.name.clone(), HostTrace { clock, ..HostTrace::default() })
+        (
+            host.name.clone(),
+            HostTrace {
+                clock,
+                ..HostTrace::default()
+            },
+        )
     });
     known.collect()
 }
@@ -31,14 +45,24 @@ pub(super) fn known(network: &Network, zero_ns: u64, end: Instant, seed: Seed) -
 fn compared(truth: &Truth, zero_ns: u64, end: Instant, seed: Seed) -> Clock {
     let around = |from: Instant| (0..AROUND).map(move |n| from + Duration(n * APART.0));
     let between = (end.0 / EVERY.0 / MOST + 1) * EVERY.0;
-    let during = (1..).map(|n| Instant(n * between)).take_while(|at| *at < end);
-    let mut moments: Vec<Instant> = around(Instant(0)).chain(during).chain(around(end)).collect();
+    let during = (1..)
+        .map(|n| Instant(n * between))
+        .take_while(|at| *at < end);
+    let mut moments: Vec<Instant> = around(Instant(0))
+        .chain(during)
+        .chain(around(end))
+        .collect();
     moments.sort_unstable();
     moments.dedup_by(|later, earlier| later.since(*earlier) < APART);
     let mut offset = Offset::default();
-    let exchanges = (0..).zip(moments).map(|(number, at)| exchange(truth, zero_ns, at, seed.index(number)));
+    let exchanges = (0..)
+        .zip(moments)
+        .map(|(number, at)| exchange(truth, zero_ns, at, seed.index(number)));
     let exchanges: Vec<Exchange> = exchanges.filter(|exchange| offset.take(exchange)).collect();
-    Clock { exchanges, ..offset.clock().unwrap_or_default() }
+    Clock {
+        exchanges,
+        ..offset.clock().unwrap_or_default()
+    }
 }
 
 /// One that begins at a true moment.
@@ -47,7 +71,9 @@ fn exchange(truth: &Truth, zero_ns: u64, sent: Instant, seed: Seed) -> Exchange 
     let heard = sent + way("there");
     let answered = heard + Duration(1_000);
     let returned = answered + way("back");
-    let theirs = |at: Instant| u64::try_from((i128::from(zero_ns) + truth.reading_ns(at)).max(0)).unwrap_or(u64::MAX);
+    let theirs = |at: Instant| {
+        u64::try_from((i128::from(zero_ns) + truth.reading_ns(at)).max(0)).unwrap_or(u64::MAX)
+    };
     Exchange {
         asked_ns: zero_ns + sent.0,
         heard_ns: theirs(heard),
@@ -63,15 +89,28 @@ mod tests {
 
     /// What is found of one host with that clock in a run of so many seconds.
     fn found(clock: Truth, seconds: u64) -> Option<Clock> {
-        let host = Host { name: "khons".into(), clock, ..Host::default() };
-        let network = Network { hosts: vec![host], ..Network::default() };
+        let host = Host {
+            name: "khons".into(),
+            clock,
+            ..Host::default()
+        };
+        let network = Network {
+            hosts: vec![host],
+            ..Network::default()
+        };
         let end = Instant(seconds * 1_000_000_000);
-        known(&network, 5_000_000_000, end, Seed::root(1)).remove("khons").map(|host| host.clock)
+        known(&network, 5_000_000_000, end, Seed::root(1))
+            .remove("khons")
+            .map(|host| host.clock)
     }
 
     #[test]
     fn a_wrong_clock_is_found_within_its_stated_error() {
-        let truth = Truth { offset_ns: -3_000_000, drift_ppm: 40.0, steps: vec![] };
+        let truth = Truth {
+            offset_ns: -3_000_000,
+            drift_ppm: 40.0,
+            steps: vec![],
+        };
         let clock = found(truth.clone(), 20).unwrap();
         let error = clock.error_ns.unwrap();
         assert!((1..=150_000).contains(&error), "{error} ns");
@@ -85,7 +124,10 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_set_has_a_step_and_a_right_one_nothing() {
-        let set = Truth { steps: vec![(Duration(4_500_000_000), 2_000_000)], ..Truth::default() };
+        let set = Truth {
+            steps: vec![(Duration(4_500_000_000), 2_000_000)],
+            ..Truth::default()
+        };
         let steps = found(set, 20).unwrap().steps;
         assert_eq!(steps.len(), 1, "{steps:?}");
         assert!(steps[0].1.abs_diff(2_000_000) < 300_000, "{steps:?}");

@@ -49,36 +49,60 @@ impl<'p> Emulated<'p> {
     pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
         let plan = context.plan;
         let wanted = |network: &&Network| {
-            plan.measurements.iter().any(|m| m.world == World::Emulated && m.across.as_deref() == Some(&network.name))
+            plan.measurements
+                .iter()
+                .any(|m| m.world == World::Emulated && m.across.as_deref() == Some(&network.name))
         };
         let networks = plan.networks.iter().filter(wanted);
         let networks = networks
             .map(|network| Ok((network.name.as_str(), Scene::open(context, network)?)))
             .collect::<Result<_, Error>>()?;
-        Ok(Self { plan, networks, traces: context.traces.clone() })
+        Ok(Self {
+            plan,
+            networks,
+            traces: context.traces.clone(),
+        })
     }
 }
 
 impl<'p> Scene<'p> {
     fn open(context: &RunContext<'p>, network: &Network) -> Result<Self, Error> {
         let seed = Seed::root(context.plan.seed);
-        let emulation = Emulation::private(&context.launcher.program, network, seed, &Options::default())?;
+        let emulation = Emulation::private(
+            &context.launcher.program,
+            network,
+            seed,
+            &Options::default(),
+        )?;
         let mut launcher = context.launcher.clone();
         let here = |measurement: &Measurement| {
-            measurement.world == World::Emulated && measurement.across.as_deref() == Some(&network.name)
+            measurement.world == World::Emulated
+                && measurement.across.as_deref() == Some(&network.name)
         };
         let mut hosts = hosts(context.plan, here);
         for (name, host) in &mut hosts {
-            let seat = emulation
-                .host(name)
-                .ok_or_else(|| Error::input(format!("network {} has no host {name}", network.name)))?;
+            let seat = emulation.host(name).ok_or_else(|| {
+                Error::input(format!("network {} has no host {name}", network.name))
+            })?;
             let share = seat.share.as_ref().map(|(share, _)| *share).or(host.share);
-            *host = HostPlan { via: Via::Local, address: Some(seat.address.to_string()), share, ..host.clone() };
-            launcher.within.insert(name.clone(), (seat.user.clone(), seat.net.clone()));
+            *host = HostPlan {
+                via: Via::Local,
+                address: Some(seat.address.to_string()),
+                share,
+                ..host.clone()
+            };
+            launcher
+                .within
+                .insert(name.clone(), (seat.user.clone(), seat.net.clone()));
         }
         let (coordinator, agents) = Coordinator::start(hosts, &launcher, context.interrupted)?;
         watch(&emulation, Arc::clone(context.interrupted))?;
-        Ok(Self { coordinator, agents, emulation, report: None })
+        Ok(Self {
+            coordinator,
+            agents,
+            emulation,
+            report: None,
+        })
     }
 }
 
@@ -93,7 +117,8 @@ impl Scene<'_> {
     ) -> Result<(RunOutput, Report), Error> {
         let seed = scheduled.seed.child("network");
         let request = recording.as_ref().map(serde_json::to_value).transpose();
-        let request = request.map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))?;
+        let request = request
+            .map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))?;
         self.emulation.restart(seed, request)?;
         let output = match tracing {
             None => run(&mut self.coordinator, scheduled),
@@ -113,14 +138,24 @@ impl Scene<'_> {
         tracing.ports.clear();
         for (part, first) in scheduled.measurement.parts.iter().zip(&tracing.flows) {
             let chosen = FIRST_PORT + u16::try_from(first % PORTS).unwrap_or(0);
-            let port = part.stack.number("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(chosen);
+            let port = part
+                .stack
+                .number("port")
+                .and_then(|port| u16::try_from(port).ok())
+                .unwrap_or(chosen);
             tracing.ports.push(port);
             let seat = part.to.as_ref().and_then(|to| self.emulation.host(to));
-            let Some(IpAddr::V4(address)) = seat.map(|seat| seat.address.into()) else { continue };
+            let Some(IpAddr::V4(address)) = seat.map(|seat| seat.address.into()) else {
+                continue;
+            };
             let carries = carries(part);
             flows.extend((0..part.replicas).filter_map(|replica| {
                 let port = port.checked_add(u16::try_from(replica).ok()?)?;
-                Some(FlowAt { responder: SocketAddrV4::new(address, port), flow: first + replica, carries })
+                Some(FlowAt {
+                    responder: SocketAddrV4::new(address, port),
+                    flow: first + replica,
+                    carries,
+                })
             }));
         }
         flows
@@ -140,15 +175,23 @@ fn carries(part: &Part) -> Carries {
         // Each connection numbers its units from the beginning.
         PacketContent::Datagrams if program::repeats_connections(steps) => Carries::Nothing,
         PacketContent::Datagrams if program::any(steps, &calls) => Carries::Calls,
-        PacketContent::Datagrams => Carries::Units { both_ways: program::both_ways(steps) },
-        PacketContent::Blasts => Carries::Blasts { sealed: part.stack.flag("sealed") },
+        PacketContent::Datagrams => Carries::Units {
+            both_ways: program::both_ways(steps),
+        },
+        PacketContent::Blasts => Carries::Blasts {
+            sealed: part.stack.flag("sealed"),
+        },
         PacketContent::Unknown => Carries::Nothing,
     }
 }
 
 /// Nothing but the network lies between two hosts here: what a firewall would do elsewhere is its own doing.
 fn through_the_network(fault: Error) -> Error {
-    if fault.hint.as_deref().is_some_and(|hint| hint.contains("a firewall")) {
+    if fault
+        .hint
+        .as_deref()
+        .is_some_and(|hint| hint.contains("a firewall"))
+    {
         return fault.hint("the network loses every packet, or takes longer than the stack waits");
     }
     fault
@@ -157,7 +200,8 @@ fn through_the_network(fault: Error) -> Error {
 /// Interrupts what goes on when the emulator ends: nothing would arrive any more.
 fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Error> {
     let watched = emulation.lease().try_clone_to_owned();
-    let watched = watched.map_err(|e| Error::environment(format!("the emulator cannot be watched: {e}")))?;
+    let watched =
+        watched.map_err(|e| Error::environment(format!("the emulator cannot be watched: {e}")))?;
     std::thread::spawn(move || {
         stackline_emu::client::wait_until_gone(&watched);
         interrupted.store(true, Ordering::Relaxed);
@@ -166,24 +210,35 @@ fn watch(emulation: &Emulation, interrupted: Arc<AtomicBool>) -> Result<(), Erro
 }
 
 impl Backend for Emulated<'_> {
-    fn make(&mut self, scheduled: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+    fn make(
+        &mut self,
+        scheduled: &ScheduledRun<'_>,
+        tracing: Option<&mut Tracing>,
+    ) -> Result<RunOutput, Error> {
         let network = network_of(self.plan, scheduled)?;
         let missing = || Error::environment(format!("network {} is not emulated", network.name));
-        let scene = self.networks.get_mut(network.name.as_str()).ok_or_else(missing)?;
+        let scene = self
+            .networks
+            .get_mut(network.name.as_str())
+            .ok_or_else(missing)?;
         let mut tracing = tracing;
         let mut recording = self.traces.of(network, scheduled, tracing.as_deref())?;
         if let (Some(recording), Some(tracing)) = (&mut recording, tracing.as_deref_mut()) {
             recording.real = Some((scene.flows(scheduled, tracing), ahead_of_monotonic_ns()));
         }
         let directory = &self.traces.directory;
-        let (output, report) = scene.run(scheduled, recording, tracing, directory).map_err(|fault| {
-            if !stackline_emu::client::is_gone(scene.emulation.lease()) {
-                return fault;
-            }
-            let (line, name) = (scheduled.measurement.line, &network.name);
-            Error::measurement(format!("line {line}: the emulator of network {name} ended in the middle of a run"))
+        let (output, report) = scene
+            .run(scheduled, recording, tracing, directory)
+            .map_err(|fault| {
+                if !stackline_emu::client::is_gone(scene.emulation.lease()) {
+                    return fault;
+                }
+                let (line, name) = (scheduled.measurement.line, &network.name);
+                Error::measurement(format!(
+                    "line {line}: the emulator of network {name} ended in the middle of a run"
+                ))
                 .hint("it was killed, or the machine ran out of memory")
-        })?;
+            })?;
         let record = record(&network.name, &report);
         scene.report = Some(report);
         Ok(output.across(&record))
@@ -202,15 +257,23 @@ impl Backend for Emulated<'_> {
     }
 
     fn reference(&self) -> Option<String> {
-        self.networks.values().find_map(|scene| scene.coordinator.same_clock()).map(str::to_owned)
+        self.networks
+            .values()
+            .find_map(|scene| scene.coordinator.same_clock())
+            .map(str::to_owned)
     }
 
     fn notes(&self) -> Vec<String> {
-        self.networks.values().flat_map(|scene| shares(&scene.agents)).collect()
+        self.networks
+            .values()
+            .flat_map(|scene| shares(&scene.agents))
+            .collect()
     }
 
     fn wake_up(&self) -> Option<WakeUp> {
-        self.networks.values().find_map(|scene| scene.agents.wake_up.values().next().copied())
+        self.networks
+            .values()
+            .find_map(|scene| scene.agents.wake_up.values().next().copied())
     }
 }
 
@@ -234,7 +297,10 @@ fn record(name: &str, report: &Report) -> NetworkRecord {
         overload: report.overload.clone(),
     };
     let ports = report.ports.iter().map(port).collect();
-    NetworkRecord { emulation: Some(emulation), ..NetworkRecord::notable(name, ports, BUSIEST) }
+    NetworkRecord {
+        emulation: Some(emulation),
+        ..NetworkRecord::notable(name, ports, BUSIEST)
+    }
 }
 
 /// What a client asks [`recorders`] for that wants the events of all packets, of whichever programs, in the tapes of that directory,
@@ -244,7 +310,8 @@ fn record(name: &str, report: &Report) -> NetworkRecord {
 /// When it cannot be told.
 pub fn record_all(directory: &Path) -> Result<Value, Error> {
     let recording = Recording::of_all(directory);
-    serde_json::to_value(recording).map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))
+    serde_json::to_value(recording)
+        .map_err(|e| Error::measurement(format!("what to record cannot be told: {e}")))
 }
 
 /// Makes the recorder that a client of the emulator's process asked for.
@@ -252,12 +319,21 @@ pub fn record_all(directory: &Path) -> Result<Value, Error> {
 /// # Errors
 /// One sentence, when a file cannot be made.
 pub fn recorders(network: &Network, request: &Value) -> Result<Box<dyn Record>, String> {
-    let recording: Recording =
-        serde_json::from_value(request.clone()).map_err(|e| format!("what to record is unclear: {e}"))?;
+    let recording: Recording = serde_json::from_value(request.clone())
+        .map_err(|e| format!("what to record is unclear: {e}"))?;
     let (flows, ahead_ns) = recording.real.clone().unwrap_or_default();
-    let frames = if recording.learns { Frames::learning() } else { Frames::new(&flows) };
-    let streams = Streams { frames, ..Streams::default() };
-    let recorder = recording.recorder(network, Stamp::default(), streams).map_err(|fault| fault.message)?;
+    let frames = if recording.learns {
+        Frames::learning()
+    } else {
+        Frames::new(&flows)
+    };
+    let streams = Streams {
+        frames,
+        ..Streams::default()
+    };
+    let recorder = recording
+        .recorder(network, Stamp::default(), streams)
+        .map_err(|fault| fault.message)?;
     Ok(Box::new(Recorded(recorder, ahead_ns)))
 }
 
@@ -269,7 +345,13 @@ impl Record for Recorded {
         self.0.begin(monotonic_ns.saturating_add_signed(self.1));
     }
 
-    fn record(&mut self, at: Instant, place: stackline_net::Place, what: NetworkEvent, packet: &Packet<&[u8]>) {
+    fn record(
+        &mut self,
+        at: Instant,
+        place: stackline_net::Place,
+        what: NetworkEvent,
+        packet: &Packet<&[u8]>,
+    ) {
         self.0.record(at, place, what, packet);
     }
 

@@ -27,16 +27,30 @@ impl<'p> Live<'p> {
     /// Starts the agents.
     pub(crate) fn open(context: &RunContext<'p>) -> Result<Self, Error> {
         let hosts = hosts(context.plan, |measurement| measurement.world == World::Live);
-        let (coordinator, agents) = Coordinator::start(hosts, &context.launcher, context.interrupted)?;
-        Ok(Self { coordinator, agents, traces: context.traces.clone() })
+        let (coordinator, agents) =
+            Coordinator::start(hosts, &context.launcher, context.interrupted)?;
+        Ok(Self {
+            coordinator,
+            agents,
+            traces: context.traces.clone(),
+        })
     }
 }
 
 impl Backend for Live<'_> {
-    fn make(&mut self, scheduled: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+    fn make(
+        &mut self,
+        scheduled: &ScheduledRun<'_>,
+        tracing: Option<&mut Tracing>,
+    ) -> Result<RunOutput, Error> {
         match tracing {
             None => run(&mut self.coordinator, scheduled),
-            Some(tracing) => run_traced(&mut self.coordinator, scheduled, tracing, &self.traces.directory),
+            Some(tracing) => run_traced(
+                &mut self.coordinator,
+                scheduled,
+                tracing,
+                &self.traces.directory,
+            ),
         }
     }
 
@@ -58,10 +72,16 @@ impl Backend for Live<'_> {
 }
 
 /// One run by agents, with the real time it took.
-pub(super) fn run(coordinator: &mut Coordinator<'_>, scheduled: &ScheduledRun<'_>) -> Result<RunOutput, Error> {
+pub(super) fn run(
+    coordinator: &mut Coordinator<'_>,
+    scheduled: &ScheduledRun<'_>,
+) -> Result<RunOutput, Error> {
     let begun = Instant::now();
     let records = coordinator.make(scheduled)?;
-    Ok(RunOutput { records, took: Duration::from_seconds(begun.elapsed().as_secs_f64()) })
+    Ok(RunOutput {
+        records,
+        took: Duration::from_seconds(begun.elapsed().as_secs_f64()),
+    })
 }
 
 /// The same, recorded.
@@ -73,33 +93,52 @@ pub(super) fn run_traced(
 ) -> Result<RunOutput, Error> {
     let begun = Instant::now();
     let mut keep = spooled(directory);
-    let (records, traced) = coordinator.make_traced(scheduled, (&tracing.flows, &tracing.ports), &mut keep);
+    let (records, traced) =
+        coordinator.make_traced(scheduled, (&tracing.flows, &tracing.ports), &mut keep);
     let took = Duration::from_seconds(begun.elapsed().as_secs_f64());
-    tracing.traced = Traced { span_ns: traced.span_ns, hosts: traced.hosts };
+    tracing.traced = Traced {
+        span_ns: traced.span_ns,
+        hosts: traced.hosts,
+    };
     let records = records?;
-    traced.unkept.map_or(Ok(RunOutput { records, took }), |cause| Err(unkept(cause)))
+    traced
+        .unkept
+        .map_or(Ok(RunOutput { records, took }), |cause| Err(unkept(cause)))
 }
 
 /// What is to be known of shares of processors.
 pub(super) fn shares(agents: &AgentsReport) -> Vec<String> {
     let note = |(name, (hello, _)): (&String, &(Hello, Value))| {
         let held = hello.share?;
-        let got = held.measured.map_or(String::new(), |got| format!(" (a loop had {:.1}%)", f64::from(got) / 10.0));
+        let got = held.measured.map_or(String::new(), |got| {
+            format!(" (a loop had {:.1}%)", f64::from(got) / 10.0)
+        });
         let waits = units::time(held.waits_us as f64 / 1e6);
         let still = if held.waits_us > 0 {
             format!(", and stands still for up to {waits} at a time, which a slow one does not")
         } else {
             String::new()
         };
-        Some(format!("{name} has {} of a processor by a quota{got}: on average as a slower one{still}", held.given))
+        Some(format!(
+            "{name} has {} of a processor by a quota{got}: on average as a slower one{still}",
+            held.given
+        ))
     };
     agents.hosts.iter().filter_map(note).collect()
 }
 
 /// What the agents' machines are, what they did before and, once all is done, after.
-pub(super) fn machines(coordinator: &mut Coordinator<'_>, agents: &AgentsReport, done: bool) -> Map<String, Value> {
+pub(super) fn machines(
+    coordinator: &mut Coordinator<'_>,
+    agents: &AgentsReport,
+    done: bool,
+) -> Map<String, Value> {
     // After a failure an agent may be gone; the environment then lacks its end and says so by null.
-    let after = if done { coordinator.samples().unwrap_or_default() } else { BTreeMap::new() };
+    let after = if done {
+        coordinator.samples().unwrap_or_default()
+    } else {
+        BTreeMap::new()
+    };
     let machine = |name: &String| {
         let (hello, fixed) = agents.hosts.get(name)?;
         let state = |sample: Option<&Value>| sample.map_or(Value::Null, |s| s["state"].clone());
@@ -113,5 +152,9 @@ pub(super) fn machines(coordinator: &mut Coordinator<'_>, agents: &AgentsReport,
             "share": hello.share,
         }))
     };
-    agents.hosts.keys().filter_map(|name| Some((name.clone(), machine(name)?))).collect()
+    agents
+        .hosts
+        .keys()
+        .filter_map(|name| Some((name.clone(), machine(name)?)))
+        .collect()
 }

@@ -35,8 +35,21 @@ pub(crate) struct Simulated<'p> {
 
 impl<'p> Simulated<'p> {
     pub(crate) fn new(context: &RunContext<'p>) -> Self {
-        let RunContext { plan, interrupted, twice, .. } = context;
-        Self { plan, interrupted, traces: context.traces.clone(), twice: *twice, events: 0, digest: 0, runs: 0 }
+        let RunContext {
+            plan,
+            interrupted,
+            twice,
+            ..
+        } = context;
+        Self {
+            plan,
+            interrupted,
+            traces: context.traces.clone(),
+            twice: *twice,
+            events: 0,
+            digest: 0,
+            runs: 0,
+        }
     }
 
     /// What all runs came to: how many, and their digest.
@@ -47,10 +60,22 @@ impl<'p> Simulated<'p> {
     /// Where the events of endpoints and protocol machines go.
     fn trace(&self, network: &Network, tracing: &Tracing) -> Trace {
         // IMPs report too.
-        let imps = network.switches.iter().filter(|switch| switch.imp.is_some()).map(|switch| switch.name.clone());
-        let hosts = network.hosts.iter().map(|host| host.name.clone()).chain(imps);
+        let imps = network
+            .switches
+            .iter()
+            .filter(|switch| switch.imp.is_some())
+            .map(|switch| switch.name.clone());
+        let hosts = network
+            .hosts
+            .iter()
+            .map(|host| host.name.clone())
+            .chain(imps);
         let tapes = EventLogs::new(hosts, spooled(&self.traces.directory));
-        Trace { flows: tracing.flows.clone(), zero_ns: zero(network, tracing), tapes }
+        Trace {
+            flows: tracing.flows.clone(),
+            zero_ns: zero(network, tracing),
+            tapes,
+        }
     }
 
     fn same_again(scene: &Scene<'_>, first: &Outcome) -> Result<(), Error> {
@@ -68,7 +93,11 @@ impl<'p> Simulated<'p> {
 }
 
 impl Backend for Simulated<'_> {
-    fn make(&mut self, scheduled: &ScheduledRun<'_>, tracing: Option<&mut Tracing>) -> Result<RunOutput, Error> {
+    fn make(
+        &mut self,
+        scheduled: &ScheduledRun<'_>,
+        tracing: Option<&mut Tracing>,
+    ) -> Result<RunOutput, Error> {
         let network = network_of(self.plan, scheduled)?;
         let scene = scene(network, scheduled, self.interrupted);
         let outcome = match self.traces.of(network, scheduled, tracing.as_deref())? {
@@ -79,7 +108,9 @@ impl Backend for Simulated<'_> {
                     .unwrap_or_default();
                 let recorder = recording.recorder(network, stamp, streams)?;
                 let simulated = match tracing.as_deref() {
-                    Some(tracing) => stackline_sim::trace(&scene, recorder, self.trace(network, tracing)),
+                    Some(tracing) => {
+                        stackline_sim::trace(&scene, recorder, self.trace(network, tracing))
+                    }
                     None => stackline_sim::carry_out(&scene, recorder),
                 };
                 let (outcome, recorder) = simulated?;
@@ -112,33 +143,64 @@ impl Backend for Simulated<'_> {
 }
 
 /// How the network's events are stamped, and which flows its pairs are.
-fn stamp_and_streams(network: &Network, scheduled: &ScheduledRun<'_>, tracing: &Tracing) -> (Stamp, Streams) {
+fn stamp_and_streams(
+    network: &Network,
+    scheduled: &ScheduledRun<'_>,
+    tracing: &Tracing,
+) -> (Stamp, Streams) {
     let node = |name: Option<&String>| {
         let at = name.and_then(|name| network.hosts.iter().position(|host| host.name == *name));
         Node(u32::try_from(at.unwrap_or(0)).unwrap_or(u32::MAX))
     };
     let parts = scheduled.measurement.parts.iter();
-    let initiators = parts.flat_map(|part| (0..part.replicas).map(move |_| node(part.from.as_ref()))).collect();
+    let initiators = parts
+        .flat_map(|part| (0..part.replicas).map(move |_| node(part.from.as_ref())))
+        .collect();
     let first = tracing.flows.first().copied().unwrap_or(0);
-    (Stamp::simulated(network, zero(network, tracing)), Streams { first, initiators, ..Streams::default() })
+    (
+        Stamp::simulated(network, zero(network, tracing)),
+        Streams {
+            first,
+            initiators,
+            ..Streams::default()
+        },
+    )
 }
 
 /// What a right clock reads at the run's beginning: late enough that none reads less than the run's origin, ns.
 fn zero(network: &Network, tracing: &Tracing) -> u64 {
-    tracing.origin_ns + network.hosts.iter().map(|host| host.clock.behind_ns()).max().unwrap_or(0)
+    tracing.origin_ns
+        + network
+            .hosts
+            .iter()
+            .map(|host| host.clock.behind_ns())
+            .max()
+            .unwrap_or(0)
 }
 
 /// What was traced, beside the events that are in the run directory already.
-fn traced(network: &Network, scheduled: &ScheduledRun<'_>, tracing: &Tracing, end: Instant) -> Traced {
+fn traced(
+    network: &Network,
+    scheduled: &ScheduledRun<'_>,
+    tracing: &Tracing,
+    end: Instant,
+) -> Traced {
     let zero = zero(network, tracing);
     let hosts = clocks::known(network, zero, end, scheduled.seed.child("control"));
-    Traced { span_ns: (zero, zero + end.0), hosts }
+    Traced {
+        span_ns: (zero, zero + end.0),
+        hosts,
+    }
 }
 
 /// What a run yielded, in the records that every world makes.
 pub(crate) fn output(network: &Network, outcome: Outcome) -> RunOutput {
     let took = Duration(outcome.virtual_time.0);
-    RunOutput { records: outcome.records, took }.across(&record(network, &outcome.ports))
+    RunOutput {
+        records: outcome.records,
+        took,
+    }
+    .across(&record(network, &outcome.ports))
 }
 
 /// What went through the network's ports.
@@ -149,16 +211,30 @@ fn record(network: &Network, ports: &[Counters]) -> NetworkRecord {
         bytes: counters.bytes,
         marked: counters.marked,
         duplicated: counters.duplicated,
-        drops: counters.drops_by_reason().map(|(reason, count)| (reason.to_string(), count)).collect(),
+        drops: counters
+            .drops_by_reason()
+            .map(|(reason, count)| (reason.to_string(), count))
+            .collect(),
     };
     NetworkRecord::notable(&network.name, (0..).zip(ports).map(port).collect(), BUSIEST)
 }
 
 /// The network of a measurement.
-pub(crate) fn network_of<'p>(plan: &'p Plan, scheduled: &ScheduledRun<'_>) -> Result<&'p Network, Error> {
+pub(crate) fn network_of<'p>(
+    plan: &'p Plan,
+    scheduled: &ScheduledRun<'_>,
+) -> Result<&'p Network, Error> {
     let name = scheduled.measurement.across.as_deref().unwrap_or_default();
-    let missing = || Error::input(format!("line {}: there is no network `{name}`", scheduled.measurement.line));
-    plan.networks.iter().find(|network| network.name == name).ok_or_else(missing)
+    let missing = || {
+        Error::input(format!(
+            "line {}: there is no network `{name}`",
+            scheduled.measurement.line
+        ))
+    };
+    plan.networks
+        .iter()
+        .find(|network| network.name == name)
+        .ok_or_else(missing)
 }
 
 pub(crate) const fn scene<'s>(
@@ -167,7 +243,10 @@ pub(crate) const fn scene<'s>(
     interrupted: &'s AtomicBool,
 ) -> Scene<'s> {
     let (measurement, index, run) = (scheduled.measurement, scheduled.index, scheduled.run);
-    let limits = Limits { virtual_time: Duration(86_400_000_000_000), steps_an_instant: 4_000_000 };
+    let limits = Limits {
+        virtual_time: Duration(86_400_000_000_000),
+        steps_an_instant: 4_000_000,
+    };
     Scene {
         network,
         measurement,

@@ -87,7 +87,10 @@ pub(crate) fn write(blocks: u64, seed: u64, to: &mut impl Write) -> Result<u64> 
                 at += 1_000_000_000 + random.below(500_000_000);
             }
             if index == 7 && stalls {
-                put(at + 200_000_000, retransmission(server, at + 200_000_000, connection, offset));
+                put(
+                    at + 200_000_000,
+                    retransmission(server, at + 200_000_000, connection, offset),
+                );
                 at += 1_000_000_000 + random.below(500_000_000);
             }
             let host = match place {
@@ -96,13 +99,23 @@ pub(crate) fn write(blocks: u64, seed: u64, to: &mut impl Write) -> Result<u64> 
                 Place::Server => format!("dpss{}.lbl.magic.net", server + 1),
             };
             let (seconds, nanos) = (at / 1_000_000_000, at % 1_000_000_000);
-            let data = format!("{block}; {}; {offset}; {BLOCK}; 42; 7; disk{}", connection * 2 + 1, block % 5);
-            put(at, format!("{keyword}; {host}; {seconds}; {nanos}; {data}\n"));
+            let data = format!(
+                "{block}; {}; {offset}; {BLOCK}; 42; 7; disk{}",
+                connection * 2 + 1,
+                block % 5
+            );
+            put(
+                at,
+                format!("{keyword}; {host}; {seconds}; {nanos}; {data}\n"),
+            );
         }
         if random.below(84) == 0 {
             let (at, connection) = (start + random.below(40_000_000), random.below(CONNECTIONS));
             let away = offset.saturating_sub(BLOCK * 40);
-            put(at, retransmission(connection % SERVERS, at, connection, away));
+            put(
+                at,
+                retransmission(connection % SERVERS, at, connection, away),
+            );
         }
     }
     while let Some(Reverse((.., line))) = waiting.pop() {

@@ -25,7 +25,14 @@ pub(crate) fn cost(command: &mut Command) -> Result<(Cost, String), Box<dyn std:
     let wall_s = begin.elapsed().as_secs_f64();
     let done = child.wait_with_output()?;
     assert!(done.status.success(), "{command:?}");
-    Ok((Cost { cpu_s: children()? - before, wall_s, memory_mb }, String::from_utf8(done.stdout)?))
+    Ok((
+        Cost {
+            cpu_s: children()? - before,
+            wall_s,
+            memory_mb,
+        },
+        String::from_utf8(done.stdout)?,
+    ))
 }
 
 /// CPU seconds of all children that were waited for.
@@ -40,12 +47,18 @@ fn children() -> Result<f64, Box<dyn std::error::Error>> {
 fn resident(process: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM"));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok()).unwrap_or(0.0) / 1e3
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok())
+        .unwrap_or(0.0)
+        / 1e3
 }
 
 /// The least, the median and the most of a figure.
 pub(crate) fn middle(costs: &[Cost], of: impl Fn(&Cost) -> f64) -> (f64, f64, f64) {
     let mut values: Vec<f64> = costs.iter().map(of).collect();
     values.sort_by(f64::total_cmp);
-    (values[0], values[values.len() / 2], values[values.len() - 1])
+    (
+        values[0],
+        values[values.len() / 2],
+        values[values.len() - 1],
+    )
 }

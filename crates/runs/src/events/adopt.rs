@@ -30,7 +30,11 @@ impl Spooling {
     ///
     /// # Errors
     /// When they cannot be read or written; tapes that were not added are still there then.
-    pub fn adopt(&self, directory: &Path, mut change: impl FnMut(&str, &mut [Value<'_>]) -> bool) -> Result<(), Error> {
+    pub fn adopt(
+        &self,
+        directory: &Path,
+        mut change: impl FnMut(&str, &mut [Value<'_>]) -> bool,
+    ) -> Result<(), Error> {
         for tape in tapes(directory)? {
             let mut pieces = open(&tape)?;
             while let Some(piece) = next(&mut pieces, &tape)? {
@@ -41,16 +45,26 @@ impl Spooling {
         Ok(())
     }
 
-    fn adopt_piece(&self, piece: &Table, change: &mut impl FnMut(&str, &mut [Value<'_>]) -> bool) -> Result<(), Error> {
+    fn adopt_piece(
+        &self,
+        piece: &Table,
+        change: &mut impl FnMut(&str, &mut [Value<'_>]) -> bool,
+    ) -> Result<(), Error> {
         let mut logs: BTreeMap<u32, EventLog> = BTreeMap::new();
         let mut ids: BTreeMap<u32, u32> = BTreeMap::new();
         for row in 0..piece.len() {
-            let mut values: [Value<'_>; FIELDS] = std::array::from_fn(|field| piece.value(row, field));
+            let mut values: [Value<'_>; FIELDS] =
+                std::array::from_fn(|field| piece.value(row, field));
             if !change(piece.keyword(row), &mut values) {
                 continue;
             }
-            let known = values.iter().rposition(|value| *value != Value::Absent).map_or(0, |last| last + 1);
-            let id = *ids.entry(piece.keyword[row]).or_insert_with(|| keyword::intern(piece.keyword(row)));
+            let known = values
+                .iter()
+                .rposition(|value| *value != Value::Absent)
+                .map_or(0, |last| last + 1);
+            let id = *ids
+                .entry(piece.keyword[row])
+                .or_insert_with(|| keyword::intern(piece.keyword(row)));
             let log = logs.entry(piece.host[row]).or_insert_with(|| {
                 let mut log = EventLog::default();
                 log.host(piece.host(row));
@@ -58,7 +72,8 @@ impl Spooling {
             });
             log.push(id, piece.at_ns[row], &values[..known]);
         }
-        logs.into_iter().try_for_each(|(host, log)| self.append(piece.names.text(host), &log))
+        logs.into_iter()
+            .try_for_each(|(host, log)| self.append(piece.names.text(host), &log))
     }
 }
 
@@ -74,12 +89,19 @@ mod tests {
         for (host, at) in [("khons", 5), ("udjat", 3)] {
             let mut tape = EventLog::default();
             tape.host(host);
-            tape.push(keyword::intern("NET_SEEN"), at, &[Value::Absent, at.into(), Value::Text("x"), Value::Absent]);
+            tape.push(
+                keyword::intern("NET_SEEN"),
+                at,
+                &[Value::Absent, at.into(), Value::Text("x"), Value::Absent],
+            );
             tape.push(keyword::intern("NET_DROP"), at + 1, &[at.into()]);
             Spool::of(elsewhere.path()).append(host, &tape).unwrap();
         }
         let mut seen = 0;
-        assert_eq!(read_tapes(elsewhere.path(), |table| seen += table.len()).unwrap(), 0);
+        assert_eq!(
+            read_tapes(elsewhere.path(), |table| seen += table.len()).unwrap(),
+            0
+        );
         assert_eq!(seen, 4);
         let spool = Spooling::of(run.path()).unwrap();
         let change = |keyword: &str, values: &mut [Value<'_>]| {
@@ -88,8 +110,17 @@ mod tests {
         };
         spool.adopt(elsewhere.path(), change).unwrap();
         let table = read_run(run.path()).unwrap();
-        let lines: Vec<String> = (0..table.len()).map(|row| table.event(row).to_string()).collect();
-        assert_eq!(lines, ["NET_SEEN; khons; 0; 5; ; 7; x", "NET_SEEN; udjat; 0; 3; ; 7; x"], "host by host");
+        let lines: Vec<String> = (0..table.len())
+            .map(|row| table.event(row).to_string())
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "NET_SEEN; khons; 0; 5; ; 7; x",
+                "NET_SEEN; udjat; 0; 3; ; 7; x"
+            ],
+            "host by host"
+        );
         assert!(tapes(elsewhere.path()).unwrap().is_empty());
     }
 }

@@ -30,7 +30,8 @@ impl Rows {
     pub fn row(&self, host: &str, place: u32) -> u32 {
         let stretches = self.0.get(host).map_or(&[][..], Vec::as_slice);
         let at = stretches.partition_point(|(first, _)| *first <= place);
-        at.checked_sub(1).map_or(place, |at| stretches[at].1 + (place - stretches[at].0))
+        at.checked_sub(1)
+            .map_or(place, |at| stretches[at].1 + (place - stretches[at].0))
     }
 }
 
@@ -49,7 +50,12 @@ impl Excerpt {
         let chosen = choose(&spans, &counts(run, index, &spans)?, most);
         let windows = if chosen.is_empty() {
             let first = spans.iter().position(|span| !span.warmup);
-            vec![beginning(run, index, first.map_or((0, u64::MAX), |at| window(&spans, at)), most)?]
+            vec![beginning(
+                run,
+                index,
+                first.map_or((0, u64::MAX), |at| window(&spans, at)),
+                most,
+            )?]
         } else {
             chosen.iter().map(|at| window(&spans, *at)).collect()
         };
@@ -60,7 +66,9 @@ impl Excerpt {
     /// Whether it has every event of a run.
     #[must_use]
     pub fn has(&self, measurement: usize, run: u32, warmup: bool) -> bool {
-        self.runs.iter().any(|span| (span.measurement, span.run, span.warmup) == (measurement, run, warmup))
+        self.runs
+            .iter()
+            .any(|span| (span.measurement, span.run, span.warmup) == (measurement, run, warmup))
     }
 
     /// Gives its events table by table, host after host, with the columns that are wanted.
@@ -85,7 +93,9 @@ impl Excerpt {
                 if !met.contains_key(host) {
                     met.insert(host.to_owned(), (0, 0));
                 }
-                let Some((read, taken)) = met.get_mut(host) else { continue };
+                let Some((read, taken)) = met.get_mut(host) else {
+                    continue;
+                };
                 if self.contains(at_ns) {
                     rows.take(host, *taken, *read);
                     *taken += 1;
@@ -137,7 +147,9 @@ fn counts(run: &Path, index: &Index, spans: &[RunSpan]) -> Result<Vec<u64>, Erro
     }
     read_batches(run, &Wanted::fields(&[]), |batch| {
         for at_ns in reference_times(batch, index) {
-            counts[spans.partition_point(|span| span.to_ns < at_ns).min(spans.len() - 1)] += 1;
+            counts[spans
+                .partition_point(|span| span.to_ns < at_ns)
+                .min(spans.len() - 1)] += 1;
         }
     })?;
     Ok(counts)
@@ -159,13 +171,22 @@ fn choose(spans: &[RunSpan], counts: &[u64], most: u64) -> Vec<usize> {
 
 /// When a run was, with what lies between it and its neighbours: connections are opened and ended there.
 fn window(spans: &[RunSpan], at: usize) -> (u64, u64) {
-    let before = at.checked_sub(1).map_or(0, |before| spans[before].to_ns + 1);
-    let to_ns = spans.get(at + 1).map_or(u64::MAX, |next| next.from_ns.saturating_sub(1).max(spans[at].to_ns));
+    let before = at
+        .checked_sub(1)
+        .map_or(0, |before| spans[before].to_ns + 1);
+    let to_ns = spans.get(at + 1).map_or(u64::MAX, |next| {
+        next.from_ns.saturating_sub(1).max(spans[at].to_ns)
+    });
     (before.min(spans[at].from_ns), to_ns)
 }
 
 /// The beginning of a window that has so many events.
-fn beginning(run: &Path, index: &Index, (from_ns, to_ns): (u64, u64), most: u64) -> Result<(u64, u64), Error> {
+fn beginning(
+    run: &Path,
+    index: &Index,
+    (from_ns, to_ns): (u64, u64),
+    most: u64,
+) -> Result<(u64, u64), Error> {
     let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
     let mut earliest: Vec<u64> = Vec::new();
     let shorten = |earliest: &mut Vec<u64>| {
@@ -175,7 +196,9 @@ fn beginning(run: &Path, index: &Index, (from_ns, to_ns): (u64, u64), most: u64)
         }
     };
     read_batches(run, &Wanted::fields(&[]), |batch| {
-        earliest.extend(reference_times(batch, index).filter(|at_ns| (from_ns..=to_ns).contains(at_ns)));
+        earliest.extend(
+            reference_times(batch, index).filter(|at_ns| (from_ns..=to_ns).contains(at_ns)),
+        );
         if earliest.len() / 2 > most {
             shorten(&mut earliest);
         }
@@ -187,7 +210,12 @@ fn beginning(run: &Path, index: &Index, (from_ns, to_ns): (u64, u64), most: u64)
 /// When each event of a table was, in reference time.
 fn reference_times(table: &Table, index: &Index) -> impl Iterator<Item = u64> {
     let clocks: Vec<_> = (0..table.names.len() as u32)
-        .map(|name| index.hosts.get(table.names.text(name)).map(|host| &host.clock))
+        .map(|name| {
+            index
+                .hosts
+                .get(table.names.text(name))
+                .map(|host| &host.clock)
+        })
         .collect();
     let at = move |row: usize| {
         let at_ns = table.at_ns[row];
@@ -214,10 +242,25 @@ mod tests {
                 table.push("A", "h", from_ns + nth, &[]);
                 table.push("A", "ahead", from_ns + nth + 500, &[]);
             }
-            index.runs.push(RunSpan { measurement, run: number, warmup: false, from_ns, to_ns: from_ns + 9 });
+            index.runs.push(RunSpan {
+                measurement,
+                run: number,
+                warmup: false,
+                from_ns,
+                to_ns: from_ns + 9,
+            });
         }
-        let clock = Clock { offset_ns: 500, ..Clock::default() };
-        index.hosts.insert("ahead".into(), HostTrace { clock, ..HostTrace::default() });
+        let clock = Clock {
+            offset_ns: 500,
+            ..Clock::default()
+        };
+        index.hosts.insert(
+            "ahead".into(),
+            HostTrace {
+                clock,
+                ..HostTrace::default()
+            },
+        );
         intake.push(&table).unwrap();
         intake.finish().unwrap();
         write_index(run.path(), &index).unwrap();
@@ -227,7 +270,9 @@ mod tests {
     fn read(run: &Path, index: &Index, most: u64) -> (Excerpt, Rows, Table) {
         let excerpt = Excerpt::of(run, index, most).unwrap().unwrap();
         let mut events = Table::default();
-        let rows = excerpt.read(run, index, &Wanted::all(), |part| events.append(part)).unwrap();
+        let rows = excerpt
+            .read(run, index, &Wanted::all(), |part| events.append(part))
+            .unwrap();
         (excerpt, rows, events)
     }
 
@@ -245,7 +290,10 @@ mod tests {
         assert_eq!((excerpt.of, events.len()), (60, 40));
         assert!(excerpt.has(0, 0, false) && excerpt.has(1, 0, false) && !excerpt.has(0, 1, false));
         // A host's events of the third run stand behind those of the second in its file, and at once behind the first's here.
-        assert_eq!([9, 10, 19].map(|place| rows.row("ahead", place)), [9, 20, 29]);
+        assert_eq!(
+            [9, 10, 19].map(|place| rows.row("ahead", place)),
+            [9, 20, 29]
+        );
     }
 
     #[test]
@@ -253,7 +301,11 @@ mod tests {
         let (run, index) = traced();
         let (excerpt, rows, events) = read(run.path(), &index, 8);
         assert_eq!(excerpt.runs, []);
-        assert_eq!(events.at_ns.iter().filter(|at| **at >= 1_000_500).count(), 4, "in reference time both are alike");
+        assert_eq!(
+            events.at_ns.iter().filter(|at| **at >= 1_000_500).count(),
+            4,
+            "in reference time both are alike"
+        );
         assert_eq!((events.len(), rows.row("h", 3)), (8, 3));
     }
 

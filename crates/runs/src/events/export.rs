@@ -16,9 +16,17 @@ pub fn export_text(events: Merged, to: &mut dyn Write) -> Result<u64, Error> {
     events.each(|table, rows| {
         for row in rows.iter().map(|row| *row as usize) {
             if table.more.is_empty() {
-                let values: Vec<Value<'_>> = (0..table.data.len()).map(|field| table.value(row, field)).collect();
+                let values: Vec<Value<'_>> = (0..table.data.len())
+                    .map(|field| table.value(row, field))
+                    .collect();
                 let length = present(&values);
-                text::write_line(&mut lines, table.keyword(row), table.host(row), table.at_ns[row], &values[..length]);
+                text::write_line(
+                    &mut lines,
+                    table.keyword(row),
+                    table.host(row),
+                    table.at_ns[row],
+                    &values[..length],
+                );
             } else {
                 lines.extend_from_slice(table.event(row).to_string().as_bytes());
                 lines.push(b'\n');
@@ -51,20 +59,40 @@ impl TapeWritten {
     #[must_use]
     pub fn left_out(&self) -> Vec<String> {
         let said = [
-            (self.fields, "events without their further fields: they have more than", MOST_VALUES, ""),
-            (self.texts, "texts that were cut: they are longer than", LONGEST_TEXT, " bytes"),
-            (self.keywords, "events with the keyword of another: there are more than", MOST_NAMES, " keywords"),
+            (
+                self.fields,
+                "events without their further fields: they have more than",
+                MOST_VALUES,
+                "",
+            ),
+            (
+                self.texts,
+                "texts that were cut: they are longer than",
+                LONGEST_TEXT,
+                " bytes",
+            ),
+            (
+                self.keywords,
+                "events with the keyword of another: there are more than",
+                MOST_NAMES,
+                " keywords",
+            ),
         ];
         let said = said.into_iter().filter(|(count, ..)| *count > 0);
-        said.map(|(count, what, most, unit)| format!("left out: {count} {what} {most}{unit}")).collect()
+        said.map(|(count, what, most, unit)| format!("left out: {count} {what} {most}{unit}"))
+            .collect()
     }
 
     /// An event is written with these values.
     fn count(&mut self, table: &Table, row: usize, values: &[Value<'_>]) {
         self.events += 1;
-        let has_more = table.more.binary_search_by_key(&row, |(row, _)| *row as usize).is_ok();
+        let has_more = table
+            .more
+            .binary_search_by_key(&row, |(row, _)| *row as usize)
+            .is_ok();
         self.fields += u64::from(has_more || values.len() > MOST_VALUES);
-        let is_long = |value: &&Value<'_>| matches!(value, Value::Text(text) if text.len() > LONGEST_TEXT);
+        let is_long =
+            |value: &&Value<'_>| matches!(value, Value::Text(text) if text.len() > LONGEST_TEXT);
         self.texts += values.iter().take(MOST_VALUES).filter(is_long).count() as u64;
     }
 }
@@ -74,7 +102,8 @@ impl TapeWritten {
 /// # Errors
 /// When they cannot be read or written.
 pub fn export_tape(events: Merged, to: &mut dyn Write) -> Result<TapeWritten, Error> {
-    let (mut tape, mut written, mut host) = (EventLog::default(), TapeWritten::default(), String::new());
+    let (mut tape, mut written, mut host) =
+        (EventLog::default(), TapeWritten::default(), String::new());
     let mut keywords = Keywords::default();
     events.each(|table, rows| {
         for row in rows.iter().map(|row| *row as usize) {
@@ -84,12 +113,15 @@ pub fn export_tape(events: Merged, to: &mut dyn Write) -> Result<TapeWritten, Er
                 written.texts += u64::from(host.len() > LONGEST_TEXT);
             }
             let number = keywords.number(table.keyword(row), &mut written);
-            let values: Vec<Value<'_>> = (0..table.data.len()).map(|field| table.value(row, field)).collect();
+            let values: Vec<Value<'_>> = (0..table.data.len())
+                .map(|field| table.value(row, field))
+                .collect();
             let values = &values[..present(&values)];
             tape.push(number, table.at_ns[row], values);
             written.count(table, row, values);
         }
-        to.write_all(tape.bytes()).map_err(|cause| unwritten(&cause))?;
+        to.write_all(tape.bytes())
+            .map_err(|cause| unwritten(&cause))?;
         tape.clear();
         Ok(())
     })?;
@@ -117,7 +149,10 @@ impl Keywords {
 
 /// How many values there are without the absent ones at the end.
 fn present(values: &[Value<'_>]) -> usize {
-    values.iter().rposition(|value| *value != Value::Absent).map_or(0, |last| last + 1)
+    values
+        .iter()
+        .rposition(|value| *value != Value::Absent)
+        .map_or(0, |last| last + 1)
 }
 
 fn unwritten(cause: &std::io::Error) -> Error {
@@ -144,16 +179,35 @@ mod tests {
         let text = "x".repeat(LONGEST_TEXT);
         let longer = format!("{text}x");
         let fits = exported(|table| table.push("A", "h", 1, &[Value::Text(&text); MOST_VALUES]));
-        assert_eq!(fits, TapeWritten { events: 1, ..TapeWritten::default() });
+        assert_eq!(
+            fits,
+            TapeWritten {
+                events: 1,
+                ..TapeWritten::default()
+            }
+        );
         assert!(fits.left_out().is_empty());
         let cut = exported(|table| {
             table.push("A", "h", 1, &[Value::from(1); MOST_VALUES + 1]);
             table.push("A", "h", 2, &[Value::from(1); 40]);
-            table.push("A", "h", 3, &[Value::Text(&longer), Value::from(7), Value::Text(&longer)]);
+            table.push(
+                "A",
+                "h",
+                3,
+                &[Value::Text(&longer), Value::from(7), Value::Text(&longer)],
+            );
             table.push(&longer, "h", 4, &[]);
             table.push(&longer, "h", 5, &[]);
         });
-        assert_eq!(cut, TapeWritten { events: 5, fields: 2, texts: 3, keywords: 0 });
+        assert_eq!(
+            cut,
+            TapeWritten {
+                events: 5,
+                fields: 2,
+                texts: 3,
+                keywords: 0
+            }
+        );
         assert_eq!(
             cut.left_out(),
             [

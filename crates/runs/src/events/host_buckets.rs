@@ -29,7 +29,10 @@ pub(super) struct HostBuckets {
 impl HostBuckets {
     /// Without events; `scratch` is the beginning of the paths of files it makes.
     pub(super) fn new(scratch: PathBuf) -> Self {
-        Self { scratch, ..Self::default() }
+        Self {
+            scratch,
+            ..Self::default()
+        }
     }
 
     /// Whether it has events of a host.
@@ -48,9 +51,15 @@ impl HostBuckets {
     }
 
     /// Adds events of a host.
-    pub(super) fn push(&mut self, table: &Table, host: &str, rows: impl Iterator<Item = usize> + Clone) {
+    pub(super) fn push(
+        &mut self,
+        table: &Table,
+        host: &str,
+        rows: impl Iterator<Item = usize> + Clone,
+    ) {
         if !self.has(host) {
-            self.numbers.insert(host.to_owned(), self.names.len() as u32);
+            self.numbers
+                .insert(host.to_owned(), self.names.len() as u32);
             self.names.push(host.to_owned());
         }
         self.pending.extend(table, rows);
@@ -63,8 +72,9 @@ impl HostBuckets {
     /// Writes what is held.
     pub(super) fn relieve(&mut self) -> Result<(), Error> {
         let pending = std::mem::take(&mut self.pending);
-        let numbers: Vec<u32> =
-            (0..pending.names.len()).map(|name| self.number(pending.names.text(name as u32))).collect();
+        let numbers: Vec<u32> = (0..pending.names.len())
+            .map(|name| self.number(pending.names.text(name as u32)))
+            .collect();
         let mut rows: Vec<u32> = (0..pending.len() as u32).collect();
         rows.sort_by_key(|row| numbers[pending.host[*row as usize] as usize]);
         let path = self.path();
@@ -72,12 +82,17 @@ impl HostBuckets {
         writer.push(&pending, &rows)?;
         end(writer, &path)?;
         self.files.push(path);
-        if self.files.len() >= OPEN { self.join() } else { Ok(()) }
+        if self.files.len() >= OPEN {
+            self.join()
+        } else {
+            Ok(())
+        }
     }
 
     fn path(&mut self) -> PathBuf {
         self.made += 1;
-        self.scratch.with_extension(format!("{}.buckets", self.made))
+        self.scratch
+            .with_extension(format!("{}.buckets", self.made))
     }
 
     /// Makes one file of all.
@@ -101,8 +116,13 @@ impl HostBuckets {
     }
 
     fn inputs(&self) -> Result<Vec<Input>, Error> {
-        let open =
-            |path: &PathBuf| Ok(Input { reader: Reader::open(path, &Wanted::all())?, batch: Table::default(), row: 0 });
+        let open = |path: &PathBuf| {
+            Ok(Input {
+                reader: Reader::open(path, &Wanted::all())?,
+                batch: Table::default(),
+                row: 0,
+            })
+        };
         self.files.iter().map(open).collect()
     }
 
@@ -118,11 +138,18 @@ impl HostBuckets {
         self.relieve()?;
         let mut inputs = self.inputs()?;
         for (number, name) in self.names.iter().enumerate() {
-            let mut sorter = Sorter::new(self.scratch.with_file_name(format!("bucket-{number}")), stop);
+            let mut sorter = Sorter::new(
+                self.scratch.with_file_name(format!("bucket-{number}")),
+                stop,
+            );
             for input in &mut inputs {
                 input.take(number as u32, &self.numbers, |table, rows| {
                     sorter.push(table, rows);
-                    if sorter.bytes() > held { sorter.relieve() } else { Ok(()) }
+                    if sorter.bytes() > held {
+                        sorter.relieve()
+                    } else {
+                        Ok(())
+                    }
                 })?;
             }
             give(name, sorter)?;
@@ -158,14 +185,19 @@ impl Input {
     ) -> Result<(), Error> {
         loop {
             if self.row == self.batch.len() {
-                let Some(batch) = self.reader.next_batch()? else { return Ok(()) };
+                let Some(batch) = self.reader.next_batch()? else {
+                    return Ok(());
+                };
                 (self.batch, self.row) = (batch, 0);
             }
             let name = self.batch.host[self.row];
             if numbers.get(self.batch.names.text(name)) != Some(&host) {
                 return Ok(());
             }
-            let same = self.batch.host[self.row..].iter().take_while(|other| **other == name).count();
+            let same = self.batch.host[self.row..]
+                .iter()
+                .take_while(|other| **other == name)
+                .count();
             give(&self.batch, self.row..self.row + same)?;
             self.row += same;
         }

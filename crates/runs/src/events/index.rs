@@ -13,7 +13,8 @@ pub fn write_index(run: &Path, index: &Index) -> Result<(), Error> {
     let path = run.join(files::INDEX);
     files::must_be_own(run)?;
     files::make_events(run).map_err(|cause| Error::writing(&path, &cause))?;
-    let text = serde_json::to_string_pretty(index).map_err(|cause| Error::writing(&path, &cause))?;
+    let text =
+        serde_json::to_string_pretty(index).map_err(|cause| Error::writing(&path, &cause))?;
     replace_inside_with(&path, format!("{text}\n").as_bytes())?;
     Status::sum_again(run)
 }
@@ -27,5 +28,7 @@ pub fn read_index(run: &Path) -> Result<Option<Index>, Error> {
     if !files::is_there(&path) {
         return Ok(None);
     }
-    serde_json::from_str(&files::read(&path)?).map(Some).map_err(|cause| Error::reading(&path, &cause))
+    serde_json::from_str(&files::read(&path)?)
+        .map(Some)
+        .map_err(|cause| Error::reading(&path, &cause))
 }

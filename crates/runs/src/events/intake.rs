@@ -112,7 +112,9 @@ impl Intake {
         let wrong = wrong(table);
         if (0..table.len()).any(|row| wrong(row).is_some()) {
             let mut fit = Table::default();
-            (0..table.len()).filter_map(&wrong).for_each(|cause| *self.refused.entry(cause).or_default() += 1);
+            (0..table.len())
+                .filter_map(&wrong)
+                .for_each(|cause| *self.refused.entry(cause).or_default() += 1);
             fit.extend(table, (0..table.len()).filter(|row| wrong(*row).is_none()));
             return self.push_fit(&fit);
         }
@@ -132,13 +134,22 @@ impl Intake {
                 rows.entry(*host).or_default().push(row as u32);
             }
             for (host, rows) in rows {
-                self.add(table, table.names.text(host), rows.iter().map(|row| *row as usize));
+                self.add(
+                    table,
+                    table.names.text(host),
+                    rows.iter().map(|row| *row as usize),
+                );
             }
         }
         self.relieve()
     }
 
-    fn add(&mut self, table: &Table, host: &str, rows: impl ExactSizeIterator<Item = usize> + Clone) {
+    fn add(
+        &mut self,
+        table: &Table,
+        host: &str,
+        rows: impl ExactSizeIterator<Item = usize> + Clone,
+    ) {
         let known = self.sorters.contains_key(host) || self.buckets.has(host);
         if !known && self.sorters.len() + self.buckets.hosts() >= MOST {
             self.beyond += rows.len() as u64;
@@ -149,7 +160,10 @@ impl Intake {
             return sorter.push(table, rows);
         }
         if self.sorters.len() < SORTERS {
-            let mut sorter = Sorter::new(self.scratch.join(&format!("host-{}", self.sorters.len())), &self.stop);
+            let mut sorter = Sorter::new(
+                self.scratch.join(&format!("host-{}", self.sorters.len())),
+                &self.stop,
+            );
             sorter.push(table, rows);
             self.sorters.insert(host.to_owned(), sorter);
         } else {
@@ -166,7 +180,11 @@ impl Intake {
                 return Ok(());
             }
             let most = sizes.max().unwrap_or(0);
-            match self.sorters.values_mut().find(|sorter| sorter.bytes() == most) {
+            match self
+                .sorters
+                .values_mut()
+                .find(|sorter| sorter.bytes() == most)
+            {
                 Some(sorter) if most >= self.buckets.bytes() => sorter.relieve()?,
                 _ => self.buckets.relieve()?,
             }
@@ -189,7 +207,10 @@ impl Intake {
     pub fn finish_if(&mut self, wanted: impl FnOnce() -> bool) -> Result<Taken, Error> {
         let settled = settle_left(&self.run, &self.lock, &self.stop)?;
         let mut ready: Vec<(PathBuf, PathBuf)> = Vec::new();
-        let (sorters, buckets) = (std::mem::take(&mut self.sorters), std::mem::take(&mut self.buckets));
+        let (sorters, buckets) = (
+            std::mem::take(&mut self.sorters),
+            std::mem::take(&mut self.buckets),
+        );
         let mut settle = |host: &str, sorter: Sorter, scratch: &Scratch| {
             let to = events_path(&self.run, host)?;
             let made = scratch.join(&format!("{}.ready", ready.len()));
@@ -201,15 +222,23 @@ impl Intake {
         for (host, sorter) in sorters {
             settle(&host, sorter, &self.scratch)?;
         }
-        buckets.finish((self.held, &self.stop), |host, sorter| settle(host, sorter, &self.scratch))?;
+        buckets.finish((self.held, &self.stop), |host, sorter| {
+            settle(host, sorter, &self.scratch)
+        })?;
         if !wanted() {
-            return Err(Error::interrupted("its events were not kept: it was interrupted"));
+            return Err(Error::interrupted(
+                "its events were not kept: it was interrupted",
+            ));
         }
         for (made, to) in ready {
             fs::rename(&made, &to).map_err(|cause| Error::writing(&to, &cause))?;
         }
         Status::sum_again(&self.run)?;
-        Ok(Taken { hosts: std::mem::take(&mut self.came), refused: self.beyond, settled })
+        Ok(Taken {
+            hosts: std::mem::take(&mut self.came),
+            refused: self.beyond,
+            settled,
+        })
     }
 }
 
@@ -235,7 +264,12 @@ mod tests {
     fn events(hosts: usize, from: u64, count: u64) -> Table {
         let mut table = Table::default();
         for at in from..from + count {
-            table.push("A", &format!("h{}", at as usize % hosts), at, &[Value::Number(at as i64)]);
+            table.push(
+                "A",
+                &format!("h{}", at as usize % hosts),
+                at,
+                &[Value::Number(at as i64)],
+            );
         }
         table
     }
@@ -249,15 +283,23 @@ mod tests {
                 intake.push(&events(hosts, part * 100, 100)).unwrap();
             }
             let taken = intake.finish().unwrap();
-            assert_eq!((taken.hosts.len(), taken.hosts.values().sum::<u64>()), (hosts, 2000));
+            assert_eq!(
+                (taken.hosts.len(), taken.hosts.values().sum::<u64>()),
+                (hosts, 2000)
+            );
             for host in 0..hosts {
-                let table = read_table(&events_path(run.path(), &format!("h{host}")).unwrap()).unwrap();
-                let expected: Vec<u64> = (0..2000).filter(|at| *at as usize % hosts == host).collect();
+                let table =
+                    read_table(&events_path(run.path(), &format!("h{host}")).unwrap()).unwrap();
+                let expected: Vec<u64> = (0..2000)
+                    .filter(|at| *at as usize % hosts == host)
+                    .collect();
                 assert_eq!(table.at_ns, expected, "{hosts} hosts, host {host}");
                 assert!((0..table.len()).all(|row| table.host(row) == format!("h{host}")));
             }
             drop(intake);
-            let left = fs::read_dir(run.path().join(files::EVENTS)).unwrap().count();
+            let left = fs::read_dir(run.path().join(files::EVENTS))
+                .unwrap()
+                .count();
             assert_eq!(left, hosts, "nothing else is left");
         }
     }
@@ -282,7 +324,12 @@ mod tests {
         let mut intake = Intake::holding(run.path(), 1, &Stop::default()).unwrap();
         intake.push(&events(2, 0, 1000)).unwrap();
         drop(intake);
-        assert_eq!(fs::read_dir(run.path().join(files::EVENTS)).unwrap().count(), 0);
+        assert_eq!(
+            fs::read_dir(run.path().join(files::EVENTS))
+                .unwrap()
+                .count(),
+            0
+        );
         assert!(read_run(run.path()).is_err());
     }
 
@@ -300,7 +347,13 @@ mod tests {
         let mut intake = Intake::begin(run.path()).unwrap();
         let mut table = Table::default();
         let last = i64::MAX as u64;
-        for (keyword, host, at) in [("A", "h", 1), ("A", "h", last), ("A", "h", last + 1), ("", "h", 2), ("A", "", 3)] {
+        for (keyword, host, at) in [
+            ("A", "h", 1),
+            ("A", "h", last),
+            ("A", "h", last + 1),
+            ("", "h", 2),
+            ("A", "", 3),
+        ] {
             table.push(keyword, host, at, &[Value::Text("")]);
         }
         intake.push(&table).unwrap();

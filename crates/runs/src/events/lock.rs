@@ -25,22 +25,37 @@ impl EventsLock {
         let failed = |cause| Error::writing(&directory, &cause);
         files::must_be_own(run)?;
         files::make_events(run).map_err(failed)?;
-        let lock = File::options().read(true).custom_flags(files::no_links()).open(&directory).map_err(failed)?;
+        let lock = File::options()
+            .read(true)
+            .custom_flags(files::no_links())
+            .open(&directory)
+            .map_err(failed)?;
         match lock.try_lock() {
             Err(TryLockError::WouldBlock) => {
-                let message = format!("the events of {} are being written by another process", run.display());
-                return Err(Error::new(message, "wait until that run or import is over, then try again"));
+                let message = format!(
+                    "the events of {} are being written by another process",
+                    run.display()
+                );
+                return Err(Error::new(
+                    message,
+                    "wait until that run or import is over, then try again",
+                ));
             }
             // A file system without locks is no reason to keep nothing. Files that are left there may be in use then.
             Err(TryLockError::Error(_)) => {}
             Ok(()) => remove_left(&directory),
         }
-        Ok(Self { directory, _lock: lock })
+        Ok(Self {
+            directory,
+            _lock: lock,
+        })
     }
 
     /// A directory for unfinished files of that kind, on the same disk.
     pub(super) fn scratch(&self, kind: &str) -> Result<Scratch, Error> {
-        let path = self.directory.join(format!("{SCRATCH}{kind}-{}", std::process::id()));
+        let path = self
+            .directory
+            .join(format!("{SCRATCH}{kind}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         Scratch::make(path)
     }
@@ -90,7 +105,12 @@ mod tests {
         let lock = EventsLock::of(run.path()).unwrap();
         assert!(!left.exists());
         let error = EventsLock::of(run.path()).unwrap_err();
-        assert!(error.message.ends_with("are being written by another process"), "{error}");
+        assert!(
+            error
+                .message
+                .ends_with("are being written by another process"),
+            "{error}"
+        );
         assert!(error.hint.contains("wait"));
         let scratch = lock.scratch("tapes").unwrap();
         let path = scratch.join("x");

@@ -43,20 +43,41 @@ impl Source {
             // A clock that was set back shows the same time twice, so the order is unknown.
             let set = !clock.steps.is_empty();
             first_ns = if set { 0 } else { clock.reference_ns(first_ns) };
-            last_ns = if set { u64::MAX } else { clock.reference_ns(last_ns) };
+            last_ns = if set {
+                u64::MAX
+            } else {
+                clock.reference_ns(last_ns)
+            };
         }
-        Ok(Self { path: path.to_owned(), first_ns, last_ns, rows: reader.rows(), scratch: false, clock })
+        Ok(Self {
+            path: path.to_owned(),
+            first_ns,
+            last_ns,
+            rows: reader.rows(),
+            scratch: false,
+            clock,
+        })
     }
 }
 
 /// Merges files into one; further ones that this needs on the way are called after `scratch`. How many events it has.
-pub(super) fn to_file(mut sources: Vec<Source>, scratch: &Path, to: &Path, stop: &Stop) -> Result<u64, Error> {
+pub(super) fn to_file(
+    mut sources: Vec<Source>,
+    scratch: &Path,
+    to: &Path,
+    stop: &Stop,
+) -> Result<u64, Error> {
     reduce(&mut sources, OPEN, scratch, stop)?;
     write(sources, to, stop)
 }
 
 /// Merges files into fewer, until no more than `most` of them share a moment.
-pub(super) fn reduce(sources: &mut Vec<Source>, most: usize, scratch: &Path, stop: &Stop) -> Result<(), Error> {
+pub(super) fn reduce(
+    sources: &mut Vec<Source>,
+    most: usize,
+    scratch: &Path,
+    stop: &Stop,
+) -> Result<(), Error> {
     sources.sort_by_key(|source| source.first_ns);
     let mut made = 0;
     while overlap(sources) > most {
@@ -69,7 +90,17 @@ pub(super) fn reduce(sources: &mut Vec<Source>, most: usize, scratch: &Path, sto
         // Behind the others of its time, so that files of about one size are merged.
         let at = sources.partition_point(|source| source.first_ns <= first_ns);
         let at = if at == 0 { sources.len() } else { at };
-        sources.insert(at, Source { path, first_ns, last_ns, rows, scratch: true, clock: None });
+        sources.insert(
+            at,
+            Source {
+                path,
+                first_ns,
+                last_ns,
+                rows,
+                scratch: true,
+                clock: None,
+            },
+        );
         sources.sort_by_key(|source| source.first_ns);
     }
     Ok(())
@@ -77,8 +108,10 @@ pub(super) fn reduce(sources: &mut Vec<Source>, most: usize, scratch: &Path, sto
 
 /// The most sources that share a moment.
 pub(super) fn overlap(sources: &[Source]) -> usize {
-    let mut ends: Vec<(u64, i32)> =
-        sources.iter().flat_map(|source| [(source.first_ns, -1), (source.last_ns, 1)]).collect();
+    let mut ends: Vec<(u64, i32)> = sources
+        .iter()
+        .flat_map(|source| [(source.first_ns, -1), (source.last_ns, 1)])
+        .collect();
     // At one moment, what begins counts before what ends.
     ends.sort_unstable();
     let (mut open, mut most) = (0, 0);
@@ -90,8 +123,11 @@ pub(super) fn overlap(sources: &[Source]) -> usize {
 }
 
 fn write(sources: Vec<Source>, to: &Path, stop: &Stop) -> Result<u64, Error> {
-    let scratch: Vec<PathBuf> =
-        sources.iter().filter(|source| source.scratch).map(|source| source.path.clone()).collect();
+    let scratch: Vec<PathBuf> = sources
+        .iter()
+        .filter(|source| source.scratch)
+        .map(|source| source.path.clone())
+        .collect();
     let file = files::create(to).map_err(|cause| Error::writing(to, &cause))?;
     let mut writer = Writer::new(BufWriter::new(file), to)?;
     let inputs = sources.into_iter().map(Input::file).collect();
@@ -127,12 +163,20 @@ enum From {
 impl Input {
     /// A file.
     pub(super) fn file(source: Source) -> Self {
-        Self { from: From::Closed(source.path), frontier: source.first_ns, clock: source.clock }
+        Self {
+            from: From::Closed(source.path),
+            frontier: source.first_ns,
+            clock: source.clock,
+        }
     }
 
     /// Events at hand.
     pub(super) const fn table(table: Table, clock: Option<Clock>) -> Self {
-        Self { from: From::Table(table), frontier: 0, clock }
+        Self {
+            from: From::Table(table),
+            frontier: 0,
+            clock,
+        }
     }
 
     fn next(&mut self, wanted: &Wanted) -> Result<Option<Table>, Error> {
@@ -144,9 +188,14 @@ impl Input {
             From::Table(table) => Some(std::mem::take(table)).filter(|table| !table.is_empty()),
             From::Closed(_) => None,
         };
-        let Some(mut batch) = batch else { return Ok(None) };
+        let Some(mut batch) = batch else {
+            return Ok(None);
+        };
         if let Some(clock) = &self.clock {
-            batch.at_ns.iter_mut().for_each(|at| *at = clock.reference_ns(*at));
+            batch
+                .at_ns
+                .iter_mut()
+                .for_each(|at| *at = clock.reference_ns(*at));
         }
         self.frontier = self.frontier.max(batch.at_ns.last().copied().unwrap_or(0));
         Ok(Some(batch))
@@ -171,7 +220,11 @@ pub(super) fn merge(
             continue;
         }
         let order = pool.by_time();
-        let bound = inputs.iter().map(|input| input.frontier).min().unwrap_or(u64::MAX);
+        let bound = inputs
+            .iter()
+            .map(|input| input.frontier)
+            .min()
+            .unwrap_or(u64::MAX);
         let ready = order.partition_point(|row| pool.at_ns[*row as usize] <= bound);
         // What is no whole portion waits for more, unless that were too much.
         let now = ready - ready % most;

@@ -31,7 +31,9 @@ type Keep = Box<dyn Fn(&Table, usize) -> bool>;
 
 impl std::fmt::Debug for Merged {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Merged").field("files", &self.files).finish_non_exhaustive()
+        f.debug_struct("Merged")
+            .field("files", &self.files)
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,21 +47,35 @@ impl Merged {
         let index = read_index(run)?.unwrap_or_default();
         let Whole { files, tapes } = whole(run)?;
         let source = |path: &PathBuf| {
-            let clock = if reference { clock(path, &index)? } else { None };
+            let clock = if reference {
+                clock(path, &index)?
+            } else {
+                None
+            };
             Source::with_clock(path, clock)
         };
         let files = files.iter().map(source).collect::<Result<_, Error>>()?;
         let input = |table: Table| {
-            let clock = (reference && !table.is_empty()).then(|| clock_of(table.host(0), &index)).flatten();
+            let clock = (reference && !table.is_empty())
+                .then(|| clock_of(table.host(0), &index))
+                .flatten();
             Input::table(table, clock)
         };
-        Ok(Self { files, tapes: tapes.into_iter().map(input).collect(), open: OPEN, keep: None })
+        Ok(Self {
+            files,
+            tapes: tapes.into_iter().map(input).collect(),
+            open: OPEN,
+            keep: None,
+        })
     }
 
     /// Gives only the rows of tables for which `keep` holds.
     #[must_use]
     pub fn only(self, keep: impl Fn(&Table, usize) -> bool + 'static) -> Self {
-        Self { keep: Some(Box::new(keep)), ..self }
+        Self {
+            keep: Some(Box::new(keep)),
+            ..self
+        }
     }
 
     /// Gives everything: tables and which of their rows come next.
@@ -67,7 +83,10 @@ impl Merged {
     /// # Errors
     /// When a file is damaged, hosts are too many to read them all at once and the directory for temporary files has no room, or
     /// `give` fails.
-    pub fn each(mut self, mut give: impl FnMut(&Table, &[u32]) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn each(
+        mut self,
+        mut give: impl FnMut(&Table, &[u32]) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut held = None;
         if overlap(&self.files) > self.open {
             let made = scratch::directory("events").map_err(|cause| {
@@ -77,7 +96,12 @@ impl Merged {
                 )
             })?;
             let held = held.insert(made);
-            reduce(&mut self.files, self.open, &held.path().join("hosts"), &Stop::default())?;
+            reduce(
+                &mut self.files,
+                self.open,
+                &held.path().join("hosts"),
+                &Stop::default(),
+            )?;
         }
         let mut inputs: Vec<Input> = self.files.into_iter().map(Input::file).collect();
         inputs.append(&mut self.tapes);
@@ -85,8 +109,16 @@ impl Merged {
         merge(inputs, &Wanted::all(), PORTION, |table, rows| match &keep {
             None => give(table, rows),
             Some(keep) => {
-                let rows: Vec<u32> = rows.iter().copied().filter(|row| keep(table, *row as usize)).collect();
-                if rows.is_empty() { Ok(()) } else { give(table, &rows) }
+                let rows: Vec<u32> = rows
+                    .iter()
+                    .copied()
+                    .filter(|row| keep(table, *row as usize))
+                    .collect();
+                if rows.is_empty() {
+                    Ok(())
+                } else {
+                    give(table, &rows)
+                }
             }
         })
     }
@@ -95,7 +127,9 @@ impl Merged {
 /// The clock of the host whose events a file has.
 fn clock(path: &Path, index: &Index) -> Result<Option<Clock>, Error> {
     let first = Reader::open(path, &Wanted::fields(&[]))?.next_batch()?;
-    Ok(first.filter(|table| !table.is_empty()).and_then(|table| clock_of(table.host(0), index)))
+    Ok(first
+        .filter(|table| !table.is_empty())
+        .and_then(|table| clock_of(table.host(0), index)))
 }
 
 fn clock_of(host: &str, index: &Index) -> Option<Clock> {
@@ -115,7 +149,12 @@ mod tests {
         let (mut table, mut intake) = (Table::default(), Intake::begin(run.path()).unwrap());
         for n in 0..3 * hosts {
             let (host, nth) = (n / 3, n % 3);
-            table.push("A", &format!("h{host}"), 1_000 + host * apart_ns + nth * hosts, &[Value::from(n)]);
+            table.push(
+                "A",
+                &format!("h{host}"),
+                1_000 + host * apart_ns + nth * hosts,
+                &[Value::from(n)],
+            );
         }
         intake.push(&table).unwrap();
         intake.finish().unwrap();
@@ -136,7 +175,10 @@ mod tests {
     #[test]
     fn hosts_of_one_time_that_are_too_many_are_merged_in_steps() {
         let run = run(40, 1);
-        let merged = Merged { open: 8, ..Merged::of(run.path(), false).unwrap() };
+        let merged = Merged {
+            open: 8,
+            ..Merged::of(run.path(), false).unwrap()
+        };
         assert_eq!(overlap(&merged.files), 40);
         assert_eq!(times(merged), (1_000..1_120).collect::<Vec<u64>>());
     }
@@ -144,7 +186,10 @@ mod tests {
     #[test]
     fn hosts_one_after_the_other_are_opened_one_after_the_other() {
         let run = run(40, 1_000);
-        let merged = Merged { open: 8, ..Merged::of(run.path(), false).unwrap() };
+        let merged = Merged {
+            open: 8,
+            ..Merged::of(run.path(), false).unwrap()
+        };
         assert_eq!(overlap(&merged.files), 1);
         let times = times(merged);
         assert!(times.is_sorted() && times.len() == 120);
@@ -155,11 +200,23 @@ mod tests {
         let run = run(20, 1);
         let mut index = Index::default();
         for host in 0..20 {
-            let clock = Clock { offset_ns: 500, ..Clock::default() };
-            index.hosts.insert(format!("h{host}"), HostTrace { clock, ..HostTrace::default() });
+            let clock = Clock {
+                offset_ns: 500,
+                ..Clock::default()
+            };
+            index.hosts.insert(
+                format!("h{host}"),
+                HostTrace {
+                    clock,
+                    ..HostTrace::default()
+                },
+            );
         }
         write_index(run.path(), &index).unwrap();
-        let merged = Merged { open: 8, ..Merged::of(run.path(), true).unwrap() };
+        let merged = Merged {
+            open: 8,
+            ..Merged::of(run.path(), true).unwrap()
+        };
         assert_eq!(times(merged), (500..560).collect::<Vec<u64>>());
     }
 }

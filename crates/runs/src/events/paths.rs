@@ -16,11 +16,15 @@ const LONGEST_NAME: usize = 200;
 /// When the name is empty.
 pub fn events_path(run: &Path, host: &str) -> Result<PathBuf, Error> {
     if host.is_empty() {
-        return Err(Error::new("a host has an empty name", "give it one with `--host NAME=LOG`"));
+        return Err(Error::new(
+            "a host has an empty name",
+            "give it one with `--host NAME=LOG`",
+        ));
     }
     let mut name = String::new();
     for (at, byte) in host.bytes().enumerate() {
-        let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || (byte == b'.' && at > 0);
+        let plain =
+            byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || (byte == b'.' && at > 0);
         if plain {
             name.push(char::from(byte));
         } else {
@@ -36,7 +40,9 @@ pub fn events_path(run: &Path, host: &str) -> Result<PathBuf, Error> {
 
 /// The hash of Fowler, Noll and Vo, 1a, 64 bits.
 fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// Every Parquet file of events of a run, by name.
@@ -47,7 +53,10 @@ pub fn event_files(run: &Path) -> Result<Vec<PathBuf>, Error> {
     let found = files::of_events(run, files::SORTED)?;
     if found.is_empty() && tapes(run)?.is_empty() {
         let message = format!("the run at {} has no events", run.display());
-        return Err(Error::new(message, "`stackline run SPEC --trace` keeps them"));
+        return Err(Error::new(
+            message,
+            "`stackline run SPEC --trace` keeps them",
+        ));
     }
     Ok(found)
 }

@@ -47,7 +47,15 @@ impl Sorter {
     /// One that has none; `scratch` is the beginning of the paths of files it makes.
     pub(super) fn new(scratch: PathBuf, stop: &Stop) -> Self {
         let (pending, open, closed) = Default::default();
-        Self { scratch, pending, open, closed, made: 0, longest: LONGEST, stop: stop.clone() }
+        Self {
+            scratch,
+            pending,
+            open,
+            closed,
+            made: 0,
+            longest: LONGEST,
+            stop: stop.clone(),
+        }
     }
 
     /// Adds these events of a table.
@@ -76,11 +84,24 @@ impl Sorter {
         while let Some(&first) = rows.first() {
             let first = at(first);
             // What could go on in a file that is further goes there.
-            let further = self.open.iter().map(|run| run.last_ns).filter(|last| *last > first).min();
-            let count = further.map_or(rows.len(), |further| rows.partition_point(|row| at(*row) < further));
+            let further = self
+                .open
+                .iter()
+                .map(|run| run.last_ns)
+                .filter(|last| *last > first)
+                .min();
+            let count = further.map_or(rows.len(), |further| {
+                rows.partition_point(|row| at(*row) < further)
+            });
             self.stop.check(count)?;
-            let behind = self.open.iter().enumerate().filter(|(_, run)| run.last_ns <= first);
-            let found = behind.max_by_key(|(_, run)| run.last_ns).map(|(index, _)| index);
+            let behind = self
+                .open
+                .iter()
+                .enumerate()
+                .filter(|(_, run)| run.last_ns <= first);
+            let found = behind
+                .max_by_key(|(_, run)| run.last_ns)
+                .map(|(index, _)| index);
             let index = match found {
                 Some(index) if self.open[index].portions < self.longest => index,
                 Some(full) => {
@@ -102,7 +123,9 @@ impl Sorter {
     fn begin(&mut self, first_ns: u64) -> Result<usize, Error> {
         if self.open.len() == OPEN {
             // The one that is furthest takes what comes in order.
-            let behind = (0..OPEN).min_by_key(|index| self.open[*index].last_ns).unwrap_or(0);
+            let behind = (0..OPEN)
+                .min_by_key(|index| self.open[*index].last_ns)
+                .unwrap_or(0);
             let run = self.open.remove(behind);
             self.closed.push(run.close()?);
         }
@@ -110,7 +133,13 @@ impl Sorter {
         self.made += 1;
         let file = files::create(&path).map_err(|cause| Error::writing(&path, &cause))?;
         let writer = Writer::new(BufWriter::new(file), &path)?;
-        self.open.push(Run { path, writer, first_ns, last_ns: first_ns, portions: 0 });
+        self.open.push(Run {
+            path,
+            writer,
+            first_ns,
+            last_ns: first_ns,
+            portions: 0,
+        });
         Ok(self.open.len() - 1)
     }
 
@@ -138,7 +167,11 @@ impl Sorter {
 
 /// About how many bytes of memory a table takes.
 pub(super) fn bytes_of(table: &Table) -> usize {
-    let data: usize = table.data.iter().map(|column| column.texts.len() * 12).sum();
+    let data: usize = table
+        .data
+        .iter()
+        .map(|column| column.texts.len() * 12)
+        .sum();
     let more: usize = table.more.iter().map(|(_, text)| text.len() + 32).sum();
     table.len() * 16 + data + more + table.names.bytes()
 }
@@ -147,7 +180,14 @@ impl Run {
     fn close(self) -> Result<Source, Error> {
         let (mut file, rows) = self.writer.finish()?;
         std::io::Write::flush(&mut file).map_err(|cause| Error::writing(&self.path, &cause))?;
-        Ok(Source { path: self.path, first_ns: self.first_ns, last_ns: self.last_ns, rows, scratch: true, clock: None })
+        Ok(Source {
+            path: self.path,
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            rows,
+            scratch: true,
+            clock: None,
+        })
     }
 }
 
@@ -186,7 +226,9 @@ mod tests {
 
     #[test]
     fn what_is_nearly_in_order_takes_one_file() {
-        let times: Vec<u64> = (0..1000).map(|n| if n % 10 == 0 { n - 5.min(n) } else { n }).collect();
+        let times: Vec<u64> = (0..1000)
+            .map(|n| if n % 10 == 0 { n - 5.min(n) } else { n })
+            .collect();
         let (at, files) = sorted(&times, 40);
         assert!(at.is_sorted() && files == 1, "{files}");
     }
@@ -207,7 +249,9 @@ mod tests {
 
     #[test]
     fn no_order_at_all_is_sorted_too() {
-        let times: Vec<u64> = (0..800_u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50).collect();
+        let times: Vec<u64> = (0..800_u64)
+            .map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50)
+            .collect();
         let mut expected = times.clone();
         expected.sort_unstable();
         let (at, files) = sorted(&times, 8);

@@ -34,7 +34,9 @@ impl Spool {
     /// Of that run. The caller makes sure that a [`Spooling`] of it lives.
     #[must_use]
     pub fn of(run: &Path) -> Self {
-        Self { run: run.to_owned() }
+        Self {
+            run: run.to_owned(),
+        }
     }
 
     /// Appends a tape that holds all its names.
@@ -58,7 +60,10 @@ impl Spooling {
     /// # Errors
     /// When another process writes its events, or they cannot be written.
     pub fn of(run: &Path) -> Result<Self, Error> {
-        Ok(Self { spool: Spool::of(run), lock: EventsLock::of(run)? })
+        Ok(Self {
+            spool: Spool::of(run),
+            lock: EventsLock::of(run)?,
+        })
     }
 
     /// As [`Spool::append`].
@@ -84,7 +89,11 @@ impl Spooling {
 }
 
 /// Turns the tapes that a killed run left into files.
-pub(super) fn settle_left(run: &Path, lock: &EventsLock, stop: &Stop) -> Result<BTreeMap<String, Settled>, Error> {
+pub(super) fn settle_left(
+    run: &Path,
+    lock: &EventsLock,
+    stop: &Stop,
+) -> Result<BTreeMap<String, Settled>, Error> {
     let mut hosts = BTreeMap::new();
     for tape in tapes(run)? {
         if tape.with_extension("parquet").is_file() {
@@ -113,13 +122,21 @@ impl Settled {
         if self.damaged > 0 {
             // How many there were is unknown.
             of.lost += 1;
-            of.notes.push(format!("{} bytes of its events are damaged; what was in them is lost", self.damaged));
+            of.notes.push(format!(
+                "{} bytes of its events are damaged; what was in them is lost",
+                self.damaged
+            ));
         }
     }
 }
 
 /// Sorts a tape into the Parquet file beside it, which takes its name when it is whole. Counts what each host has.
-fn settle(tape: &Path, scratch: &Scratch, stop: &Stop, hosts: &mut BTreeMap<String, Settled>) -> Result<(), Error> {
+fn settle(
+    tape: &Path,
+    scratch: &Scratch,
+    stop: &Stop,
+    hosts: &mut BTreeMap<String, Settled>,
+) -> Result<(), Error> {
     let mut sorter = Sorter::new(scratch.join("tape"), stop);
     let mut pieces = open(tape)?;
     let (mut counts, mut last) = (BTreeMap::<String, u64>::new(), None);
@@ -127,9 +144,14 @@ fn settle(tape: &Path, scratch: &Scratch, stop: &Stop, hosts: &mut BTreeMap<Stri
         stop.check(piece.len())?;
         // A file's name has not all of its host's: the events do.
         for same in piece.host.chunk_by(|one, other| one == other) {
-            *counts.entry(piece.names.text(same[0]).to_owned()).or_default() += same.len() as u64;
+            *counts
+                .entry(piece.names.text(same[0]).to_owned())
+                .or_default() += same.len() as u64;
         }
-        last = piece.host.last().map(|host| piece.names.text(*host).to_owned());
+        last = piece
+            .host
+            .last()
+            .map(|host| piece.names.text(*host).to_owned());
         sorter.push(&piece, 0..piece.len());
         if sorter.bytes() > HELD {
             sorter.relieve()?;
@@ -149,7 +171,12 @@ fn settle(tape: &Path, scratch: &Scratch, stop: &Stop, hosts: &mut BTreeMap<Stri
         hosts.entry(host).or_default().recorded += count;
     }
     if pieces.damaged() > 0 {
-        let stem = || tape.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let stem = || {
+            tape.file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned()
+        };
         hosts.entry(last.unwrap_or_else(stem)).or_default().damaged += pieces.damaged();
     }
     Ok(())
@@ -165,11 +192,15 @@ pub(super) fn read_tape(path: &Path) -> Result<Table, Error> {
 }
 
 pub(super) fn open(path: &Path) -> Result<Pieces<File>, Error> {
-    files::open(path).map(Pieces::of).map_err(|cause| Error::reading(path, &cause))
+    files::open(path)
+        .map(Pieces::of)
+        .map_err(|cause| Error::reading(path, &cause))
 }
 
 pub(super) fn next(pieces: &mut Pieces<File>, path: &Path) -> Result<Option<Table>, Error> {
-    pieces.next_table().map_err(|cause| Error::reading(path, &cause))
+    pieces
+        .next_table()
+        .map_err(|cause| Error::reading(path, &cause))
 }
 
 #[cfg(test)]
@@ -190,18 +221,44 @@ mod tests {
             spool.append("khons", &tape).unwrap();
         }
         assert!(spool.append("", &EventLog::default()).is_err());
-        assert_eq!(read_run(run.path()).unwrap().len(), 2, "readable before the end");
-        let settled = Settled { recorded: 2, damaged: 0 };
-        assert_eq!(spool.settle(&Stop::default()).unwrap(), BTreeMap::from([("khons".to_owned(), settled)]));
+        assert_eq!(
+            read_run(run.path()).unwrap().len(),
+            2,
+            "readable before the end"
+        );
+        let settled = Settled {
+            recorded: 2,
+            damaged: 0,
+        };
+        assert_eq!(
+            spool.settle(&Stop::default()).unwrap(),
+            BTreeMap::from([("khons".to_owned(), settled)])
+        );
         let table = read_run(run.path()).unwrap();
         let lines: Vec<String> = (0..2).map(|row| table.event(row).to_string()).collect();
-        assert_eq!(lines, ["NET_DROP; khons; 0; 3; 3", "APP_SEND; khons; 0; 5; 5"]);
+        assert_eq!(
+            lines,
+            ["NET_DROP; khons; 0; 3; 3", "APP_SEND; khons; 0; 5; 5"]
+        );
         assert!(tapes(run.path()).unwrap().is_empty());
         spool.append("khons", &of("khons", 4, "x")).unwrap();
-        let settled = Settled { recorded: 3, damaged: 0 };
-        assert_eq!(spool.settle(&Stop::default()).unwrap()["khons"], settled, "what was there stays");
+        let settled = Settled {
+            recorded: 3,
+            damaged: 0,
+        };
+        assert_eq!(
+            spool.settle(&Stop::default()).unwrap()["khons"],
+            settled,
+            "what was there stays"
+        );
         assert_eq!(read_run(run.path()).unwrap().at_ns, [3, 4, 5]);
-        assert_eq!(fs::read_dir(run.path().join(files::EVENTS)).unwrap().count(), 1, "nothing else is left");
+        assert_eq!(
+            fs::read_dir(run.path().join(files::EVENTS))
+                .unwrap()
+                .count(),
+            1,
+            "nothing else is left"
+        );
     }
 
     #[test]
@@ -212,13 +269,21 @@ mod tests {
         let events = run.path().join(files::EVENTS);
         fs::create_dir_all(events.join("khons.parquet/in the way")).unwrap();
         assert!(spool.settle(&Stop::default()).is_err());
-        assert_eq!(fs::read_dir(&events).unwrap().count(), 2, "the tape and what was there");
+        assert_eq!(
+            fs::read_dir(&events).unwrap().count(),
+            2,
+            "the tape and what was there"
+        );
     }
 
     fn of(host: &str, at: u64, text: &str) -> EventLog {
         let mut tape = EventLog::default();
         tape.host(host);
-        tape.push(keyword::intern("APP_SEND"), at, &[at.into(), Value::Text(text)]);
+        tape.push(
+            keyword::intern("APP_SEND"),
+            at,
+            &[at.into(), Value::Text(text)],
+        );
         tape
     }
 
@@ -234,7 +299,11 @@ mod tests {
         let mut host = HostTrace::default();
         settled["a b"].record_in(&mut host);
         assert_eq!((host.recorded, host.lost), (1, 1));
-        assert!(host.notes[0].contains("bytes of its events are damaged"), "{:?}", host.notes);
+        assert!(
+            host.notes[0].contains("bytes of its events are damaged"),
+            "{:?}",
+            host.notes
+        );
     }
 
     /// In a process of its own, in which no file may be longer than some bytes.
@@ -242,10 +311,15 @@ mod tests {
     fn a_tape_that_does_not_fit_on_the_disk_leaves_nothing_of_it() {
         const WITHIN: &str = "STACKLINE_TEST_SHORT_FILES";
         if std::env::var_os(WITHIN).is_none() {
-            let name = "events::spool::tests::a_tape_that_does_not_fit_on_the_disk_leaves_nothing_of_it";
+            let name =
+                "events::spool::tests::a_tape_that_does_not_fit_on_the_disk_leaves_nothing_of_it";
             let script = format!("trap '' XFSZ; ulimit -f 4; exec \"$0\" --exact {name}");
             let mut shell = std::process::Command::new("bash");
-            let shell = shell.arg("-c").arg(script).arg(std::env::current_exe().unwrap()).env(WITHIN, "1");
+            let shell = shell
+                .arg("-c")
+                .arg(script)
+                .arg(std::env::current_exe().unwrap())
+                .env(WITHIN, "1");
             let done = shell.output().unwrap();
             let said = String::from_utf8_lossy(&done.stdout).into_owned();
             assert!(done.status.success() && said.contains("1 passed"), "{said}");
@@ -254,7 +328,12 @@ mod tests {
         let run = tempfile::tempdir().unwrap();
         let spool = Spooling::of(run.path()).unwrap();
         spool.append("khons", &of("khons", 1, "x")).unwrap();
-        assert!(spool.append("khons", &of("khons", 2, &"y".repeat(4090))).is_err(), "the disk is full");
+        assert!(
+            spool
+                .append("khons", &of("khons", 2, &"y".repeat(4090)))
+                .is_err(),
+            "the disk is full"
+        );
         spool.append("khons", &of("khons", 3, "z")).unwrap();
         assert_eq!(read_run(run.path()).unwrap().at_ns, [1, 3]);
     }

@@ -21,7 +21,10 @@ impl Stop {
     /// By that flag.
     #[must_use]
     pub fn by(flag: &Arc<AtomicBool>) -> Self {
-        Self(Some(Raised { flag: Arc::clone(flag), left: Arc::new(AtomicU64::new(STILL)) }))
+        Self(Some(Raised {
+            flag: Arc::clone(flag),
+            left: Arc::new(AtomicU64::new(STILL)),
+        }))
     }
 
     /// So many more events are about to be handled.
@@ -29,13 +32,22 @@ impl Stop {
     /// # Errors
     /// When the flag is up and too many came since.
     pub(super) fn check(&self, events: usize) -> Result<(), Error> {
-        let raised = self.0.as_ref().filter(|stop| stop.flag.load(Ordering::Relaxed));
-        let Some(Raised { left, .. }) = raised else { return Ok(()) };
-        let still = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(events as u64));
+        let raised = self
+            .0
+            .as_ref()
+            .filter(|stop| stop.flag.load(Ordering::Relaxed));
+        let Some(Raised { left, .. }) = raised else {
+            return Ok(());
+        };
+        let still = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(events as u64)
+        });
         if still.is_ok() {
             return Ok(());
         }
         left.store(0, Ordering::Relaxed);
-        Err(Error::interrupted("its events were not sorted: it was interrupted"))
+        Err(Error::interrupted(
+            "its events were not sorted: it was interrupted",
+        ))
     }
 }

@@ -28,7 +28,11 @@ pub(super) fn whole(run: &Path) -> Result<Whole, Error> {
             Err(error) => return Err(error),
         }
     }
-    let mut files = if tapes.is_empty() { event_files(run)? } else { event_files(run).unwrap_or_default() };
+    let mut files = if tapes.is_empty() {
+        event_files(run)?
+    } else {
+        event_files(run).unwrap_or_default()
+    };
     files.retain(|file| !covered.contains(file));
     Status::check_events(run, &files)?;
     Ok(Whole { files, tapes })
@@ -49,7 +53,11 @@ pub fn read_run(run: &Path) -> Result<Table, Error> {
 ///
 /// # Errors
 /// When there are none or a file is damaged.
-pub fn read_batches(run: &Path, wanted: &Wanted, mut each: impl FnMut(&Table)) -> Result<(), Error> {
+pub fn read_batches(
+    run: &Path,
+    wanted: &Wanted,
+    mut each: impl FnMut(&Table),
+) -> Result<(), Error> {
     let Whole { files, tapes } = whole(run)?;
     let mut batch = Table::default();
     for path in files {

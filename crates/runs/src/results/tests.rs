@@ -13,40 +13,57 @@ fn real() -> impl Strategy<Value = f64> {
 
 fn histogram() -> impl Strategy<Value = Histogram> {
     let counts = proptest::collection::btree_map(any::<u64>(), 1_u64..1000, 0..6);
-    (counts, any::<u64>(), real(), any::<Option<(u64, u64)>>()).prop_map(|(counts, sum, squares, min_max)| Histogram {
-        counts: counts.into_iter().collect(),
-        sum,
-        squares,
-        min_max,
-    })
-}
-
-fn usage() -> impl Strategy<Value = Usage> {
-    (real(), real(), any::<u64>(), any::<u64>()).prop_map(|(user_s, system_s, voluntary_switches, major_faults)| {
-        Usage { user_s, system_s, voluntary_switches, major_faults, ..Usage::default() }
-    })
-}
-
-fn host() -> impl Strategy<Value = HostUsage> {
-    let reasons = proptest::collection::btree_map(".{0,5}", ".{0,9}", 0..2);
-    (real(), real(), any::<u64>(), proptest::option::of(real()), reasons).prop_map(
-        |(user_s, idle_s, swapped_pages, throttled_s, absent)| HostUsage {
-            user_s,
-            idle_s,
-            swapped_pages,
-            throttled_s,
-            absent,
-            ..HostUsage::default()
+    (counts, any::<u64>(), real(), any::<Option<(u64, u64)>>()).prop_map(
+        |(counts, sum, squares, min_max)| Histogram {
+            counts: counts.into_iter().collect(),
+            sum,
+            squares,
+            min_max,
         },
     )
 }
 
+fn usage() -> impl Strategy<Value = Usage> {
+    (real(), real(), any::<u64>(), any::<u64>()).prop_map(
+        |(user_s, system_s, voluntary_switches, major_faults)| Usage {
+            user_s,
+            system_s,
+            voluntary_switches,
+            major_faults,
+            ..Usage::default()
+        },
+    )
+}
+
+fn host() -> impl Strategy<Value = HostUsage> {
+    let reasons = proptest::collection::btree_map(".{0,5}", ".{0,9}", 0..2);
+    (
+        real(),
+        real(),
+        any::<u64>(),
+        proptest::option::of(real()),
+        reasons,
+    )
+        .prop_map(
+            |(user_s, idle_s, swapped_pages, throttled_s, absent)| HostUsage {
+                user_s,
+                idle_s,
+                swapped_pages,
+                throttled_s,
+                absent,
+                ..HostUsage::default()
+            },
+        )
+}
+
 fn transport() -> impl Strategy<Value = Transport> {
-    (any::<u64>(), real(), proptest::option::of(real())).prop_map(|(retransmits, rtt_s, busy_s)| Transport {
-        retransmits,
-        rtt_s,
-        busy_s,
-        ..Transport::default()
+    (any::<u64>(), real(), proptest::option::of(real())).prop_map(|(retransmits, rtt_s, busy_s)| {
+        Transport {
+            retransmits,
+            rtt_s,
+            busy_s,
+            ..Transport::default()
+        }
     })
 }
 
@@ -62,18 +79,20 @@ fn side() -> impl Strategy<Value = SideRecord> {
         marks,
         any::<(u64, Option<u64>, Option<(usize, usize, bool)>)>(),
     )
-        .prop_map(|(usage, host, transport, settings, marks, (received_units, lost, cpu))| SideRecord {
-            usage,
-            host,
-            transport,
-            notes: settings.values().cloned().collect(),
-            settings,
-            cpu,
-            received_units,
-            lost,
-            marks,
-            ..SideRecord::default()
-        })
+        .prop_map(
+            |(usage, host, transport, settings, marks, (received_units, lost, cpu))| SideRecord {
+                usage,
+                host,
+                transport,
+                notes: settings.values().cloned().collect(),
+                settings,
+                cpu,
+                received_units,
+                lost,
+                marks,
+                ..SideRecord::default()
+            },
+        )
 }
 
 prop_compose! {
@@ -140,15 +159,28 @@ proptest! {
 /// The rows as another program sees them.
 fn rows(path: &Path) -> Vec<BTreeMap<String, Field>> {
     let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
-    let row = |row: Parquet<parquet::record::Row>| row.unwrap().into_columns().into_iter().collect();
+    let row =
+        |row: Parquet<parquet::record::Row>| row.unwrap().into_columns().into_iter().collect();
     reader.get_row_iter(None).unwrap().map(row).collect()
 }
 
 #[test]
 fn lists_and_nulls_come_out_as_they_went_in() {
-    let calls = Histogram { counts: vec![(10, 2), (30, 1)], sum: 50, squares: 1100.0, min_max: Some((10, 30)) };
-    let first = RunRecord { calls, replicas: 3, ..RunRecord::default() };
-    let second = RunRecord { warmup: true, ..RunRecord::default() };
+    let calls = Histogram {
+        counts: vec![(10, 2), (30, 1)],
+        sum: 50,
+        squares: 1100.0,
+        min_max: Some((10, 30)),
+    };
+    let first = RunRecord {
+        calls,
+        replicas: 3,
+        ..RunRecord::default()
+    };
+    let second = RunRecord {
+        warmup: true,
+        ..RunRecord::default()
+    };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("results.parquet");
     write(&path, None, &[first, second]).unwrap();
@@ -165,7 +197,12 @@ fn lists_and_nulls_come_out_as_they_went_in() {
 
 #[test]
 fn throttling_that_nobody_counts_is_null() {
-    let host = |throttled_s| Some(HostUsage { throttled_s, ..HostUsage::default() });
+    let host = |throttled_s| {
+        Some(HostUsage {
+            throttled_s,
+            ..HostUsage::default()
+        })
+    };
     let mut record = RunRecord::default();
     record.initiator.host = host(None);
     record.responder.host = host(Some(0.0));
@@ -178,10 +215,25 @@ fn throttling_that_nobody_counts_is_null() {
 }
 
 fn emulated() -> NetworkRecord {
-    let drops = |all: &[(&str, u64)]| all.iter().map(|(reason, n)| ((*reason).to_owned(), *n)).collect();
-    let port = |name: &str, all| PortRecord { name: name.into(), drops: drops(all), ..PortRecord::default() };
-    let first = PortRecord { packets: 3000, bytes: 4_500_000, ..port("edge>udjat", &[("queue full", 12), ("PIE", 1)]) };
-    let second = PortRecord { marked: 7, ..port("khons>edge", &[("lost on the link", 2)]) };
+    let drops = |all: &[(&str, u64)]| {
+        all.iter()
+            .map(|(reason, n)| ((*reason).to_owned(), *n))
+            .collect()
+    };
+    let port = |name: &str, all| PortRecord {
+        name: name.into(),
+        drops: drops(all),
+        ..PortRecord::default()
+    };
+    let first = PortRecord {
+        packets: 3000,
+        bytes: 4_500_000,
+        ..port("edge>udjat", &[("queue full", 12), ("PIE", 1)])
+    };
+    let second = PortRecord {
+        marked: 7,
+        ..port("khons>edge", &[("lost on the link", 2)])
+    };
     let emulation = EmulationRecord {
         departures: 6000,
         lateness_p50_ns: 200,
@@ -192,52 +244,115 @@ fn emulated() -> NetworkRecord {
         round_trip_ns: None,
         overload: Some("too slow".into()),
     };
-    NetworkRecord { name: "wan".into(), ports: vec![first, second], emulation: Some(emulation) }
+    NetworkRecord {
+        name: "wan".into(),
+        ports: vec![first, second],
+        emulation: Some(emulation),
+    }
 }
 
 #[test]
 fn a_modelled_network_has_columns() {
-    let mut simulated = NetworkRecord { emulation: None, ..emulated() };
+    let mut simulated = NetworkRecord {
+        emulation: None,
+        ..emulated()
+    };
     simulated.ports.clear();
-    let idle = NetworkRecord { emulation: Some(EmulationRecord::default()), ..emulated() };
-    let record = |network| RunRecord { network: Some(network), ..RunRecord::default() };
+    let idle = NetworkRecord {
+        emulation: Some(EmulationRecord::default()),
+        ..emulated()
+    };
+    let record = |network| RunRecord {
+        network: Some(network),
+        ..RunRecord::default()
+    };
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("results.parquet");
-    write(&path, None, &[record(emulated()), record(simulated), record(idle), RunRecord::default()]).unwrap();
+    write(
+        &path,
+        None,
+        &[
+            record(emulated()),
+            record(simulated),
+            record(idle),
+            RunRecord::default(),
+        ],
+    )
+    .unwrap();
     let rows = rows(&path);
     assert_eq!(rows[0]["network"], Field::Str("wan".into()));
-    assert_eq!((&rows[0]["network_drops"], &rows[0]["network_marks"]), (&Field::Long(15), &Field::Long(7)));
-    let Field::Str(ports) = &rows[0]["network_ports"] else { panic!("no text") };
-    assert_eq!(serde_json::from_str::<Vec<PortRecord>>(ports).unwrap(), emulated().ports);
+    assert_eq!(
+        (&rows[0]["network_drops"], &rows[0]["network_marks"]),
+        (&Field::Long(15), &Field::Long(7))
+    );
+    let Field::Str(ports) = &rows[0]["network_ports"] else {
+        panic!("no text")
+    };
+    assert_eq!(
+        serde_json::from_str::<Vec<PortRecord>>(ports).unwrap(),
+        emulated().ports
+    );
     assert_eq!(rows[0]["emulation_departures"], Field::Long(6000));
     assert_eq!(rows[0]["emulation_lateness_p50_s"], Field::Double(200e-9));
     assert_eq!(rows[0]["emulation_lateness_p99_s"], Field::Double(14e-6));
     assert_eq!(rows[0]["emulation_lateness_max_s"], Field::Double(90e-6));
-    assert_eq!((&rows[0]["emulation_lost"], &rows[0]["emulation_round_trip_s"]), (&Field::Long(3), &Field::Null));
+    assert_eq!(
+        (
+            &rows[0]["emulation_lost"],
+            &rows[0]["emulation_round_trip_s"]
+        ),
+        (&Field::Long(3), &Field::Null)
+    );
     assert_eq!(rows[0]["emulation_cpu_share"], Field::Double(0.25));
     assert_eq!(rows[0]["emulation_overload"], Field::Str("too slow".into()));
-    assert_eq!((&rows[1]["network_drops"], &rows[1]["emulation_lost"]), (&Field::Long(0), &Field::Null));
-    assert_eq!(rows[2]["emulation_lateness_max_s"], Field::Null, "nothing left, so nothing was late");
-    assert_eq!((&rows[3]["network"], &rows[3]["network_ports"]), (&Field::Null, &Field::Null));
+    assert_eq!(
+        (&rows[1]["network_drops"], &rows[1]["emulation_lost"]),
+        (&Field::Long(0), &Field::Null)
+    );
+    assert_eq!(
+        rows[2]["emulation_lateness_max_s"],
+        Field::Null,
+        "nothing left, so nothing was late"
+    );
+    assert_eq!(
+        (&rows[3]["network"], &rows[3]["network_ports"]),
+        (&Field::Null, &Field::Null)
+    );
 }
 
 #[test]
 fn a_file_from_before_networks_were_recorded_still_opens() {
-    let old: Vec<Column> =
-        COLUMNS.iter().filter(|c| !c.name.starts_with("network") && !c.name.starts_with("emul")).copied().collect();
+    let old: Vec<Column> = COLUMNS
+        .iter()
+        .filter(|c| !c.name.starts_with("network") && !c.name.starts_with("emul"))
+        .copied()
+        .collect();
     assert_eq!(COLUMNS.len() - old.len(), 12);
-    let records = [RunRecord { replicas: 3, ..RunRecord::default() }];
+    let records = [RunRecord {
+        replicas: 3,
+        ..RunRecord::default()
+    }];
     let text = serde_json::to_string(&records[0]).unwrap();
     assert!(!text.contains("network"), "as it was written then: {text}");
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("results.parquet");
-    write_rows(&mut File::create(&path).unwrap(), &old, &[Row::new(None, &records[0])]).unwrap();
+    write_rows(
+        &mut File::create(&path).unwrap(),
+        &old,
+        &[Row::new(None, &records[0])],
+    )
+    .unwrap();
     assert_eq!(read(&path).unwrap(), records);
 }
 
 #[test]
 fn many_rows_come_back_in_order() {
-    let records: Vec<RunRecord> = (0..5000).map(|run| RunRecord { run, ..RunRecord::default() }).collect();
+    let records: Vec<RunRecord> = (0..5000)
+        .map(|run| RunRecord {
+            run,
+            ..RunRecord::default()
+        })
+        .collect();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("results.parquet");
     write(&path, None, &records).unwrap();
@@ -246,8 +361,13 @@ fn many_rows_come_back_in_order() {
 
 #[test]
 fn no_changed_bit_gives_another_record() {
-    let records: Vec<RunRecord> =
-        (0..3).map(|run| RunRecord { run, elapsed_ns: 12_345, ..RunRecord::default() }).collect();
+    let records: Vec<RunRecord> = (0..3)
+        .map(|run| RunRecord {
+            run,
+            elapsed_ns: 12_345,
+            ..RunRecord::default()
+        })
+        .collect();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("results.parquet");
     write(&path, None, &records).unwrap();
@@ -256,7 +376,11 @@ fn no_changed_bit_gives_another_record() {
         let mut bytes = whole.clone();
         bytes[at] ^= 1 << (at % 8);
         std::fs::write(&path, bytes).unwrap();
-        assert!(read(&path).map_or(true, |read| read == records), "byte {at} of {}", whole.len());
+        assert!(
+            read(&path).map_or(true, |read| read == records),
+            "byte {at} of {}",
+            whole.len()
+        );
     }
 }
 

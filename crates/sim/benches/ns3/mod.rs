@@ -8,7 +8,14 @@ use std::process::{Command, Output};
 use std::time::Instant;
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/ns3/dumbbell.cc");
-const MODULES: [&str; 6] = ["applications", "internet", "point-to-point", "traffic-control", "network", "core"];
+const MODULES: [&str; 6] = [
+    "applications",
+    "internet",
+    "point-to-point",
+    "traffic-control",
+    "network",
+    "core",
+];
 
 /// A built program.
 pub(crate) struct Ns3 {
@@ -22,7 +29,9 @@ impl Ns3 {
     pub(crate) fn build() -> Result<Self, String> {
         const HINT: &str = "hint: Debian has it: apt-get install g++ pkg-config libns3-dev";
         let said = |output: Output| String::from_utf8_lossy(&output.stdout).trim().to_string();
-        let asked = Command::new("pkg-config").args(["--modversion", "ns3-core"]).output();
+        let asked = Command::new("pkg-config")
+            .args(["--modversion", "ns3-core"])
+            .output();
         let version = match asked {
             Ok(output) if output.status.success() => said(output),
             Ok(_) => return Err(format!("ns-3 is not installed; {HINT}")),
@@ -32,10 +41,15 @@ impl Ns3 {
         let mut compiler = Command::new("g++");
         compiler.arg("-O2").arg("-o").arg(&program).arg(SOURCE);
         compiler.args(MODULES.iter().map(|module| format!("-lns3-{module}")));
-        let built = compiler.output().map_err(|error| format!("g++: {error}; {HINT}"))?;
+        let built = compiler
+            .output()
+            .map_err(|error| format!("g++: {error}; {HINT}"))?;
         if !built.status.success() {
             let words = String::from_utf8_lossy(&built.stderr);
-            let first = words.lines().find(|line| line.contains("error")).unwrap_or("g++ failed");
+            let first = words
+                .lines()
+                .find(|line| line.contains("error"))
+                .unwrap_or("g++ failed");
             return Err(format!("dumbbell.cc is not built: {first}; {HINT}"));
         }
         Ok(Self { program, version })
@@ -44,16 +58,34 @@ impl Ns3 {
     /// Carries out a case; with `seconds` 0 only what start-up and set-up cost.
     pub(crate) fn run(&self, case: &Case, seconds: u32) -> Result<Turn, String> {
         let (before, start) = (cpu_seconds(UsageWho::RUSAGE_CHILDREN), Instant::now());
-        let numbers = [case.rate, u64::from(seconds), case.window, case.queue].map(|number| number.to_string());
-        let output = Command::new(&self.program).args(numbers).output().map_err(|error| error.to_string())?;
-        let (wall, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds(UsageWho::RUSAGE_CHILDREN) - before);
+        let numbers = [case.rate, u64::from(seconds), case.window, case.queue]
+            .map(|number| number.to_string());
+        let output = Command::new(&self.program)
+            .args(numbers)
+            .output()
+            .map_err(|error| error.to_string())?;
+        let (wall, cpu) = (
+            start.elapsed().as_secs_f64(),
+            cpu_seconds(UsageWho::RUSAGE_CHILDREN) - before,
+        );
         let words = String::from_utf8_lossy(&output.stdout);
-        let numbers: Vec<u64> = words.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let numbers: Vec<u64> = words
+            .split_whitespace()
+            .filter_map(|word| word.parse().ok())
+            .collect();
         match numbers[..] {
-            [bytes, events, dropped] if output.status.success() => {
-                Ok(Turn { cpu, wall, bytes, seconds: f64::from(seconds), events, dropped })
-            }
-            _ => Err(format!("it failed: {}", String::from_utf8_lossy(&output.stderr).trim())),
+            [bytes, events, dropped] if output.status.success() => Ok(Turn {
+                cpu,
+                wall,
+                bytes,
+                seconds: f64::from(seconds),
+                events,
+                dropped,
+            }),
+            _ => Err(format!(
+                "it failed: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            )),
         }
     }
 }

@@ -16,7 +16,9 @@ use stackline_net::event_queue::EventQueue;
 use stackline_net::loss::LossProcess;
 use stackline_proto::imp::line::LineKind;
 use stackline_proto::imp::packet::FULL_BITS;
-use stackline_proto::imp::{Address, Failure, Frame, HostKind, Imp, Input, Load, Message, Options, Output};
+use stackline_proto::imp::{
+    Address, Failure, Frame, HostKind, Imp, Input, Load, Message, Options, Output,
+};
 use std::collections::HashMap;
 
 /// Bits of a packet beside its data, on a line: 72 of hardware, 80 of software (BBN 2499, 2.1.2).
@@ -206,7 +208,10 @@ impl Network {
             let (a, b) = (usize::from(line.ends.0), usize::from(line.ends.1));
             let (at_a, at_b) = (out[a].len() as u16, out[b].len() as u16);
             for (from, to) in [(a, (line.ends.1, at_b)), (b, (line.ends.0, at_a))] {
-                let loss = LossProcess::new(&line.loss, seed.index(2 * number as u64 + u64::from(from == b)));
+                let loss = LossProcess::new(
+                    &line.loss,
+                    seed.index(2 * number as u64 + u64::from(from == b)),
+                );
                 out[from].push(directions.len());
                 kinds_of_lines[from].push(kind(plan, line));
                 let (bit_s, delay) = (line.bit_s, line.delay);
@@ -262,7 +267,14 @@ impl Network {
 
     fn imp(&self, imp: usize, lines: &[LineKind], kinds: &[HostKind]) -> Imp {
         let Node { options, splits } = self.plan.imps[imp];
-        let new = Imp::new(imp as u16, self.plan.imps.len(), options, lines, kinds, self.epochs[imp]);
+        let new = Imp::new(
+            imp as u16,
+            self.plan.imps.len(),
+            options,
+            lines,
+            kinds,
+            self.epochs[imp],
+        );
         if splits { new.splitting() } else { new }
     }
 
@@ -284,7 +296,9 @@ impl Network {
 
     /// What packets passed since this was asked last.
     pub fn passages(&mut self) -> impl Iterator<Item = Passage> {
-        self.watch.iter_mut().flat_map(|watch| watch.passages.drain(..))
+        self.watch
+            .iter_mut()
+            .flat_map(|watch| watch.passages.drain(..))
     }
 
     /// The IMPs.
@@ -314,12 +328,18 @@ impl Network {
     /// When something happens next.
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
-        if self.news.is_empty() { self.events.next() } else { Some(self.now) }
+        if self.news.is_empty() {
+            self.events.next()
+        } else {
+            Some(self.now)
+        }
     }
 
     /// How long each direction of each line was in use, and data bits that crossed it: two a line, the first from its first end.
     pub fn lines(&self) -> impl Iterator<Item = (Duration, u64)> {
-        self.directions.iter().map(|direction| (direction.busy, direction.data_bits))
+        self.directions
+            .iter()
+            .map(|direction| (direction.busy, direction.data_bits))
     }
 
     // --- what happens from outside ---
@@ -344,10 +364,18 @@ impl Network {
     /// A host stops to take what it gets, or takes it again.
     pub fn takes(&mut self, now: Instant, host: Address, takes: bool) {
         self.now = self.now.max(now);
-        let Some(interface) = self.interface(host.imp, host.host) else { return };
+        let Some(interface) = self.interface(host.imp, host.host) else {
+            return;
+        };
         interface.takes = takes;
         if takes && interface.getting.is_some() {
-            self.events.put(self.now, Event::Taken { imp: host.imp, host: host.host });
+            self.events.put(
+                self.now,
+                Event::Taken {
+                    imp: host.imp,
+                    host: host.host,
+                },
+            );
         }
     }
 
@@ -374,8 +402,13 @@ impl Network {
         self.epochs[at] += 1;
         let of = |direction: &usize| kind(&self.plan, &self.plan.lines[direction / 2]);
         let lines: Vec<LineKind> = self.out[at].iter().map(of).collect();
-        let kinds: Vec<HostKind> =
-            self.plan.hosts.iter().filter(|host| host.imp == imp).map(|host| host.kind).collect();
+        let kinds: Vec<HostKind> = self
+            .plan
+            .hosts
+            .iter()
+            .filter(|host| host.imp == imp)
+            .map(|host| host.kind)
+            .collect();
         // Its hosts learn that their interface was reset, and know what they had under way.
         let mut lost: Vec<Message> = self.imps[at].unanswered().collect();
         self.imps[at] = self.imp(at, &lines, &kinds);
@@ -388,7 +421,10 @@ impl Network {
                 self.news.push_back((message.from, News::Accepted(message)));
             }
         }
-        self.news.extend(lost.into_iter().map(|message| (message.from, News::Failed(message, Failure::Incomplete))));
+        self.news.extend(
+            lost.into_iter()
+                .map(|message| (message.from, News::Failed(message, Failure::Incomplete))),
+        );
         self.settle(imp);
     }
 
@@ -412,7 +448,9 @@ impl Network {
     // --- inside ---
 
     fn interface(&mut self, imp: u16, host: u16) -> Option<&mut Interface> {
-        self.hosts.get_mut(usize::from(imp))?.get_mut(usize::from(host))
+        self.hosts
+            .get_mut(usize::from(imp))?
+            .get_mut(usize::from(host))
     }
 
     fn happens(&mut self, event: Event) {
@@ -435,20 +473,30 @@ impl Network {
                 self.handle(imp, Input::Part(host));
             }
             Event::First { imp, host, id } => {
-                let getting = self.interface(imp, host).filter(|interface| interface.takes).and_then(|one| one.getting);
+                let getting = self
+                    .interface(imp, host)
+                    .filter(|interface| interface.takes)
+                    .and_then(|one| one.getting);
                 if getting.is_some_and(|message| message.id == id) {
                     self.handle(imp, Input::FirstTaken(host));
                 }
             }
             Event::Taken { imp, host } => {
-                let Some(interface) = self.interface(imp, host).filter(|interface| interface.takes) else { return };
+                let Some(interface) = self
+                    .interface(imp, host)
+                    .filter(|interface| interface.takes)
+                else {
+                    return;
+                };
                 if let Some(message) = interface.getting.take() {
                     self.is_given(imp, &message);
                     self.news.push_back((message.to, News::Delivered(message)));
                     self.handle(imp, Input::Taken(host));
                 }
             }
-            Event::Timer(number) => self.news.push_back((Address::default(), News::Timer(number))),
+            Event::Timer(number) => self
+                .news
+                .push_back((Address::default(), News::Timer(number))),
         }
     }
 
@@ -458,26 +506,57 @@ impl Network {
     fn comes_to(&mut self, imp: u16, frame: &Frame) {
         if let (Some(watch), Some((id, part))) = (&mut self.watch, frame.part()) {
             // What comes again has been here since it came first.
-            watch.came.entry((imp, id, part)).or_insert(self.now + AFTER);
+            watch
+                .came
+                .entry((imp, id, part))
+                .or_insert(self.now + AFTER);
         }
     }
 
     /// A packet leaves an IMP for the first time.
     fn leaves(&mut self, imp: u16, frame: &Frame, place: Passed, left: Instant, is_lost: bool) {
-        let (Some(watch), Some((id, part))) = (&mut self.watch, frame.part()) else { return };
+        let (Some(watch), Some((id, part))) = (&mut self.watch, frame.part()) else {
+            return;
+        };
         if let Some(came) = watch.came.remove(&(imp, id, part)) {
-            watch.passages.push(Passage { id, part, bits: frame.bits(), place, came, left, is_lost });
+            watch.passages.push(Passage {
+                id,
+                part,
+                bits: frame.bits(),
+                place,
+                came,
+                left,
+                is_lost,
+            });
         }
     }
 
     /// A part of a host's message was read.
     fn is_read(&mut self, imp: u16, host: u16) {
-        let (now, Some(interface)) = (self.now, self.interface(imp, host)) else { return };
-        let (came, part, Some(message)) = (interface.offered_at, interface.parts, interface.offered) else { return };
+        let (now, Some(interface)) = (self.now, self.interface(imp, host)) else {
+            return;
+        };
+        let (came, part, Some(message)) =
+            (interface.offered_at, interface.parts, interface.offered)
+        else {
+            return;
+        };
         interface.parts += 1;
         if let Some(watch) = &mut self.watch {
-            let (id, bits, place) = (message.id, message.bits_of(part), Passed::FromHost(message.from));
-            watch.passages.push(Passage { id, part, bits, place, came, left: now, is_lost: false });
+            let (id, bits, place) = (
+                message.id,
+                message.bits_of(part),
+                Passed::FromHost(message.from),
+            );
+            watch.passages.push(Passage {
+                id,
+                part,
+                bits,
+                place,
+                came,
+                left: now,
+                is_lost: false,
+            });
             watch.came.insert((imp, id, part), now + AFTER);
         }
     }
@@ -486,9 +565,24 @@ impl Network {
     fn is_given(&mut self, imp: u16, message: &Message) {
         let Some(watch) = &mut self.watch else { return };
         for part in 0..message.parts() {
-            let came = watch.came.remove(&(imp, message.id, part)).unwrap_or(self.now);
-            let (id, bits, place) = (message.id, message.bits_of(part), Passed::ToHost(message.to));
-            watch.passages.push(Passage { id, part, bits, place, came, left: self.now, is_lost: false });
+            let came = watch
+                .came
+                .remove(&(imp, message.id, part))
+                .unwrap_or(self.now);
+            let (id, bits, place) = (
+                message.id,
+                message.bits_of(part),
+                Passed::ToHost(message.to),
+            );
+            watch.passages.push(Passage {
+                id,
+                part,
+                bits,
+                place,
+                came,
+                left: self.now,
+                is_lost: false,
+            });
         }
     }
 
@@ -519,7 +613,9 @@ impl Network {
 
     fn wake(&mut self, imp: u16) {
         let at = usize::from(imp);
-        let Some(due) = self.imps[at].deadline().map(|due| due.max(self.now)) else { return };
+        let Some(due) = self.imps[at].deadline().map(|due| due.max(self.now)) else {
+            return;
+        };
         if self.wakes[at].last().is_none_or(|earliest| due < *earliest) {
             self.wakes[at].push(due);
             self.events.put(due, Event::Wake(imp));
@@ -530,37 +626,66 @@ impl Network {
         match output {
             Output::Send(line, frame) => self.send(imp, line, frame),
             Output::Read(host, bits) => {
-                let Some(interface) = self.interface(imp, host) else { return };
-                let leader = if std::mem::take(&mut interface.begins) { LEADER_BITS } else { 0 };
-                let takes = interface.bit_s.map_or(Duration::ZERO, |rate| time(bits + leader, rate));
+                let Some(interface) = self.interface(imp, host) else {
+                    return;
+                };
+                let leader = if std::mem::take(&mut interface.begins) {
+                    LEADER_BITS
+                } else {
+                    0
+                };
+                let takes = interface
+                    .bit_s
+                    .map_or(Duration::ZERO, |rate| time(bits + leader, rate));
                 self.events.put(self.now + takes, Event::Part { imp, host });
             }
             Output::Accepted(host, id) => {
-                let offered = self.interface(imp, host).and_then(|interface| interface.offered.take());
+                let offered = self
+                    .interface(imp, host)
+                    .and_then(|interface| interface.offered.take());
                 if let Some(message) = offered.filter(|message| message.id == id) {
                     self.news.push_back((message.from, News::Accepted(message)));
                 }
             }
             Output::Deliver(host, message) => {
-                let Some(interface) = self.interface(imp, host) else { return };
+                let Some(interface) = self.interface(imp, host) else {
+                    return;
+                };
                 interface.getting = Some(message);
-                let takes = |bits: u32| interface.bit_s.map_or(Duration::ZERO, |rate| time(bits + LEADER_BITS, rate));
+                let takes = |bits: u32| {
+                    interface
+                        .bit_s
+                        .map_or(Duration::ZERO, |rate| time(bits + LEADER_BITS, rate))
+                };
                 let (first, all) = (takes(message.bits_of(0)), takes(message.bits));
                 if message.parts() > 1 {
-                    self.events.put(self.now + first, Event::First { imp, host, id: message.id });
+                    self.events.put(
+                        self.now + first,
+                        Event::First {
+                            imp,
+                            host,
+                            id: message.id,
+                        },
+                    );
                 }
                 self.events.put(self.now + all, Event::Taken { imp, host });
             }
-            Output::Rfnm(host, message) => self.news.push_back((Address { imp, host }, News::Answered(message))),
+            Output::Rfnm(host, message) => self
+                .news
+                .push_back((Address { imp, host }, News::Answered(message))),
             Output::Failed(host, message, why) => {
                 self.is_over(&message);
-                self.news.push_back((Address { imp, host }, News::Failed(message, why)));
+                self.news
+                    .push_back((Address { imp, host }, News::Failed(message, why)));
             }
         }
     }
 
     fn send(&mut self, imp: u16, line: usize, frame: Frame) {
-        let Some(direction) = self.out[usize::from(imp)].get(line).and_then(|at| self.directions.get_mut(*at)) else {
+        let Some(direction) = self.out[usize::from(imp)]
+            .get(line)
+            .and_then(|at| self.directions.get_mut(*at))
+        else {
             return;
         };
         let is_packet = matches!(frame.load, Load::Packet { .. });
@@ -571,14 +696,31 @@ impl Network {
             _ => frame.bits(),
         };
         let is_free = self.plan.control_is_free && !frame.is_data();
-        let takes = if is_free { Duration::ZERO } else { time(bits + self.plan.overhead_bits, direction.bit_s) };
+        let takes = if is_free {
+            Duration::ZERO
+        } else {
+            time(bits + self.plan.overhead_bits, direction.bit_s)
+        };
         direction.busy += takes;
         direction.data_bits += if frame.is_data() { u64::from(bits) } else { 0 };
-        self.events.put(self.now + takes, Event::Free { imp, line: line as u16 });
+        self.events.put(
+            self.now + takes,
+            Event::Free {
+                imp,
+                line: line as u16,
+            },
+        );
         let planned = Instant(self.now.0.saturating_sub(self.begins.0));
-        let is_lost = direction.is_cut || direction.loss.lost(planned, u64::from(bits.div_ceil(8))).is_some();
+        let is_lost = direction.is_cut
+            || direction
+                .loss
+                .lost(planned, u64::from(bits.div_ceil(8)))
+                .is_some();
         let (to, at) = (direction.to, self.now + takes + direction.delay);
-        let place = self.out[usize::from(imp)].get(line).copied().unwrap_or_default();
+        let place = self.out[usize::from(imp)]
+            .get(line)
+            .copied()
+            .unwrap_or_default();
         self.leaves(imp, &frame, Passed::Line(place), self.now + takes, is_lost);
         if is_lost {
             return;
@@ -588,7 +730,14 @@ impl Network {
             self.frames.len() as u32 - 1
         });
         self.frames[slot as usize] = Some(frame);
-        self.events.put(at, Event::Frame { imp: to.0, line: to.1, slot });
+        self.events.put(
+            at,
+            Event::Frame {
+                imp: to.0,
+                line: to.1,
+                slot,
+            },
+        );
     }
 }
 

@@ -19,34 +19,59 @@ pub fn node(imp: &network::Imp, satellites: u32) -> Node {
     let more = u32::from(known.satellite_channels - known.channels);
     let options = Options {
         machine,
-        store_and_forward: imp.buffers.unwrap_or(known.store_and_forward + satellites * more),
+        store_and_forward: imp
+            .buffers
+            .unwrap_or(known.store_and_forward + satellites * more),
         reassembly: imp.reassembly.unwrap_or(known.reassembly),
         window: imp.window.unwrap_or(known.window),
         channels: imp.channels.unwrap_or(known.channels),
         satellite_channels: imp.channels.unwrap_or(known.satellite_channels),
-        rule: if imp.september { Rule::September } else { Rule::January },
+        rule: if imp.september {
+            Rule::September
+        } else {
+            Rule::January
+        },
         reservation: !imp.unreserved,
         answers_first: imp.september,
         ..known
     };
-    Node { options, splits: imp.splits }
+    Node {
+        options,
+        splits: imp.splits,
+    }
 }
 
 /// The machines of a network, and where each of its hosts is.
 #[must_use]
 pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
-    let numbers: BTreeMap<&str, u16> = (0..).zip(&network.switches).map(|(at, imp)| (imp.name.as_str(), at)).collect();
-    let mut plan = Plan { overhead_bits: OVERHEAD_BITS, ..Plan::default() };
-    let is_line =
-        |link: &network::Link| numbers.contains_key(link.ends.0.as_str()) && numbers.contains_key(link.ends.1.as_str());
-    let satellites: Vec<&network::Link> =
-        network.links.iter().filter(|link| link.delay >= network::Imp::SATELLITE_DELAY && is_line(link)).collect();
+    let numbers: BTreeMap<&str, u16> = (0..)
+        .zip(&network.switches)
+        .map(|(at, imp)| (imp.name.as_str(), at))
+        .collect();
+    let mut plan = Plan {
+        overhead_bits: OVERHEAD_BITS,
+        ..Plan::default()
+    };
+    let is_line = |link: &network::Link| {
+        numbers.contains_key(link.ends.0.as_str()) && numbers.contains_key(link.ends.1.as_str())
+    };
+    let satellites: Vec<&network::Link> = network
+        .links
+        .iter()
+        .filter(|link| link.delay >= network::Imp::SATELLITE_DELAY && is_line(link))
+        .collect();
     let of = |switch: &network::Switch| {
-        let ends = satellites.iter().filter(|link| link.ends.0 == switch.name || link.ends.1 == switch.name);
+        let ends = satellites
+            .iter()
+            .filter(|link| link.ends.0 == switch.name || link.ends.1 == switch.name);
         node(&switch.imp.clone().unwrap_or_default(), ends.count() as u32)
     };
     plan.imps = network.switches.iter().map(of).collect();
-    if plan.imps.iter().any(|node| node.options.rule == Rule::September) {
+    if plan
+        .imps
+        .iter()
+        .any(|node| node.options.rule == Rule::September)
+    {
         plan.overhead_bits = OVERHEAD_WITH_CHECKSUM_BITS;
     }
     // A line is told apart from a host's interface by its ends.
@@ -64,15 +89,25 @@ pub fn of(network: &network::Network) -> (Plan, BTreeMap<String, Address>) {
                 loss: link.loss.clone(),
             }),
             [Some(imp), None] | [None, Some(imp)] => {
-                let name = if ends[0].is_none() { &link.ends.0 } else { &link.ends.1 };
+                let name = if ends[0].is_none() {
+                    &link.ends.0
+                } else {
+                    &link.ends.1
+                };
                 let host = count.entry(imp).or_default();
                 hosts.insert(name.clone(), Address { imp, host: *host });
                 *host += 1;
-                let fake = network.hosts.iter().find(|host| host.name == *name).and_then(|host| host.fake);
+                let fake = network
+                    .hosts
+                    .iter()
+                    .find(|host| host.name == *name)
+                    .and_then(|host| host.fake);
                 plan.hosts.push(Host {
                     imp,
                     bit_s,
-                    kind: HostKind { fake_cycles: fake.map_or((0, 0), FakeHost::cycles) },
+                    kind: HostKind {
+                        fake_cycles: fake.map_or((0, 0), FakeHost::cycles),
+                    },
                 });
             }
             [None, None] => {}

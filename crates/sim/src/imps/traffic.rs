@@ -40,7 +40,13 @@ impl Sender {
     /// One that sends full messages, so many under way.
     #[must_use]
     pub const fn full(from: Address, to: Address, in_flight: u32) -> Self {
-        Self { from, to, bits: FULL_MESSAGE_BITS, begins: Instant(0), pace: Pace::InFlight(in_flight) }
+        Self {
+            from,
+            to,
+            bits: FULL_MESSAGE_BITS,
+            begins: Instant(0),
+            pace: Pace::InFlight(in_flight),
+        }
     }
 }
 
@@ -115,16 +121,28 @@ impl Run {
             next_random: sender.begins,
             result: Result::default(),
         };
-        let by_host = senders.iter().enumerate().map(|(number, sender)| (sender.from, number)).collect();
+        let by_host = senders
+            .iter()
+            .enumerate()
+            .map(|(number, sender)| (sender.from, number))
+            .collect();
         let states = (0..).zip(senders).map(state).collect();
-        Self { network, states, by_host, counts: (Instant(0), Instant(u64::MAX)) }
+        Self {
+            network,
+            states,
+            by_host,
+            counts: (Instant(0), Instant(u64::MAX)),
+        }
     }
 
     /// What came of each sender in the time `counts`, after the run went on until its end.
     pub fn run(&mut self, counts: (Instant, Instant)) -> Vec<Result> {
         self.counts = counts;
         self.until(counts.1);
-        self.states.iter().map(|state| state.result.clone()).collect()
+        self.states
+            .iter()
+            .map(|state| state.result.clone())
+            .collect()
     }
 
     /// Goes on until a moment.
@@ -184,10 +202,15 @@ impl Run {
                     *state.result.failed.entry(why).or_default() += 1;
                     state.unanswered.remove(&message.id);
                     // What a dead host's IMP says has taken its time.
-                    state.not_before = if why == Failure::DeadHost { now } else { now + AFTER_FAILURE };
+                    state.not_before = if why == Failure::DeadHost {
+                        now
+                    } else {
+                        now + AFTER_FAILURE
+                    };
                 });
                 if why != Failure::DeadHost {
-                    self.network.timer(now + AFTER_FAILURE, (message.id >> 40) as u32);
+                    self.network
+                        .timer(now + AFTER_FAILURE, (message.id >> 40) as u32);
                 }
             }
         }
@@ -204,7 +227,9 @@ impl Run {
     }
 
     fn timer(&mut self, now: Instant, number: usize) {
-        let Some(state) = self.states.get_mut(number) else { return };
+        let Some(state) = self.states.get_mut(number) else {
+            return;
+        };
         if let Pace::Random(mean) = state.sender.pace
             && now >= state.next_random
         {
@@ -222,7 +247,9 @@ impl Run {
 
     /// Offers messages while fewer than wanted are under way.
     fn offer(&mut self, now: Instant, number: usize) {
-        let Some(state) = self.states.get(number) else { return };
+        let Some(state) = self.states.get(number) else {
+            return;
+        };
         if let Pace::InFlight(most) = state.sender.pace
             && !state.is_offering
             && state.unanswered.len() < most as usize

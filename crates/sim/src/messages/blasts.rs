@@ -31,12 +31,21 @@ impl Blasts {
     ///
     /// # Errors
     /// When packets of that stack do not fit the path.
-    pub(super) fn both(now: Instant, nodes: [Node; 2], number: u32, stack: &Stack, mtu: u64) -> Result<[Self; 2]> {
+    pub(super) fn both(
+        now: Instant,
+        nodes: [Node; 2],
+        number: u32,
+        stack: &Stack,
+        mtu: u64,
+    ) -> Result<[Self; 2]> {
         let seal = if stack.flag("sealed") { SEAL as u32 } else { 0 };
         let room = mtu.saturating_sub((BELOW + HEADER) as u64 + u64::from(seal));
         let hint = "give the links of the path a larger `mtu`, or leave `packet` out";
         if room == 0 {
-            return Err(Error::input(format!("a packet of {mtu} B has no room for a blast's data")).hint(hint));
+            return Err(Error::input(format!(
+                "a packet of {mtu} B has no room for a blast's data"
+            ))
+            .hint(hint));
         }
         let buffer = stack.number("buffer").unwrap_or(words::GRANT);
         let options = words::options(stack, u32::try_from(room).unwrap_or(u32::MAX), buffer);
@@ -51,7 +60,18 @@ impl Blasts {
             let side = sides.next().unwrap_or(Side::Responder);
             let (near, far) = (side.index(), side.other().index());
             let (nodes, ports) = ([nodes[near], nodes[far]], [PORTS[near], PORTS[far]]);
-            Self { connection, wire: Wire { pair: number, side, nodes, ports, seal }, writing: 0, taken: 0 }
+            Self {
+                connection,
+                wire: Wire {
+                    pair: number,
+                    side,
+                    nodes,
+                    ports,
+                    seal,
+                },
+                writing: 0,
+                taken: 0,
+            }
         }))
     }
 
@@ -87,9 +107,16 @@ impl Blasts {
     }
 
     pub(super) fn handle(&mut self, now: Instant, datagram: &Datagram) {
-        let Some(arrived) = self.wire.read(datagram) else { return };
-        let came = self.connection.handle(now, &arrived.header, arrived.body, arrived.payload);
-        if let Arrival::Place { check: Some(check), .. } = came {
+        let Some(arrived) = self.wire.read(datagram) else {
+            return;
+        };
+        let came = self
+            .connection
+            .handle(now, &arrived.header, arrived.body, arrived.payload);
+        if let Arrival::Place {
+            check: Some(check), ..
+        } = came
+        {
             // Nothing in a simulated network spoils a byte.
             self.connection.checked(check.blast.number, true);
         }

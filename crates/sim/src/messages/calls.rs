@@ -31,10 +31,19 @@ pub(super) enum Came<M> {
 
 impl<M> Calls<M> {
     pub(super) fn new(number: u32, nodes: [Node; 2], packet: u32) -> Self {
-        let options = Options { packet, ..Options::once() };
+        let options = Options {
+            packet,
+            ..Options::once()
+        };
         let wire = |side: Side| {
             let (near, far) = (side.index(), side.other().index());
-            Wire { pair: number, side, nodes: [nodes[near], nodes[far]], ports: [1024, 1024], seal: 0 }
+            Wire {
+                pair: number,
+                side,
+                nodes: [nodes[near], nodes[far]],
+                ports: [1024, 1024],
+                seal: 0,
+            }
         };
         Self {
             client: Client::new(&options, number, 0),
@@ -50,7 +59,11 @@ impl<M> Calls<M> {
 
     /// The side on that host.
     pub(super) const fn side_of(&self, node: Node) -> Side {
-        if self.wires[0].nodes[0].0 == node.0 { Side::Initiator } else { Side::Responder }
+        if self.wires[0].nodes[0].0 == node.0 {
+            Side::Initiator
+        } else {
+            Side::Responder
+        }
     }
 
     /// Bytes that a message has room for.
@@ -77,20 +90,35 @@ impl<M> Calls<M> {
     }
 
     /// A packet has reached the host of a side.
-    pub(super) fn arrived(&mut self, now: Instant, side: Side, datagram: &Datagram) -> Option<Came<M>> {
+    pub(super) fn arrived(
+        &mut self,
+        now: Instant,
+        side: Side,
+        datagram: &Datagram,
+    ) -> Option<Came<M>> {
         let arrived = self.wires[side.index()].read(datagram)?;
         match side {
-            Side::Responder => match self.server.handle(now, &arrived.header, arrived.body, arrived.payload) {
-                server::Arrival::Message(message) => {
-                    self.open = Some(message.transaction);
-                    self.question.take().map(Came::Question)
+            Side::Responder => {
+                match self
+                    .server
+                    .handle(now, &arrived.header, arrived.body, arrived.payload)
+                {
+                    server::Arrival::Message(message) => {
+                        self.open = Some(message.transaction);
+                        self.question.take().map(Came::Question)
+                    }
+                    _ => None,
                 }
-                _ => None,
-            },
-            Side::Initiator => match self.client.handle(now, &arrived.header, arrived.body, arrived.payload) {
-                client::Arrival::Reply { .. } => self.answer.take().map(Came::Answer),
-                _ => None,
-            },
+            }
+            Side::Initiator => {
+                match self
+                    .client
+                    .handle(now, &arrived.header, arrived.body, arrived.payload)
+                {
+                    client::Arrival::Reply { .. } => self.answer.take().map(Came::Answer),
+                    _ => None,
+                }
+            }
         }
     }
 
@@ -104,7 +132,9 @@ impl<M> Calls<M> {
         Some(match output {
             Output::Run(run) => wire.data(&run.header(0), run.span(0).1),
             Output::Control(header, body) => wire.control(&header, body),
-            Output::Message(header) => wire.control(&header, vec![0; self.bytes[side.index()] as usize]),
+            Output::Message(header) => {
+                wire.control(&header, vec![0; self.bytes[side.index()] as usize])
+            }
         })
     }
 

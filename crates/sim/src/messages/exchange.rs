@@ -18,15 +18,20 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     pub fn call_to(&mut self, from: Node, to: Node) -> Result<u32> {
         let number = CALLS + u32::try_from(self.calls.len()).unwrap_or(0);
         let mtu = self.path_mtu(from, to, number)?;
-        let packet = mtu.saturating_sub((BELOW + HEADER) as u64 + u64::from(BESIDE)).clamp(1, u64::from(PACKET));
-        self.calls.push(Calls::new(number, [from, to], packet as u32));
+        let packet = mtu
+            .saturating_sub((BELOW + HEADER) as u64 + u64::from(BESIDE))
+            .clamp(1, u64::from(PACKET));
+        self.calls
+            .push(Calls::new(number, [from, to], packet as u32));
         Ok(number)
     }
 
     /// Bytes that a message of these calls has room for.
     pub fn room_of(&self, calls: u32) -> u64 {
         let place = calls.wrapping_sub(CALLS) as usize;
-        self.calls.get(place).map_or(0, |calls| u64::from(calls.room()))
+        self.calls
+            .get(place)
+            .map_or(0, |calls| u64::from(calls.room()))
     }
 
     /// Asks; [`Happening::Answered`] comes once it is answered, and nothing else may be asked before.
@@ -49,11 +54,17 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
 
     pub(super) fn deliver_to_calls(&mut self, packet: &Packet<Datagram>) {
         let (now, number) = (self.now, packet.payload.pair);
-        let Some(calls) = self.calls.get_mut(number.wrapping_sub(CALLS) as usize) else { return };
+        let Some(calls) = self.calls.get_mut(number.wrapping_sub(CALLS) as usize) else {
+            return;
+        };
         let side = calls.side_of(packet.to);
         match calls.arrived(now, side, &packet.payload) {
-            Some(Came::Question(message)) => self.happened.push_back(Happening::Asked(number, message)),
-            Some(Came::Answer(message)) => self.happened.push_back(Happening::Answered(number, message)),
+            Some(Came::Question(message)) => {
+                self.happened.push_back(Happening::Asked(number, message))
+            }
+            Some(Came::Answer(message)) => self
+                .happened
+                .push_back(Happening::Answered(number, message)),
             None => {}
         }
         self.flush_calls(number, side);
@@ -62,7 +73,9 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
     /// Sends what a side of calls has to send, and sets its timer.
     pub(super) fn flush_calls(&mut self, number: u32, side: Side) {
         let now = self.now;
-        let Some(calls) = self.calls.get_mut(number.wrapping_sub(CALLS) as usize) else { return };
+        let Some(calls) = self.calls.get_mut(number.wrapping_sub(CALLS) as usize) else {
+            return;
+        };
         while let Some(packet) = calls.poll(now, side) {
             self.network.handle(now, packet);
         }
@@ -74,7 +87,13 @@ impl<M, T: Tap<Datagram>> Messages<M, T> {
             && calls.alarms[side.index()].is_none_or(|alarm| at < alarm)
         {
             calls.alarms[side.index()] = Some(at.max(now));
-            self.set_alarm(at, Alarm::Calls { calls: number, side: side.index() });
+            self.set_alarm(
+                at,
+                Alarm::Calls {
+                    calls: number,
+                    side: side.index(),
+                },
+            );
         }
     }
 }

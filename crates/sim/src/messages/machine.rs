@@ -35,13 +35,20 @@ const SOCKETS: [u32; 3] = [1, 2, 3];
 impl Machine {
     /// The two ends of a connection of PUP that is asked for.
     pub(super) fn pups(now: Instant, options: pup::Options, number: u32) -> [Self; 2] {
-        let [own, listens, _] = SOCKETS.map(|socket| Port { socket, ..Port::default() });
+        let [own, listens, _] = SOCKETS.map(|socket| Port {
+            socket,
+            ..Port::default()
+        });
         let first = pup::Connection::connect(now, options, number, own, listens);
         [Self::Pup(Box::new(first)), Self::PupListener(options)]
     }
 
     pub(super) fn tcp(&self) -> Option<&tcp::Connection> {
-        if let Self::Tcp(machine) = self { Some(machine) } else { None }
+        if let Self::Tcp(machine) = self {
+            Some(machine)
+        } else {
+            None
+        }
     }
 
     pub(super) fn enable_trace(&mut self) {
@@ -51,7 +58,11 @@ impl Machine {
     }
 
     pub(super) fn take_events(&mut self) -> Vec<tcp::Event> {
-        if let Self::Tcp(machine) = self { machine.take_events().collect() } else { Vec::new() }
+        if let Self::Tcp(machine) = self {
+            machine.take_events().collect()
+        } else {
+            Vec::new()
+        }
     }
 
     /// Whether the connection is there, as this end sees it; whether it is over.
@@ -104,7 +115,11 @@ impl Machine {
 
     /// Bytes that go before what is handed over at once.
     pub(super) const fn before_each(&self) -> u64 {
-        if let Self::Blasts(_) = self { LENGTH } else { 0 }
+        if let Self::Blasts(_) = self {
+            LENGTH
+        } else {
+            0
+        }
     }
 
     /// Reads so many bytes at most; how many, where there were any.
@@ -114,10 +129,12 @@ impl Machine {
                 Received::Bytes(bytes) => Some(bytes),
                 _ => None,
             },
-            Self::Pup(machine) => match machine.receive(usize::try_from(most).unwrap_or(usize::MAX)) {
-                pup::Received::Data(data) => Some(data.len() as u64),
-                _ => None,
-            },
+            Self::Pup(machine) => {
+                match machine.receive(usize::try_from(most).unwrap_or(usize::MAX)) {
+                    pup::Received::Data(data) => Some(data.len() as u64),
+                    _ => None,
+                }
+            }
             Self::Blasts(machine) => machine.receive(most),
             Self::PupListener(_) => None,
         }
@@ -131,12 +148,19 @@ impl Machine {
         if let Self::Blasts(machine) = self {
             return machine.handle(now, datagram);
         }
-        let Body::Bytes(bytes) = datagram.body() else { return };
-        let Ok(packet) = pup::Packet::read(bytes) else { return };
+        let Body::Bytes(bytes) = datagram.body() else {
+            return;
+        };
+        let Ok(packet) = pup::Packet::read(bytes) else {
+            return;
+        };
         match self {
             Self::Pup(machine) => machine.handle(now, &packet),
             Self::PupListener(options) => {
-                let own = Port { socket: SOCKETS[2], ..Port::default() };
+                let own = Port {
+                    socket: SOCKETS[2],
+                    ..Port::default()
+                };
                 if let Some(accepted) = pup::Connection::accept(now, *options, own, &packet) {
                     *self = Self::Pup(Box::new(accepted));
                 }
@@ -150,9 +174,19 @@ impl Machine {
         let (ecn, bytes, payload) = match self {
             Self::Tcp(machine) => {
                 let segment = machine.poll(now)?;
-                let (place, length, bytes) = (machine.place(&segment), segment.length, segment.bytes());
-                let ecn = if segment.codepoint == Codepoint::Capable { Ecn::Capable } else { Ecn::NotCapable };
-                (ecn, bytes, Datagram::of_segment(way.connection, 0, [way.from, way.to], segment).at(place, length))
+                let (place, length, bytes) =
+                    (machine.place(&segment), segment.length, segment.bytes());
+                let ecn = if segment.codepoint == Codepoint::Capable {
+                    Ecn::Capable
+                } else {
+                    Ecn::NotCapable
+                };
+                (
+                    ecn,
+                    bytes,
+                    Datagram::of_segment(way.connection, 0, [way.from, way.to], segment)
+                        .at(place, length),
+                )
             }
             Self::Pup(machine) => {
                 let packet = machine.poll(now)?;
@@ -161,13 +195,29 @@ impl Machine {
                 header[..20].copy_from_slice(&ipv4(way.from, way.to, UDP, length, 0, 0));
                 header[24..26].copy_from_slice(&((length - 20) as u16).to_be_bytes());
                 let body = Body::Bytes(packet.as_slice().into());
-                (Ecn::NotCapable, length as u32, Datagram::new(way.connection, 0, &header, body))
+                (
+                    Ecn::NotCapable,
+                    length as u32,
+                    Datagram::new(way.connection, 0, &header, body),
+                )
             }
             Self::Blasts(machine) => return machine.poll(now),
             Self::PupListener(_) => return None,
         };
-        let Way { connection: flow, from, to } = way;
-        Some(Packet { number: 0, from, to, flow, ecn, segments: Segments::one(bytes), payload })
+        let Way {
+            connection: flow,
+            from,
+            to,
+        } = way;
+        Some(Packet {
+            number: 0,
+            from,
+            to,
+            flow,
+            ecn,
+            segments: Segments::one(bytes),
+            payload,
+        })
     }
 
     /// When it has something to do though nothing comes.
@@ -184,6 +234,8 @@ impl Machine {
 /// Options of PUP that fit a path: so many bytes a packet, at least one.
 pub(super) fn fitting(options: pup::Options, mtu: u64) -> pup::Options {
     let overhead = (BELOW + pup::packet::HEADER + pup::packet::CHECKSUM + 1) as u64;
-    let packet = mtu.saturating_sub(overhead).clamp(1, u64::from(options.packet)) as u16;
+    let packet = mtu
+        .saturating_sub(overhead)
+        .clamp(1, u64::from(options.packet)) as u16;
     pup::Options { packet, ..options }
 }

@@ -31,7 +31,11 @@ pub(super) struct Introductions {
 
 impl Introductions {
     pub(super) const fn new(every: bool) -> Self {
-        Self { every, dialled: Cell::new(false), accepted: Cell::new(false) }
+        Self {
+            every,
+            dialled: Cell::new(false),
+            accepted: Cell::new(false),
+        }
     }
 
     /// Whether connections carry data units, so that the introduction goes with the first of them.

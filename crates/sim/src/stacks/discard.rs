@@ -11,7 +11,9 @@ use crate::error::{Error, Result};
 use crate::executor::Executor;
 use crate::trace::{Coming, Leaving};
 use crate::world::{self, Connect, Work};
-use stackline_core::catalogue::{ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable};
+use stackline_core::catalogue::{
+    ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+};
 use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
@@ -51,22 +53,52 @@ const TABLE: StackTable = StackTable {
             operation: "ConnectRequest",
             services: "nothing is sent; waits until the responder is done with the connection before",
         },
-        Mapping { operation: "AwaitConnectIndication", services: "nothing is sent" },
-        Mapping { operation: "DataRequest", services: "a datagram, in fragments where the path's MTU is smaller" },
-        Mapping { operation: "AwaitDataIndication", services: "a datagram" },
-        Mapping { operation: "StartBulkPut, AwaitStartBulkPut", services: "nothing is sent" },
-        Mapping { operation: "StopBulkPut", services: "nothing is sent; returns when the last unit has left the host" },
-        Mapping { operation: "AwaitStopBulkPut", services: "all units, or none for `patience`" },
-        Mapping { operation: "DisconnectRequest", services: "nothing is sent" },
-        Mapping { operation: "AwaitDisconnectIndication", services: "all units, or none for `patience`" },
+        Mapping {
+            operation: "AwaitConnectIndication",
+            services: "nothing is sent",
+        },
+        Mapping {
+            operation: "DataRequest",
+            services: "a datagram, in fragments where the path's MTU is smaller",
+        },
+        Mapping {
+            operation: "AwaitDataIndication",
+            services: "a datagram",
+        },
+        Mapping {
+            operation: "StartBulkPut, AwaitStartBulkPut",
+            services: "nothing is sent",
+        },
+        Mapping {
+            operation: "StopBulkPut",
+            services: "nothing is sent; returns when the last unit has left the host",
+        },
+        Mapping {
+            operation: "AwaitStopBulkPut",
+            services: "all units, or none for `patience`",
+        },
+        Mapping {
+            operation: "DisconnectRequest",
+            services: "nothing is sent",
+        },
+        Mapping {
+            operation: "AwaitDisconnectIndication",
+            services: "all units, or none for `patience`",
+        },
     ],
-    facts: StackFacts { packets: PacketContent::Datagrams, form: ClosedForm::Udp, ..StackTable::RELIABLE.facts },
+    facts: StackFacts {
+        packets: PacketContent::Datagrams,
+        form: ClosedForm::Udp,
+        ..StackTable::RELIABLE.facts
+    },
     ..StackTable::RELIABLE
 };
 
 /// The stack.
-pub(super) static STACK: Stack =
-    Stack { table: &TABLE, pair: |route, stack, _, _| Ok(Rc::new(DiscardPair::new(route, stack))) };
+pub(super) static STACK: Stack = Stack {
+    table: &TABLE,
+    pair: |route, stack, _, _| Ok(Rc::new(DiscardPair::new(route, stack))),
+};
 
 /// What the initiator has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +154,15 @@ impl DiscardPair {
         let sockets = Socket::pair(&route, stack, PORTS);
         let patience = Duration::from_seconds(stack.seconds("patience").unwrap_or(1.0));
         let (connections, open) = (Cell::new(0), Cell::new(false));
-        Self { route, patience, sockets, connections, open, known: RefCell::default(), arrived: RefCell::default() }
+        Self {
+            route,
+            patience,
+            sockets,
+            connections,
+            open,
+            known: RefCell::default(),
+            arrived: RefCell::default(),
+        }
     }
 
     fn socket(&self, side: Side) -> &Socket {
@@ -133,7 +173,11 @@ impl DiscardPair {
     fn end(&self, what: What, context: &Context) {
         let mut known = self.known.borrow_mut();
         let sent = known.sent;
-        known.ends.push_back(End { what, at: context.now(), sent });
+        known.ends.push_back(End {
+            what,
+            at: context.now(),
+            sent,
+        });
         context.executor.wake(self.route.endpoint(Side::Responder));
     }
 
@@ -157,17 +201,28 @@ impl DiscardPair {
 
     /// What ends next, once nothing that was sent before it is still expected; else until when that is waited for.
     fn ended(&self, now: Instant) -> Result<End, Option<Instant>> {
-        let Some(end) = self.known.borrow().ends.front().copied() else { return Err(None) };
+        let Some(end) = self.known.borrow().ends.front().copied() else {
+            return Err(None);
+        };
         let arrived = self.arrived.borrow();
         let until = end.at.max(arrived.last) + self.patience;
-        if arrived.units >= end.sent || now >= until { Ok(end) } else { Err(Some(until)) }
+        if arrived.units >= end.sent || now >= until {
+            Ok(end)
+        } else {
+            Err(Some(until))
+        }
     }
 
     /// The next unit that came before the next end; `Err` at that end, the outer `None` while there is neither.
     fn next(&self, context: &Context) -> Option<Result<(u64, u32), End>> {
         self.gather(context.now());
         let end = self.ended(context.now());
-        let last = self.known.borrow().ends.front().map_or(u64::MAX, |end| end.sent);
+        let last = self
+            .known
+            .borrow()
+            .ends
+            .front()
+            .map_or(u64::MAX, |end| end.sent);
         let waiting = &mut self.arrived.borrow_mut().waiting;
         if waiting.front().is_some_and(|(number, _)| *number < last) {
             return waiting.pop_front().map(Ok);
@@ -192,7 +247,8 @@ impl Pair for DiscardPair {
     }
 
     fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
-        self.socket(side).arrived(&packet.payload, &Token::default(), executor);
+        self.socket(side)
+            .arrived(&packet.payload, &Token::default(), executor);
     }
 
     fn wants_departures(&self) -> bool {
@@ -209,7 +265,9 @@ impl Connect for DiscardPair {
 
     async fn connect(self: &Rc<Self>, context: &Rc<Context>) -> Result<Discard> {
         let free = || (!self.open.replace(true)).then_some(());
-        context.until("the responder to be done with the connection before", free).await?;
+        context
+            .until("the responder to be done with the connection before", free)
+            .await?;
         self.connections.set(self.connections.get() + 1);
         self.known.replace(Known::default());
         self.arrived.replace(Arrived::default());
@@ -218,8 +276,10 @@ impl Connect for DiscardPair {
     }
 
     async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<Discard> {
-        let asked =
-            || (self.open.get() && !std::mem::replace(&mut self.known.borrow_mut().accepted, true)).then_some(());
+        let asked = || {
+            (self.open.get() && !std::mem::replace(&mut self.known.borrow_mut().accepted, true))
+                .then_some(())
+        };
         context.until("a connection", asked).await?;
         Ok(Discard::new(self, Side::Responder, context))
     }
@@ -242,13 +302,22 @@ struct Discard {
 
 impl Discard {
     fn new(pair: &Rc<DiscardPair>, side: Side, context: &Rc<Context>) -> Self {
-        Self { pair: Rc::clone(pair), side, context: Rc::clone(context), ended: false, over: false }
+        Self {
+            pair: Rc::clone(pair),
+            side,
+            context: Rc::clone(context),
+            ended: false,
+            over: false,
+        }
     }
 
     /// Goes past the next end of that kind; what comes before it is dropped.
     async fn pass(&self, what: What, words: &'static str) -> Result<()> {
         loop {
-            let next = self.context.until(words, || self.pair.next(&self.context)).await?;
+            let next = self
+                .context
+                .until(words, || self.pair.next(&self.context))
+                .await?;
             if let Err(end) = next {
                 self.pair.known.borrow_mut().ends.pop_front();
                 if end.what == what {
@@ -272,7 +341,10 @@ impl Service for Discard {
             }
             let number = self.pair.known.borrow().sent | self.pair.connections.get() << NUMBER_BITS;
             self.pair.known.borrow_mut().sent += 1;
-            self.pair.socket(self.side).send_unit(&self.context, Leaving::Unit, number, bytes).await?;
+            self.pair
+                .socket(self.side)
+                .send_unit(&self.context, Leaving::Unit, number, bytes)
+                .await?;
         }
         Ok(times)
     }
@@ -280,9 +352,15 @@ impl Service for Discard {
     async fn receive(&mut self, bytes: u64, times: u64) -> Result<u64> {
         for done in 0..times {
             self.context.trace(|line, at| line.awaits(at, bytes));
-            match self.context.until("a data unit", || self.pair.next(&self.context)).await? {
+            match self
+                .context
+                .until("a data unit", || self.pair.next(&self.context))
+                .await?
+            {
                 Ok((number, bytes)) => {
-                    self.context.trace(|line, at| line.comes(at, Coming::Unit, u64::from(bytes), Some(number)));
+                    self.context.trace(|line, at| {
+                        line.comes(at, Coming::Unit, u64::from(bytes), Some(number))
+                    });
                 }
                 Err(end) => {
                     self.over = end.what == What::Connection;
@@ -316,7 +394,10 @@ impl Service for Discard {
 
     async fn stop_bulk(&mut self, _way: Bulk) -> Result<()> {
         self.end_stream().await?;
-        self.pair.socket(self.side).drained(&self.context, Some(0)).await
+        self.pair
+            .socket(self.side)
+            .drained(&self.context, Some(0))
+            .await
     }
 
     async fn await_stop_bulk(&mut self, _way: Bulk) -> Result<()> {
@@ -336,9 +417,12 @@ impl Service for Discard {
     }
 
     async fn await_disconnect(&mut self) -> Result<()> {
-        self.pass(What::Connection, "the peer to disconnect").await?;
+        self.pass(What::Connection, "the peer to disconnect")
+            .await?;
         self.pair.open.set(false);
-        self.context.executor.wake(self.pair.route.endpoint(Side::Initiator));
+        self.context
+            .executor
+            .wake(self.pair.route.endpoint(Side::Initiator));
         Ok(())
     }
 
@@ -358,10 +442,17 @@ impl Service for Discard {
         let losses = arrived.sequence.losses(self.pair.known.borrow().sent);
         let (losses, notes) = match self.side {
             Side::Responder => (Some(losses), Vec::new()),
-            Side::Initiator => {
-                (None, vec!["not confirmed: the clock stopped when the last unit had left its host".into()])
-            }
+            Side::Initiator => (
+                None,
+                vec![
+                    "not confirmed: the clock stopped when the last unit had left its host".into(),
+                ],
+            ),
         };
-        Facts { losses, received_bytes: Some(arrived.bytes), notes }
+        Facts {
+            losses,
+            received_bytes: Some(arrived.bytes),
+            notes,
+        }
     }
 }

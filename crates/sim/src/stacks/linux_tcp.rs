@@ -16,8 +16,8 @@ use stackline_core::time::{Duration, Instant};
 use stackline_events::{Keyword, Value};
 use stackline_net::{Ecn, Packet};
 use stackline_proto::tcp::{
-    self, Algorithm, Codepoint, Connection, Event, Facts, Flags, Options, PacketBuffers, Received, Recovery, Segment,
-    State,
+    self, Algorithm, Codepoint, Connection, Event, Facts, Flags, Options, PacketBuffers, Received,
+    Recovery, Segment, State,
 };
 use std::collections::BTreeMap;
 
@@ -170,7 +170,11 @@ pub(super) struct Machine {
 
 pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
     let usual = Options::default();
-    let recovery = if stack.word("recovery") == Some("reno") { Recovery::Reno } else { Recovery::Linux };
+    let recovery = if stack.word("recovery") == Some("reno") {
+        Recovery::Reno
+    } else {
+        Recovery::Linux
+    };
     let time = |name: &str, usual| stack.seconds(name).map_or(usual, Duration::from_seconds);
     Options {
         congestion: match stack.word("congestion") {
@@ -193,16 +197,25 @@ pub(super) fn options(stack: &Stack, mtu: u32, ecn: bool) -> Options {
         first_timeout: time("first_timeout", usual.first_timeout),
         ack_tick: time("ack_tick", usual.ack_tick),
         timer_tick: time("timer_tick", usual.timer_tick),
-        fixed_timeout: stack.seconds("fixed_timeout").filter(|time| *time > 0.0).map(Duration::from_seconds),
+        fixed_timeout: stack
+            .seconds("fixed_timeout")
+            .filter(|time| *time > 0.0)
+            .map(Duration::from_seconds),
         silly_windows: stack.flag("silly_windows"),
         timer_phase: usual.timer_phase,
-        first_window: stack.number("first_window").map_or(usual.first_window, |segments| segments as u32),
+        first_window: stack
+            .number("first_window")
+            .map_or(usual.first_window, |segments| segments as u32),
         quickack: stack.word("quickack") != Some("off"),
     }
 }
 
 fn packet_buffers(stack: &Stack) -> Option<PacketBuffers> {
-    let number = |name: &str| stack.number(name).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    let number = |name: &str| {
+        stack
+            .number(name)
+            .map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+    };
     Some(PacketBuffers {
         packets: number("packet_buffers")?,
         small: number("small_buffers").unwrap_or(0),
@@ -217,12 +230,23 @@ impl Machine {
         let first = seed as u32;
         // Hosts were not switched on together: where in a tick they are is drawn.
         let timer_phase = Duration(seed >> 32);
-        let options = Options { timer_phase, ..options(stack, mtu, ecn) };
-        Self { connection: Connection::listen(now, options, 0, first), first }
+        let options = Options {
+            timer_phase,
+            ..options(stack, mtu, ecn)
+        };
+        Self {
+            connection: Connection::listen(now, options, 0, first),
+            first,
+        }
     }
 
     pub(super) fn dial(&mut self, now: Instant, ports: [u16; 2], traced: bool) {
-        self.connection = Connection::connect(now, *self.connection.options(), (ports[0], ports[1]), self.first);
+        self.connection = Connection::connect(
+            now,
+            *self.connection.options(),
+            (ports[0], ports[1]),
+            self.first,
+        );
         if traced {
             self.connection.enable_trace();
         }
@@ -273,25 +297,50 @@ impl Machine {
         let (stream, host) = log.stream(wire.pair, wire.side);
         let back = log.stream(wire.pair, wire.side.other()).0;
         for event in self.connection.take_events() {
-            let place = |offset: u64, bytes: Option<u64>| [Value::Absent, stream.into(), offset.into(), bytes.into()];
+            let place = |offset: u64, bytes: Option<u64>| {
+                [Value::Absent, stream.into(), offset.into(), bytes.into()]
+            };
             match event {
-                Event::Sent { offset, bytes } => log.put(host, now, &SEGMENT, &place(offset, Some(bytes))),
-                Event::Again { offset, bytes, reason } => {
+                Event::Sent { offset, bytes } => {
+                    log.put(host, now, &SEGMENT, &place(offset, Some(bytes)))
+                }
+                Event::Again {
+                    offset,
+                    bytes,
+                    reason,
+                } => {
                     let [unit, stream, offset, bytes] = place(offset, Some(bytes));
                     log.put(
                         host,
                         now,
                         &RETRANSMIT,
-                        &[unit, stream, offset, bytes, Value::Text(reason.word()), 1.into()],
+                        &[
+                            unit,
+                            stream,
+                            offset,
+                            bytes,
+                            Value::Text(reason.word()),
+                            1.into(),
+                        ],
                     );
                 }
                 Event::State { offset, state } => {
                     let [unit, stream, offset, bytes] = place(offset, None);
-                    log.put(host, now, &STATE, &[unit, stream, offset, bytes, Value::Text(state)]);
+                    log.put(
+                        host,
+                        now,
+                        &STATE,
+                        &[unit, stream, offset, bytes, Value::Text(state)],
+                    );
                 }
                 Event::Full { offset, queued } => {
                     let (unit, bytes) = (Value::Absent, Value::Absent);
-                    log.put(host, now, &FULL, &[unit, back.into(), offset.into(), bytes, queued.into()]);
+                    log.put(
+                        host,
+                        now,
+                        &FULL,
+                        &[unit, back.into(), offset.into(), bytes, queued.into()],
+                    );
                 }
             }
         }
@@ -299,7 +348,10 @@ impl Machine {
 
     /// What the connection reports of itself, where it is one.
     pub(super) fn facts(&self, now: Instant) -> Option<Facts> {
-        let lives = !matches!(self.connection.state(), State::Closed | State::Listen | State::TimeWait);
+        let lives = !matches!(
+            self.connection.state(),
+            State::Closed | State::Listen | State::TimeWait
+        );
         lives.then(|| self.connection.facts(now))
     }
 
@@ -357,14 +409,25 @@ impl Machine {
         let delayed = stackline_core::units::time(options.delayed_ack.seconds());
         let settings = [
             ("congestion", options.congestion.name().to_string()),
-            ("nodelay", if self.connection.nodelay() { "on" } else { "off" }.to_string()),
+            (
+                "nodelay",
+                if self.connection.nodelay() {
+                    "on"
+                } else {
+                    "off"
+                }
+                .to_string(),
+            ),
             ("mss", format!("{} B", facts.mss)),
             ("send_buffer", format!("{} B", facts.send_buffer)),
             ("receive_buffer", format!("{} B", facts.receive_buffer)),
             ("delayed_ack", delayed),
             ("ecn", if options.ecn { "on" } else { "off" }.to_string()),
         ];
-        let kept = options.packet_buffers.iter().flat_map(|plan| buffers(*plan));
+        let kept = options
+            .packet_buffers
+            .iter()
+            .flat_map(|plan| buffers(*plan));
         settings
             .into_iter()
             .chain(unusual(options))
@@ -377,16 +440,38 @@ impl Machine {
 /// What is not as Linux has it.
 fn unusual(options: &Options) -> impl Iterator<Item = (&'static str, String)> {
     let usual = Options::default();
-    let time = |value: Duration, usual| (value != usual).then(|| stackline_core::units::time(value.seconds()));
+    let time = |value: Duration, usual| {
+        (value != usual).then(|| stackline_core::units::time(value.seconds()))
+    };
     let window = options.first_window;
     [
-        ("recovery", (options.recovery != usual.recovery).then(|| "reno".to_string())),
-        ("first_window", (window != usual.first_window).then(|| window.to_string())),
+        (
+            "recovery",
+            (options.recovery != usual.recovery).then(|| "reno".to_string()),
+        ),
+        (
+            "first_window",
+            (window != usual.first_window).then(|| window.to_string()),
+        ),
         ("quickack", (!options.quickack).then(|| "off".to_string())),
-        ("least_timeout", time(options.least_timeout, usual.least_timeout)),
-        ("first_timeout", time(options.first_timeout, usual.first_timeout)),
-        ("fixed_timeout", options.fixed_timeout.and_then(|fixed| time(fixed, Duration::ZERO))),
-        ("silly_windows", options.silly_windows.then(|| "on".to_string())),
+        (
+            "least_timeout",
+            time(options.least_timeout, usual.least_timeout),
+        ),
+        (
+            "first_timeout",
+            time(options.first_timeout, usual.first_timeout),
+        ),
+        (
+            "fixed_timeout",
+            options
+                .fixed_timeout
+                .and_then(|fixed| time(fixed, Duration::ZERO)),
+        ),
+        (
+            "silly_windows",
+            options.silly_windows.then(|| "on".to_string()),
+        ),
         ("ack_tick", time(options.ack_tick, usual.ack_tick)),
         ("timer_tick", time(options.timer_tick, usual.timer_tick)),
     ]
@@ -398,8 +483,14 @@ fn unusual(options: &Options) -> impl Iterator<Item = (&'static str, String)> {
 fn buffers(plan: PacketBuffers) -> impl Iterator<Item = (&'static str, String)> {
     [
         ("packet_buffers", Some(plan.packets.to_string())),
-        ("expected_packet", plan.expected.map(|bytes| format!("{bytes} B"))),
-        ("small_buffers", (plan.small > 0).then(|| plan.small.to_string())),
+        (
+            "expected_packet",
+            plan.expected.map(|bytes| format!("{bytes} B")),
+        ),
+        (
+            "small_buffers",
+            (plan.small > 0).then(|| plan.small.to_string()),
+        ),
         ("compaction", plan.compaction.then(|| "on".to_string())),
     ]
     .into_iter()
@@ -420,9 +511,16 @@ fn seconds(spent: &tcp::Spent) -> Spent {
 /// A segment with its first byte at a place of the stream.
 fn packet(wire: &Wire, connection: u32, segment: Segment, place: u64) -> Packet<Datagram> {
     let (bytes, length) = (segment.bytes() as usize, segment.length);
-    let ecn = if segment.codepoint == Codepoint::Capable { Ecn::Capable } else { Ecn::NotCapable };
+    let ecn = if segment.codepoint == Codepoint::Capable {
+        Ecn::Capable
+    } else {
+        Ecn::NotCapable
+    };
     let datagram = Datagram::of_segment(wire.pair, connection, [wire.from, wire.to], segment);
-    Packet { ecn, ..wire.packet(bytes, datagram.at(place, length)) }
+    Packet {
+        ecn,
+        ..wire.packet(bytes, datagram.at(place, length))
+    }
 }
 
 /// What answers a segment of a connection that is over: its FIN is acknowledged as from TIME-WAIT, anything else reset.

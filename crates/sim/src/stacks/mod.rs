@@ -52,7 +52,10 @@ pub fn catalogue() -> Vec<StackTable> {
 /// An [`Error`] when it is another stack, or takes other options.
 pub(crate) fn tcp_options(stack: &plan::Stack, mtu: u32, ecn: bool) -> Result<Options> {
     if stack.name != linux_tcp::TABLE.name {
-        return Err(Error::input(format!("messages of an application go over tcp, not over {}", stack.name)));
+        return Err(Error::input(format!(
+            "messages of an application go over tcp, not over {}",
+            stack.name
+        )));
     }
     linux_tcp::TABLE.accepts(stack)?;
     Ok(linux_tcp::options(stack, mtu, ecn))
@@ -63,8 +66,12 @@ pub(crate) fn tcp_options(stack: &plan::Stack, mtu: u32, ecn: bool) -> Result<Op
 /// # Errors
 /// An [`Error`] when it is not simulated.
 pub(crate) fn find(name: &str) -> Result<&'static Stack> {
-    ALL.iter().copied().find(|stack| stack.table.name == name).ok_or_else(|| {
-        let known: Vec<&str> = ALL.iter().map(|stack| stack.table.name).collect();
-        Error::input(format!("the stack {name} is not simulated")).hint(format!("simulated are {}", known.join(", ")))
-    })
+    ALL.iter()
+        .copied()
+        .find(|stack| stack.table.name == name)
+        .ok_or_else(|| {
+            let known: Vec<&str> = ALL.iter().map(|stack| stack.table.name).collect();
+            Error::input(format!("the stack {name} is not simulated"))
+                .hint(format!("simulated are {}", known.join(", ")))
+        })
 }

@@ -55,13 +55,23 @@ pub(super) struct End<M> {
 
 impl<M> fmt::Debug for End<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} of connection {} of pair {}", self.wire.side, self.number, self.wire.pair)
+        write!(
+            f,
+            "{:?} of connection {} of pair {}",
+            self.wire.side, self.number, self.wire.pair
+        )
     }
 }
 
 impl<M: Machine> End<M> {
     /// That end of the connection of that number, for an endpoint.
-    pub(super) fn new(wire: Wire, credit: &Rc<SendCredit>, endpoint: u32, number: u32, machine: M) -> Self {
+    pub(super) fn new(
+        wire: Wire,
+        credit: &Rc<SendCredit>,
+        endpoint: u32,
+        number: u32,
+        machine: M,
+    ) -> Self {
         Self {
             touched: Cell::new(false),
             wire,
@@ -88,7 +98,9 @@ impl<M: Machine> End<M> {
     }
 
     pub(super) fn arrived(self: &Rc<Self>, datagram: &Datagram, executor: &Executor) {
-        let Some(arrived) = self.wire.read(datagram) else { return };
+        let Some(arrived) = self.wire.read(datagram) else {
+            return;
+        };
         let wakes = self.machine.borrow_mut().handle(&arrived, executor);
         self.touch(executor);
         if wakes {
@@ -98,7 +110,11 @@ impl<M: Machine> End<M> {
 
     /// Its timer came.
     pub(super) fn rang(self: &Rc<Self>, executor: &Executor) {
-        if self.alarm.get().is_some_and(|alarm| alarm <= executor.now()) {
+        if self
+            .alarm
+            .get()
+            .is_some_and(|alarm| alarm <= executor.now())
+        {
             self.alarm.set(None);
         }
         self.touch(executor);
@@ -129,7 +145,11 @@ impl<M: Machine> End<M> {
         loop {
             let next = machine.deadline(now);
             let wants = next.is_some_and(|at| at <= now);
-            let room = if wants { self.credit.room(executor) } else { Ok(()) };
+            let room = if wants {
+                self.credit.room(executor)
+            } else {
+                Ok(())
+            };
             self.blocked.set(room.is_err());
             match room {
                 Err(when) => return when,
@@ -171,7 +191,14 @@ impl<M: Machine> ConnectionEnd for End<M> {
             && self.alarm.get().is_none_or(|alarm| next < alarm)
         {
             self.alarm.set(Some(next));
-            executor.set_timer(next, Timer::End { pair: self.pair(), connection: self.number, side: self.side() });
+            executor.set_timer(
+                next,
+                Timer::End {
+                    pair: self.pair(),
+                    connection: self.number,
+                    side: self.side(),
+                },
+            );
         }
     }
 

@@ -63,7 +63,9 @@ pub(super) struct PacketPair<P: Protocol> {
 
 impl<P: Protocol> fmt::Debug for PacketPair<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PacketPair").field("route", &self.route).finish_non_exhaustive()
+        f.debug_struct("PacketPair")
+            .field("route", &self.route)
+            .finish_non_exhaustive()
     }
 }
 
@@ -84,13 +86,24 @@ impl<P: Protocol> PacketPair<P> {
 
     fn add(&self, side: Side, number: u32, machine: P::Machine) -> Rc<End<P::Machine>> {
         let at = side.index();
-        let end = Rc::new(End::new(self.wires[at], &self.credits[at], self.route.endpoint(side), number, machine));
+        let end = Rc::new(End::new(
+            self.wires[at],
+            &self.credits[at],
+            self.route.endpoint(side),
+            number,
+            machine,
+        ));
         self.ends[at].borrow_mut().push(Rc::clone(&end));
         end
     }
 
     fn find(&self, number: u32, side: Side) -> Option<Rc<End<P::Machine>>> {
-        self.ends[side.index()].borrow().iter().rev().find(|end| end.number() == number).map(Rc::clone)
+        self.ends[side.index()]
+            .borrow()
+            .iter()
+            .rev()
+            .find(|end| end.number() == number)
+            .map(Rc::clone)
     }
 
     /// The initiator's end of a new connection; its machine is made for the connection's number.
@@ -115,8 +128,11 @@ impl<P: Protocol> Pair for PacketPair<P> {
             return end.arrived(&packet.payload, executor);
         }
         let wire = &self.wires[side.index()];
-        let Some(arrived) = wire.read(&packet.payload) else { return };
-        if side == Side::Responder && number >= self.arrived.get() && self.protocol.opens(&arrived) {
+        let Some(arrived) = wire.read(&packet.payload) else {
+            return;
+        };
+        if side == Side::Responder && number >= self.arrived.get() && self.protocol.opens(&arrived)
+        {
             self.arrived.set(number + 1);
             let end = self.add(side, number, self.protocol.listen(number));
             self.backlog.borrow_mut().push_back(Rc::clone(&end));
@@ -133,12 +149,22 @@ impl<P: Protocol> Pair for PacketPair<P> {
     }
 
     fn sample(&self, at: Instant, log: &Log) -> usize {
-        self.ends.iter().map(|ends| ends.borrow().iter().filter(|end| end.sample(at, log)).count()).sum()
+        self.ends
+            .iter()
+            .map(|ends| {
+                ends.borrow()
+                    .iter()
+                    .filter(|end| end.sample(at, log))
+                    .count()
+            })
+            .sum()
     }
 
     /// Lets go of an end that is over.
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
-        self.ends[end.side().index()].borrow_mut().retain(|known| !same(known, &end));
+        self.ends[end.side().index()]
+            .borrow_mut()
+            .retain(|known| !same(known, &end));
     }
 
     fn wants_departures(&self) -> bool {
@@ -147,7 +173,10 @@ impl<P: Protocol> Pair for PacketPair<P> {
 
     fn departed(&self, side: Side, at: Instant, bytes: u32, executor: &Executor) {
         if self.credits[side.index()].departed(at, bytes) {
-            self.ends[side.index()].borrow().iter().for_each(|end| end.departed(executor));
+            self.ends[side.index()]
+                .borrow()
+                .iter()
+                .for_each(|end| end.departed(executor));
         }
     }
 }
@@ -160,7 +189,9 @@ impl<P: Protocol> Connect for PacketPair<P> {
     }
 
     async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<P::Service> {
-        let end = context.until("a connection", || self.backlog.borrow_mut().pop_front()).await?;
+        let end = context
+            .until("a connection", || self.backlog.borrow_mut().pop_front())
+            .await?;
         P::accept(self, end, context).await
     }
 }

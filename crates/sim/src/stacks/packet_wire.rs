@@ -51,7 +51,9 @@ pub(crate) fn room(route: &Route, headers: u64) -> u32 {
 
 /// What waits at each side for its host's interface.
 pub(super) fn credits(route: &Route) -> [Rc<SendCredit>; 2] {
-    route.rooms.map(|room| Rc::new(SendCredit::new(room.min(SEND_BUFFER))))
+    route
+        .rooms
+        .map(|room| Rc::new(SendCredit::new(room.min(SEND_BUFFER))))
 }
 
 /// Proof that packets are of one run.
@@ -67,8 +69,17 @@ impl Wire {
         let ports = PORTS.map(|first| (first + route.pair % PORT_RANGE) as u16);
         [Side::Initiator, Side::Responder].map(|side| {
             let (near, far) = (side.index(), side.other().index());
-            let (nodes, ports) = ([route.nodes[near], route.nodes[far]], [ports[near], ports[far]]);
-            Self { pair: route.pair, side, nodes, ports, seal }
+            let (nodes, ports) = (
+                [route.nodes[near], route.nodes[far]],
+                [ports[near], ports[far]],
+            );
+            Self {
+                pair: route.pair,
+                side,
+                nodes,
+                ports,
+                seal,
+            }
         })
     }
 
@@ -105,7 +116,15 @@ impl Wire {
         headers[BELOW..].copy_from_slice(&header.write());
         let payload = Datagram::new(self.pair, header.connection, &headers, body);
         let (flow, segments) = (self.pair, Segments::one(length as u32));
-        Packet { number: 0, from, to, flow, ecn: Ecn::NotCapable, segments, payload }
+        Packet {
+            number: 0,
+            from,
+            to,
+            flow,
+            ecn: Ecn::NotCapable,
+            segments,
+            payload,
+        }
     }
 
     /// What is in a packet that has arrived.
@@ -116,7 +135,11 @@ impl Wire {
             Body::Bytes(bytes) => bytes.get(..payload)?,
             _ => &[],
         };
-        Some(Arrived { header, body, payload })
+        Some(Arrived {
+            header,
+            body,
+            payload,
+        })
     }
 }
 
@@ -129,19 +152,37 @@ mod tests {
     #[test]
     fn what_is_sent_is_read_and_as_long_as_it_says() {
         for seal in [0, SEAL as u32] {
-            let wire = Wire { pair: 3, side: Side::Initiator, nodes: [Node(0), Node(1)], ports: [40_000, 4000], seal };
-            let header = Header { blast: 7, ..Header::new(Kind::Answer, 5) };
+            let wire = Wire {
+                pair: 3,
+                side: Side::Initiator,
+                nodes: [Node(0), Node(1)],
+                ports: [40_000, 4000],
+                seal,
+            };
+            let header = Header {
+                blast: 7,
+                ..Header::new(Kind::Answer, 5)
+            };
             for body in [vec![], vec![1, 2, 3]] {
                 let packet = wire.control(&header, body.clone());
                 let arrived = wire.read(&packet.payload).unwrap();
-                assert_eq!((arrived.header, arrived.body, arrived.payload), (header, &body[..], body.len()));
+                assert_eq!(
+                    (arrived.header, arrived.body, arrived.payload),
+                    (header, &body[..], body.len())
+                );
                 assert_eq!(packet.bytes() as usize, 60 + body.len() + seal as usize);
                 assert_eq!(packet.payload.bytes().len(), packet.bytes() as usize);
             }
             let packet = wire.data(&header, 1000);
-            assert_eq!(wire.read(&packet.payload).map(|arrived| arrived.payload), Some(1000));
+            assert_eq!(
+                wire.read(&packet.payload).map(|arrived| arrived.payload),
+                Some(1000)
+            );
             let bytes = packet.payload.bytes();
-            assert_eq!((bytes.len(), Header::read(&bytes[28..])), (1060 + seal as usize, Some(header)));
+            assert_eq!(
+                (bytes.len(), Header::read(&bytes[28..])),
+                (1060 + seal as usize, Some(header))
+            );
             assert_eq!(bytes[20..26], [0x9c, 0x40, 0x0f, 0xa0, 4, 16 + seal as u8]);
         }
     }

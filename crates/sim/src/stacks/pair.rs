@@ -51,7 +51,11 @@ impl Route {
     }
 
     pub(crate) const fn side_of(&self, node: Node) -> Side {
-        if self.nodes[0].0 == node.0 { Side::Initiator } else { Side::Responder }
+        if self.nodes[0].0 == node.0 {
+            Side::Initiator
+        } else {
+            Side::Responder
+        }
     }
 }
 

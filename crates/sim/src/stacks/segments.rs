@@ -24,9 +24,17 @@ pub(crate) struct Fields {
 impl Fields {
     /// Of headers that were made here, so they are as long as they have to be.
     pub(crate) fn of(header: &[u8]) -> Self {
-        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let word = |at: usize| {
+            u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
+        };
         let half = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
-        Self { source: half(20), destination: half(22), sequence: word(24), acknowledged: word(28), flags: header[33] }
+        Self {
+            source: half(20),
+            destination: half(22),
+            sequence: word(24),
+            acknowledged: word(28),
+            flags: header[33],
+        }
     }
 
     pub(crate) const fn has(&self, flag: u8) -> bool {
@@ -81,7 +89,11 @@ impl Segments {
         if !fields.has(ACK) || !self.begun || !after(fields.acknowledged, self.unacknowledged) {
             return;
         }
-        let upto = if after(fields.acknowledged, self.sent) { self.sent } else { fields.acknowledged };
+        let upto = if after(fields.acknowledged, self.sent) {
+            self.sent
+        } else {
+            fields.acknowledged
+        };
         self.acknowledged += u64::from(upto.wrapping_sub(self.unacknowledged));
         self.unacknowledged = upto;
         if let Some((end, left)) = self.timed
@@ -104,7 +116,12 @@ impl Segments {
 
     pub(crate) const fn transport(&self, mss: u64) -> Transport {
         let (rtt_var_s, bytes_acked) = (Some(self.rtt_var_s), Some(self.acknowledged));
-        Transport { mss_bytes: mss, rtt_var_s, bytes_acked, ..self.transport }
+        Transport {
+            mss_bytes: mss,
+            rtt_var_s,
+            bytes_acked,
+            ..self.transport
+        }
     }
 }
 
@@ -113,7 +130,13 @@ mod tests {
     use super::*;
 
     fn fields(sequence: u32, acknowledged: u32, flags: u8) -> Fields {
-        Fields { source: 1, destination: 2, sequence, acknowledged, flags }
+        Fields {
+            source: 1,
+            destination: 2,
+            sequence,
+            acknowledged,
+            flags,
+        }
     }
 
     #[test]
@@ -126,7 +149,14 @@ mod tests {
         segments.leaves(&fields(1000, 0, ACK), 1000, Instant(1_000_000_000));
         segments.arrives(&fields(0, 2000, ACK), 5, Instant(1_020_000_000));
         let transport = segments.transport(1448);
-        assert_eq!((transport.retransmits, transport.bytes_acked, transport.bytes_received), (1, Some(2000), 5));
+        assert_eq!(
+            (
+                transport.retransmits,
+                transport.bytes_acked,
+                transport.bytes_received
+            ),
+            (1, Some(2000), 5)
+        );
         assert!((transport.rtt_s - 0.02).abs() < 1e-12);
     }
 }

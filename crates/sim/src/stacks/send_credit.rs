@@ -47,7 +47,10 @@ impl State {
 impl SendCredit {
     /// One that holds `room` bytes.
     pub(super) fn new(room: u64) -> Self {
-        Self { room, state: RefCell::default() }
+        Self {
+            room,
+            state: RefCell::default(),
+        }
     }
 
     /// Bytes it holds.
@@ -59,12 +62,21 @@ impl SendCredit {
     /// looked at at the moment returned, if that is known.
     pub(super) fn room(&self, executor: &Executor) -> Result<(), Option<Instant>> {
         let half = self.room / 2;
-        let most = if self.state.borrow().blocked { half } else { self.room.saturating_sub(1) };
+        let most = if self.state.borrow().blocked {
+            half
+        } else {
+            self.room.saturating_sub(1)
+        };
         self.down_to(most, half, executor)
     }
 
     /// Whether at most `most` bytes are left; else when no more than `then` will be.
-    pub(super) fn down_to(&self, most: u64, then: u64, executor: &Executor) -> Result<(), Option<Instant>> {
+    pub(super) fn down_to(
+        &self,
+        most: u64,
+        then: u64,
+        executor: &Executor,
+    ) -> Result<(), Option<Instant>> {
         let mut state = self.state.borrow_mut();
         let enough = state.outstanding(executor.now()) <= most;
         state.blocked = !enough;
@@ -73,7 +85,9 @@ impl SendCredit {
         if dark != state.in_the_dark {
             state.in_the_dark = dark;
             let blocked = executor.blocked.get();
-            executor.blocked.set(if dark { blocked + 1 } else { blocked - 1 });
+            executor
+                .blocked
+                .set(if dark { blocked + 1 } else { blocked - 1 });
         }
         if enough { Ok(()) } else { Err(when) }
     }
@@ -87,7 +101,11 @@ impl SendCredit {
     pub(super) fn departed(&self, at: Instant, bytes: u32) -> bool {
         let mut state = self.state.borrow_mut();
         // Nearly always the last: only what was dropped comes out of order.
-        let place = state.departures.iter().rposition(|(earlier, _)| *earlier <= at).map_or(0, |place| place + 1);
+        let place = state
+            .departures
+            .iter()
+            .rposition(|(earlier, _)| *earlier <= at)
+            .map_or(0, |place| place + 1);
         state.departures.insert(place, (at, bytes));
         state.blocked && state.in_the_dark
     }

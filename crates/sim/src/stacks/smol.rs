@@ -14,7 +14,9 @@ use super::segments::{ACK, FIN, Fields, RST, Segments};
 use super::tcp_wire::{DELAYED_ACK, MAPPING, MSS, NODELAY, TIMEOUT, Wire};
 use crate::datagram::{Body, Datagram, TCP, ipv4};
 use crate::executor::Executor;
-use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
+use smoltcp::iface::{
+    Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet,
+};
 use smoltcp::phy::{ChecksumCapabilities, Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::socket::tcp::{self, CongestionControl, RecvError, Socket, SocketBuffer};
 use smoltcp::time::{Duration as Span, Instant as Moment};
@@ -48,17 +50,30 @@ pub(super) const TABLE: StackTable = StackTable {
             "4 MiB",
             "bytes a sender may have handed over that are not acknowledged",
         ),
-        OptionTable::new("receive_buffer", OptionKind::BUFFER, "4 MiB", "bytes a receiver offers as its window"),
+        OptionTable::new(
+            "receive_buffer",
+            OptionKind::BUFFER,
+            "4 MiB",
+            "bytes a receiver offers as its window",
+        ),
         MSS,
         DELAYED_ACK,
         TIMEOUT,
     ],
     mapping: MAPPING,
     unreported: (
-        &["cwnd_segments", "busy_s", "receive_window_limited_s", "send_buffer_limited_s"],
+        &[
+            "cwnd_segments",
+            "busy_s",
+            "receive_window_limited_s",
+            "send_buffer_limited_s",
+        ],
         "smoltcp does not report it",
     ),
-    facts: StackFacts { form: ClosedForm::SmolTcp, ..StackTable::RELIABLE.facts },
+    facts: StackFacts {
+        form: ClosedForm::SmolTcp,
+        ..StackTable::RELIABLE.facts
+    },
     ..StackTable::RELIABLE
 };
 
@@ -78,7 +93,12 @@ fn moment(at: Instant) -> Moment {
 }
 
 fn instant(at: Moment) -> Instant {
-    Instant(at.total_micros().max(0).cast_unsigned().saturating_mul(1000))
+    Instant(
+        at.total_micros()
+            .max(0)
+            .cast_unsigned()
+            .saturating_mul(1000),
+    )
 }
 
 /// So many zeros that take no memory before they are written. An allocation of more than 32 MiB always comes from the kernel
@@ -86,7 +106,14 @@ fn instant(at: Moment) -> Instant {
 fn untouched(bytes: usize) -> Vec<u8> {
     const FRESH: usize = (32 << 20) + 4096;
     const SMALL: usize = 64 << 10;
-    let mut zeros = vec![0; if bytes > SMALL { bytes.max(FRESH) } else { bytes }];
+    let mut zeros = vec![
+        0;
+        if bytes > SMALL {
+            bytes.max(FRESH)
+        } else {
+            bytes
+        }
+    ];
     zeros.truncate(bytes);
     zeros
 }
@@ -119,7 +146,14 @@ impl Machine {
         let mut config = Config::new(HardwareAddress::Ip);
         config.random_seed = seed;
         let (frame, leaving) = (&mut Vec::new(), &mut Vec::new());
-        let mut nic = Nic { mtu, arriving: None, frame, leaving, pair: 0, connection: 0 };
+        let mut nic = Nic {
+            mtu,
+            arriving: None,
+            frame,
+            leaving,
+            pair: 0,
+            connection: 0,
+        };
         let mut interface = Interface::new(config, &mut nic, moment(now));
         let address = IpAddress::Ipv4(Ipv4Address::from(stackline_net::packet::address(host)));
         interface.update_ip_addrs(|addresses| {
@@ -134,7 +168,15 @@ impl Machine {
         let handle = sockets.add(Socket::new(buffer("receive_buffer"), buffer("send_buffer")));
         let delayed_ack = span(stack.seconds("delayed_ack").unwrap_or(DELAYED_ACK_S));
         let delayed_ack = (delayed_ack > Span::ZERO).then_some(delayed_ack);
-        let mut new = Self { interface, sockets, handle, mtu, segments: Segments::default(), quick: 0, delayed_ack };
+        let mut new = Self {
+            interface,
+            sockets,
+            handle,
+            mtu,
+            segments: Segments::default(),
+            quick: 0,
+            delayed_ack,
+        };
         new.set(stack);
         new
     }
@@ -165,13 +207,23 @@ impl Machine {
     pub(super) fn dial(&mut self, to: Node, ports: [u16; 2]) {
         let remote = Ipv4Address::from(stackline_net::packet::address(to));
         let socket: &mut Socket<'static> = self.sockets.get_mut(self.handle);
-        let asked = socket.connect(self.interface.context(), (IpAddress::Ipv4(remote), ports[1]), ports[0]);
-        debug_assert!(asked.is_ok(), "{asked:?}: a new socket, with addresses and ports");
+        let asked = socket.connect(
+            self.interface.context(),
+            (IpAddress::Ipv4(remote), ports[1]),
+            ports[0],
+        );
+        debug_assert!(
+            asked.is_ok(),
+            "{asked:?}: a new socket, with addresses and ports"
+        );
     }
 
     pub(super) fn listen(&mut self, port: u16) {
         let listening = self.socket().listen(port);
-        debug_assert!(listening.is_ok(), "{listening:?}: a new socket, with a port");
+        debug_assert!(
+            listening.is_ok(),
+            "{listening:?}: a new socket, with a port"
+        );
     }
 
     pub(super) fn state(&self) -> State {
@@ -216,8 +268,17 @@ impl Machine {
         let frames = &mut *frames;
         let arriving = Some(&frames.arriving[..header.len() + carried]);
         let (frame, pair, connection) = (&mut frames.leaving, wire.pair, wire.connection);
-        let mut nic = Nic { mtu: self.mtu, arriving, frame, leaving: &mut leaving, pair, connection };
-        let result = self.interface.poll_ingress_single(moment(now), &mut nic, &mut self.sockets);
+        let mut nic = Nic {
+            mtu: self.mtu,
+            arriving,
+            frame,
+            leaving: &mut leaving,
+            pair,
+            connection,
+        };
+        let result = self
+            .interface
+            .poll_ingress_single(moment(now), &mut nic, &mut self.sockets);
         debug_assert_ne!(result, PollIngressSingleResult::None);
         self.address(wire, &mut leaving[before..], now);
     }
@@ -226,7 +287,11 @@ impl Machine {
     fn address(&mut self, wire: &Wire, made: &mut [Packet<Datagram>], now: Instant) {
         for packet in made {
             (packet.from, packet.to) = (wire.from, wire.to);
-            self.segments.leaves(&Fields::of(packet.payload.header()), packet.payload.carried(), now);
+            self.segments.leaves(
+                &Fields::of(packet.payload.header()),
+                packet.payload.carried(),
+                now,
+            );
         }
     }
 
@@ -238,10 +303,18 @@ impl Machine {
         let mut leaving = executor.outgoing().borrow_mut();
         let before = leaving.len();
         let (pair, connection) = (wire.pair, wire.connection);
-        let mut nic =
-            Nic { mtu: self.mtu, arriving: None, frame: &mut frames.leaving, leaving: &mut leaving, pair, connection };
+        let mut nic = Nic {
+            mtu: self.mtu,
+            arriving: None,
+            frame: &mut frames.leaving,
+            leaving: &mut leaving,
+            pair,
+            connection,
+        };
         let (interface, sockets) = (&mut self.interface, &mut self.sockets);
-        while interface.poll_egress(moment(now), &mut nic, sockets) == PollResult::SocketStateChanged {}
+        while interface.poll_egress(moment(now), &mut nic, sockets)
+            == PollResult::SocketStateChanged
+        {}
         self.address(wire, &mut leaving[before..], now);
         let next = self.interface.poll_at(moment(now), &self.sockets)?;
         // What could not be done now is not due before the next microsecond.
@@ -256,7 +329,9 @@ impl Machine {
         let mut done = 0;
         loop {
             // Twice when the room goes round the end of the buffer.
-            let n = socket.send(|room| (room.len().min(bytes - done), room.len().min(bytes - done))).ok()?;
+            let n = socket
+                .send(|room| (room.len().min(bytes - done), room.len().min(bytes - done)))
+                .ok()?;
             done += n;
             if n == 0 || done == bytes {
                 return Some(done);
@@ -270,7 +345,8 @@ impl Machine {
         let mut done = 0;
         // Twice when the bytes go round the end of the buffer.
         while done < most && socket.can_recv() {
-            let taken = socket.recv(|bytes| (bytes.len().min(most - done), bytes.len().min(most - done)));
+            let taken =
+                socket.recv(|bytes| (bytes.len().min(most - done), bytes.len().min(most - done)));
             let Ok(n) = taken else { break };
             done += n;
         }
@@ -309,16 +385,24 @@ impl Machine {
             CongestionControl::Reno => "reno",
             CongestionControl::Cubic => "cubic",
         };
-        let delayed = self.delayed_ack.map_or(0.0, |span| span.total_micros() as f64 / 1e6);
+        let delayed = self
+            .delayed_ack
+            .map_or(0.0, |span| span.total_micros() as f64 / 1e6);
         let settings = [
             ("congestion", congestion.to_string()),
-            ("nodelay", if socket.nagle_enabled() { "off" } else { "on" }.to_string()),
+            (
+                "nodelay",
+                if socket.nagle_enabled() { "off" } else { "on" }.to_string(),
+            ),
             ("mss", format!("{mss} B")),
             ("send_buffer", format!("{} B", socket.send_capacity())),
             ("receive_buffer", format!("{} B", socket.recv_capacity())),
             ("delayed_ack", stackline_core::units::time(delayed)),
         ];
-        settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+        settings
+            .into_iter()
+            .map(|(name, value)| (name.to_string(), value))
+            .collect()
     }
 }
 
@@ -329,7 +413,11 @@ pub(super) fn answer(wire: &Wire, datagram: &Datagram) -> Option<Packet<Datagram
         return None;
     }
     let next = fields.sequence.wrapping_add(datagram.carried() as u32);
-    let (acknowledged, flags) = if fields.has(FIN) { (next.wrapping_add(1), ACK) } else { (next, RST | ACK) };
+    let (acknowledged, flags) = if fields.has(FIN) {
+        (next.wrapping_add(1), ACK)
+    } else {
+        (next, RST | ACK)
+    };
     let mut header = [0; 40];
     header[..20].copy_from_slice(&ipv4(wire.from, wire.to, TCP, 40, 0, 0));
     header[20..22].copy_from_slice(&fields.destination.to_be_bytes());
@@ -338,7 +426,10 @@ pub(super) fn answer(wire: &Wire, datagram: &Datagram) -> Option<Packet<Datagram
     header[28..32].copy_from_slice(&acknowledged.to_be_bytes());
     header[32] = 5 << 4;
     header[33] = flags;
-    Some(wire.packet(40, Datagram::new(wire.pair, datagram.connection, &header, Body::Zeros(0))))
+    Some(wire.packet(
+        40,
+        Datagram::new(wire.pair, datagram.connection, &header, Body::Zeros(0)),
+    ))
 }
 
 /// The interface that smoltcp sees for one call: perhaps a packet that arrives, and room for those that leave.
@@ -363,13 +454,36 @@ impl Device for Nic<'_> {
 
     fn receive(&mut self, _: Moment) -> Option<(Arriving<'_>, Leaving<'_>)> {
         let arriving = self.arriving.take()?;
-        let (frame, leaving, pair, connection) = (&mut *self.frame, &mut *self.leaving, self.pair, self.connection);
-        Some((Arriving(arriving), Leaving { frame, leaving, pair, connection }))
+        let (frame, leaving, pair, connection) = (
+            &mut *self.frame,
+            &mut *self.leaving,
+            self.pair,
+            self.connection,
+        );
+        Some((
+            Arriving(arriving),
+            Leaving {
+                frame,
+                leaving,
+                pair,
+                connection,
+            },
+        ))
     }
 
     fn transmit(&mut self, _: Moment) -> Option<Leaving<'_>> {
-        let (frame, leaving, pair, connection) = (&mut *self.frame, &mut *self.leaving, self.pair, self.connection);
-        Some(Leaving { frame, leaving, pair, connection })
+        let (frame, leaving, pair, connection) = (
+            &mut *self.frame,
+            &mut *self.leaving,
+            self.pair,
+            self.connection,
+        );
+        Some(Leaving {
+            frame,
+            leaving,
+            pair,
+            connection,
+        })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -404,7 +518,13 @@ impl TxToken for Leaving<'_> {
         let body = Body::Zeros((length - headers) as u32);
         let payload = Datagram::new(self.pair, self.connection, &frame[..headers], body);
         let (from, to) = (Node(0), Node(0));
-        let wire = Wire { pair: self.pair, connection: self.connection, from, to, side: Side::Initiator };
+        let wire = Wire {
+            pair: self.pair,
+            connection: self.connection,
+            from,
+            to,
+            side: Side::Initiator,
+        };
         self.leaving.push(wire.packet(length, payload));
         result
     }

@@ -45,10 +45,19 @@ impl<E: StreamEnd> Drop for Stream<E> {
 impl<E: StreamEnd> Stream<E> {
     fn new(end: E, context: &Rc<Context>) -> Self {
         context.trace(|line, _| line.carries_streams());
-        Self { end, context: Rc::clone(context), ahead: 0, ended: false, introduction: 0 }
+        Self {
+            end,
+            context: Rc::clone(context),
+            ahead: 0,
+            ended: false,
+            introduction: 0,
+        }
     }
 
-    pub(super) async fn connect(pair: &impl Streams<End = E>, context: &Rc<Context>) -> Result<Self> {
+    pub(super) async fn connect(
+        pair: &impl Streams<End = E>,
+        context: &Rc<Context>,
+    ) -> Result<Self> {
         let introduces = pair.introductions().of_next_dialled();
         let mut stream = Self::new(pair.dial(&context.executor)?, context);
         let patience = if introduces { PATIENCE } else { PATIENCE_LATER };
@@ -66,14 +75,21 @@ impl<E: StreamEnd> Stream<E> {
 
     async fn established(&self, until: Instant) -> Result<()> {
         let answered = || self.end.answered();
-        match self.context.until_or("its connection to be answered", until, answered).await? {
+        match self
+            .context
+            .until_or("its connection to be answered", until, answered)
+            .await?
+        {
             Some(true) => Ok(()),
             Some(false) => Err(unreachable("was refused")),
             None => Err(unreachable("was not answered")),
         }
     }
 
-    pub(super) async fn accept(pair: &impl Streams<End = E>, context: &Rc<Context>) -> Result<Self> {
+    pub(super) async fn accept(
+        pair: &impl Streams<End = E>,
+        context: &Rc<Context>,
+    ) -> Result<Self> {
         let introductions = pair.introductions();
         let introduces = introductions.of_next_accepted();
         let end = context.until("a connection", || pair.accept()).await?;
@@ -91,7 +107,11 @@ impl<E: StreamEnd> Stream<E> {
 
     /// Sends the introduction by itself, where something else than a data unit comes first.
     async fn introduce(&mut self) -> Result<()> {
-        if self.introduction > 0 { self.put(0).await } else { Ok(()) }
+        if self.introduction > 0 {
+            self.put(0).await
+        } else {
+            Ok(())
+        }
     }
 
     /// Puts bytes into the stream, behind its introduction; waits for room.
@@ -184,7 +204,11 @@ impl<E: StreamEnd> Stream<E> {
             if got == 0 {
                 self.ended = true;
                 let whole = have / bytes;
-                return if have.is_multiple_of(bytes) { Ok(whole) } else { Err(vanished("inside a data unit")) };
+                return if have.is_multiple_of(bytes) {
+                    Ok(whole)
+                } else {
+                    Err(vanished("inside a data unit"))
+                };
             }
             have += got;
         }
@@ -209,7 +233,8 @@ impl<E: StreamEnd> Service for Stream<E> {
     }
 
     async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
-        self.context.trace(|line, at| line.leaves(at, Leaving::Call, request));
+        self.context
+            .trace(|line, at| line.leaves(at, Leaving::Call, request));
         self.put(request).await?;
         if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
@@ -239,7 +264,10 @@ impl<E: StreamEnd> Service for Stream<E> {
         self.introduce().await?;
         if way == Bulk::Put {
             self.end.push(self.executor());
-            if !self.expect_byte("the peer to confirm that everything has arrived").await? {
+            if !self
+                .expect_byte("the peer to confirm that everything has arrived")
+                .await?
+            {
                 return Err(vanished("before it confirmed that everything had arrived"));
             }
         }
@@ -295,7 +323,10 @@ impl<E: StreamEnd> Service for Stream<E> {
     }
 
     fn facts(&self) -> Facts {
-        Facts { notes: self.end.notes(self.context.now()), ..Facts::default() }
+        Facts {
+            notes: self.end.notes(self.context.now()),
+            ..Facts::default()
+        }
     }
 }
 

@@ -34,7 +34,10 @@ const LISTENING: (u32, u32) = (1024, 31_000);
 
 /// One end's protocol.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "the large one is the usual one, and on its own in an end")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the usual one, and on its own in an end"
+)]
 enum Machine {
     Linux(linux_tcp::Machine),
     Smoltcp(Box<smol::Machine>),
@@ -68,9 +71,15 @@ struct TcpPair {
 }
 
 /// As Linux has it.
-pub(super) static LINUX: Stack = Stack { table: &linux_tcp::TABLE, pair };
+pub(super) static LINUX: Stack = Stack {
+    table: &linux_tcp::TABLE,
+    pair,
+};
 /// As smoltcp has it.
-pub(super) static SMOLTCP: Stack = Stack { table: &smol::TABLE, pair };
+pub(super) static SMOLTCP: Stack = Stack {
+    table: &smol::TABLE,
+    pair,
+};
 
 #[expect(clippy::unnecessary_wraps, reason = "other stacks refuse")]
 fn pair(route: Route, stack: &plan::Stack, seed: u64, introduces: bool) -> Result<Rc<dyn Pair>> {
@@ -94,7 +103,8 @@ impl TcpPair {
 
     /// Ports of initiator and responder.
     const fn ports(&self, connection: u32) -> [u16; 2] {
-        let initiator = EPHEMERAL.0 + (self.route.pair.wrapping_mul(7919).wrapping_add(connection)) % EPHEMERAL.1;
+        let initiator = EPHEMERAL.0
+            + (self.route.pair.wrapping_mul(7919).wrapping_add(connection)) % EPHEMERAL.1;
         let responder = LISTENING.0 + self.route.pair % LISTENING.1;
         [initiator as u16, responder as u16]
     }
@@ -108,23 +118,51 @@ impl TcpPair {
     }
 
     fn machine(&self, side: Side, now: Instant) -> Machine {
-        let path = u32::try_from(self.route.mtu).unwrap_or(65_535).clamp(68, 65_535);
-        let mtu = self.stack.number("mss").map_or(path, |mss| path.min(mss as u32 + 40));
+        let path = u32::try_from(self.route.mtu)
+            .unwrap_or(65_535)
+            .clamp(68, 65_535);
+        let mtu = self
+            .stack
+            .number("mss")
+            .map_or(path, |mss| path.min(mss as u32 + 40));
         let seed = self.seed ^ side.index() as u64;
         if self.stack.name == smol::TABLE.name {
-            Machine::Smoltcp(Box::new(smol::Machine::new(&self.stack, mtu, seed, self.route.node(side), now)))
+            Machine::Smoltcp(Box::new(smol::Machine::new(
+                &self.stack,
+                mtu,
+                seed,
+                self.route.node(side),
+                now,
+            )))
         } else {
-            Machine::Linux(linux_tcp::Machine::new(&self.stack, mtu, self.route.marks, seed, now))
+            Machine::Linux(linux_tcp::Machine::new(
+                &self.stack,
+                mtu,
+                self.route.marks,
+                seed,
+                now,
+            ))
         }
     }
 
     fn wire(&self, connection: u32, side: Side) -> Wire {
         let (from, to) = (self.route.node(side), self.route.node(side.other()));
-        Wire { pair: self.route.pair, connection, from, to, side }
+        Wire {
+            pair: self.route.pair,
+            connection,
+            from,
+            to,
+            side,
+        }
     }
 
     fn find(&self, connection: u32, side: Side) -> Option<Rc<End>> {
-        self.ends[side.index()].borrow().iter().rev().find(|end| end.wire.connection == connection).map(Rc::clone)
+        self.ends[side.index()]
+            .borrow()
+            .iter()
+            .rev()
+            .find(|end| end.wire.connection == connection)
+            .map(Rc::clone)
     }
 }
 
@@ -154,7 +192,11 @@ impl Pair for TcpPair {
         } else {
             let wire = self.wire(connection, side);
             let smoltcp = self.stack.name == smol::TABLE.name;
-            let answer = if smoltcp { smol::answer } else { linux_tcp::answer };
+            let answer = if smoltcp {
+                smol::answer
+            } else {
+                linux_tcp::answer
+            };
             if let Some(answer) = answer(&wire, &packet.payload) {
                 executor.send(answer);
             }
@@ -168,7 +210,12 @@ impl Pair for TcpPair {
     }
 
     fn sample(&self, at: Instant, log: &Log) -> usize {
-        let of_side = |ends: &RefCell<Vec<Rc<End>>>| ends.borrow().iter().filter(|end| end.sample(at, log)).count();
+        let of_side = |ends: &RefCell<Vec<Rc<End>>>| {
+            ends.borrow()
+                .iter()
+                .filter(|end| end.sample(at, log))
+                .count()
+        };
         self.ends.iter().map(of_side).sum()
     }
 
@@ -176,14 +223,18 @@ impl Pair for TcpPair {
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
         let side = end.side();
         let mut ends = self.ends[side.index()].borrow_mut();
-        let Some(at) = ends.iter().position(|known| same(known, &end)) else { return };
+        let Some(at) = ends.iter().position(|known| same(known, &end)) else {
+            return;
+        };
         let known = ends.swap_remove(at);
         drop(end);
         if let Ok(end) = Rc::try_unwrap(known)
             && let Machine::Smoltcp(mut machine) = end.machine.into_inner()
         {
             machine.renew(&self.stack);
-            self.spare[side.index()].borrow_mut().push(Machine::Smoltcp(machine));
+            self.spare[side.index()]
+                .borrow_mut()
+                .push(Machine::Smoltcp(machine));
         }
     }
 }
@@ -195,7 +246,11 @@ impl Connect for TcpPair {
         Stream::connect(&**self, context).await
     }
 
-    async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<Stream<Rc<End>>> {
+    async fn accept(
+        self: &Rc<Self>,
+        context: &Rc<Context>,
+        _first: bool,
+    ) -> Result<Stream<Rc<End>>> {
         Stream::accept(&**self, context).await
     }
 }
@@ -245,7 +300,9 @@ impl Streams for TcpPair {
 
     fn accept(&self) -> Option<Rc<End>> {
         let mut backlog = self.backlog.borrow_mut();
-        let ready = backlog.iter().position(|end| !matches!(end.state(), State::Listen | State::SynReceived))?;
+        let ready = backlog
+            .iter()
+            .position(|end| !matches!(end.state(), State::Listen | State::SynReceived))?;
         backlog.remove(ready)
     }
 }
@@ -269,7 +326,13 @@ pub(crate) struct End {
 
 impl fmt::Debug for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "end {} of connection {} of pair {}", self.side.index(), self.wire.connection, self.wire.pair)
+        write!(
+            f,
+            "end {} of connection {} of pair {}",
+            self.side.index(),
+            self.wire.connection,
+            self.wire.pair
+        )
     }
 }
 
@@ -323,13 +386,24 @@ impl End {
     }
 
     fn sample(&self, at: Instant, log: &Log) -> bool {
-        let Machine::Linux(machine) = &*self.machine.borrow() else { return false };
-        let Some(now) = machine.facts(at) else { return false };
+        let Machine::Linux(machine) = &*self.machine.borrow() else {
+            return false;
+        };
+        let Some(now) = machine.facts(at) else {
+            return false;
+        };
         let before = self.looked.replace(now);
-        let changed = (now.bytes_acked, now.bytes_received) != (before.bytes_acked, before.bytes_received);
+        let changed =
+            (now.bytes_acked, now.bytes_received) != (before.bytes_acked, before.bytes_received);
         let tells = changed || now.in_flight + now.unsent + now.waiting > 0;
         if tells {
-            log.info(&INFO, (self.wire.pair, self.side), at, &info(&before), &info(&now));
+            log.info(
+                &INFO,
+                (self.wire.pair, self.side),
+                at,
+                &info(&before),
+                &info(&now),
+            );
         }
         tells
     }
@@ -358,7 +432,11 @@ impl End {
     }
 
     fn rang(self: &Rc<Self>, executor: &Rc<Executor>) {
-        if self.alarm.get().is_some_and(|alarm| alarm <= executor.now()) {
+        if self
+            .alarm
+            .get()
+            .is_some_and(|alarm| alarm <= executor.now())
+        {
             self.alarm.set(None);
         }
         self.touch(executor);
@@ -384,7 +462,8 @@ impl ConnectionEnd for End {
 
     fn flush(&self, executor: &Executor) {
         let (state, waits) = (self.state(), self.wants_room.get() && !self.has_room());
-        let next = both!(&mut *self.machine.borrow_mut(), machine => machine.flush(&self.wire, executor));
+        let next =
+            both!(&mut *self.machine.borrow_mut(), machine => machine.flush(&self.wire, executor));
         if self.state() != state || (waits && self.has_room()) {
             // A timer that came has given the connection up, or what left has made room: whoever waits for it has to know.
             executor.wake(self.endpoint);
@@ -393,8 +472,17 @@ impl ConnectionEnd for End {
             && self.alarm.get().is_none_or(|alarm| next < alarm)
         {
             self.alarm.set(Some(next));
-            let Wire { pair, connection, .. } = self.wire;
-            executor.set_timer(next, Timer::End { pair, connection, side: self.side });
+            let Wire {
+                pair, connection, ..
+            } = self.wire;
+            executor.set_timer(
+                next,
+                Timer::End {
+                    pair,
+                    connection,
+                    side: self.side,
+                },
+            );
         }
     }
 

@@ -11,22 +11,58 @@ pub(super) const MAPPING: &[Mapping] = &[
         operation: "ConnectRequest",
         services: "SYN, SYN-ACK, ACK, then 16 bytes of introduction (in procedures without data: on the first connection only)",
     },
-    Mapping { operation: "AwaitConnectIndication", services: "the same, from the other side" },
-    Mapping { operation: "DataRequest", services: "the whole unit into the send buffer" },
+    Mapping {
+        operation: "AwaitConnectIndication",
+        services: "the same, from the other side",
+    },
+    Mapping {
+        operation: "DataRequest",
+        services: "the whole unit into the send buffer",
+    },
     Mapping {
         operation: "AwaitDataIndication",
         services: "out of the receive buffer until the unit is there; what is ahead serves the next unit",
     },
-    Mapping { operation: "RPCCall", services: "the request into the send buffer, the response out of the other" },
-    Mapping { operation: "RPCAwaitCallInd, RPCReturn", services: "the same, from the other side" },
-    Mapping { operation: "StartBulkGet, StartBulkPut", services: "1 byte" },
-    Mapping { operation: "StopBulkGet", services: "none: the last unit has arrived" },
-    Mapping { operation: "AwaitStopBulkGet", services: "Nagle's algorithm off, so that it holds no last segment back" },
-    Mapping { operation: "StopBulkPut", services: "Nagle's algorithm off, 1 byte that confirms the arrival" },
-    Mapping { operation: "AwaitStopBulkPut", services: "that byte" },
-    Mapping { operation: "end of stream (time limit)", services: "FIN" },
-    Mapping { operation: "DisconnectRequest", services: "FIN (RST when there are bytes nobody has taken)" },
-    Mapping { operation: "AwaitDisconnectIndication", services: "FIN from the peer, then the own" },
+    Mapping {
+        operation: "RPCCall",
+        services: "the request into the send buffer, the response out of the other",
+    },
+    Mapping {
+        operation: "RPCAwaitCallInd, RPCReturn",
+        services: "the same, from the other side",
+    },
+    Mapping {
+        operation: "StartBulkGet, StartBulkPut",
+        services: "1 byte",
+    },
+    Mapping {
+        operation: "StopBulkGet",
+        services: "none: the last unit has arrived",
+    },
+    Mapping {
+        operation: "AwaitStopBulkGet",
+        services: "Nagle's algorithm off, so that it holds no last segment back",
+    },
+    Mapping {
+        operation: "StopBulkPut",
+        services: "Nagle's algorithm off, 1 byte that confirms the arrival",
+    },
+    Mapping {
+        operation: "AwaitStopBulkPut",
+        services: "that byte",
+    },
+    Mapping {
+        operation: "end of stream (time limit)",
+        services: "FIN",
+    },
+    Mapping {
+        operation: "DisconnectRequest",
+        services: "FIN (RST when there are bytes nobody has taken)",
+    },
+    Mapping {
+        operation: "AwaitDisconnectIndication",
+        services: "FIN from the peer, then the own",
+    },
 ];
 
 /// Whether Nagle's algorithm is off.
@@ -71,6 +107,14 @@ pub(super) struct Wire {
 impl Wire {
     pub(super) const fn packet(&self, bytes: usize, payload: Datagram) -> Packet<Datagram> {
         let (from, to, segments) = (self.from, self.to, Sizes::one(bytes as u32));
-        Packet { number: 0, from, to, flow: self.pair, ecn: Ecn::NotCapable, segments, payload }
+        Packet {
+            number: 0,
+            from,
+            to,
+            flow: self.pair,
+            ecn: Ecn::NotCapable,
+            segments,
+            payload,
+        }
     }
 }

@@ -61,7 +61,10 @@ impl TimeAccount {
 
     /// Time held up by that.
     pub(super) fn by(&self, held: Held, now: Instant) -> Duration {
-        let open = self.since.filter(|_| self.last == held).map_or(0, |since| now.since(since).0);
+        let open = self
+            .since
+            .filter(|_| self.last == held)
+            .map_or(0, |since| now.since(since).0);
         Duration(self.booked[held as usize] + open)
     }
 
@@ -79,7 +82,12 @@ mod tests {
 
     fn times(spent: &TimeAccount, at: u64) -> [u64; 4] {
         let by = |held| spent.by(held, Instant(at)).0;
-        [spent.busy(Instant(at)).0, by(Held::Network), by(Held::ReceiveWindow), by(Held::SendBuffer)]
+        [
+            spent.busy(Instant(at)).0,
+            by(Held::Network),
+            by(Held::ReceiveWindow),
+            by(Held::SendBuffer),
+        ]
     }
 
     #[test]

@@ -118,17 +118,31 @@ impl Socket {
 
     /// Its buffers, as they are in force.
     pub(super) fn settings(&self) -> BTreeMap<String, String> {
-        let buffers = [(SEND_BUFFER, self.credit.bytes()), (RECEIVE_BUFFER, self.receive_room)];
-        buffers.map(|(option, bytes)| (option.name.to_string(), format!("{bytes} B"))).into()
+        let buffers = [
+            (SEND_BUFFER, self.credit.bytes()),
+            (RECEIVE_BUFFER, self.receive_room),
+        ];
+        buffers
+            .map(|(option, bytes)| (option.name.to_string(), format!("{bytes} B")))
+            .into()
     }
 
     // --- what leaves ---
 
     /// Sends a data unit as soon as there is room in the host's interface; its first bytes hold `number`.
-    pub(super) async fn send_unit(&self, context: &Context, what: Leaving, number: u64, bytes: u64) -> Result<()> {
+    pub(super) async fn send_unit(
+        &self,
+        context: &Context,
+        what: Leaving,
+        number: u64,
+        bytes: u64,
+    ) -> Result<()> {
         let unit = context.trace(|line, at| line.leaves(at, what, bytes));
         self.drained(context, None).await?;
-        let body = Body::Unit { number, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) };
+        let body = Body::Unit {
+            number,
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
+        };
         self.send(body, unit, &context.executor);
         context.trace(|line, at| line.left(at, what, bytes));
         Ok(())
@@ -173,7 +187,15 @@ impl Socket {
         if length > self.mtu
             && let Body::Unit { number, bytes } = body
         {
-            return self.send_fragments(Whole { identification, number, bytes }, unit, executor);
+            return self.send_fragments(
+                Whole {
+                    identification,
+                    number,
+                    bytes,
+                },
+                unit,
+                executor,
+            );
         }
         let mut header = [0; HEADER];
         header[..20].copy_from_slice(&ipv4(self.from, self.to, UDP, length, identification, 0));
@@ -199,15 +221,34 @@ impl Socket {
             let more = u16::from(index + 1 < count) << 13;
             let place = (offset / 8) as u16 | more;
             let mut header = [0; HEADER];
-            header[..20].copy_from_slice(&ipv4(self.from, self.to, UDP, 20 + n, whole.identification, place));
+            header[..20].copy_from_slice(&ipv4(
+                self.from,
+                self.to,
+                UDP,
+                20 + n,
+                whole.identification,
+                place,
+            ));
             header[20..].copy_from_slice(&self.udp_header(total));
             let (headers, bytes) = if index == 0 { (HEADER, n - 8) } else { (20, n) };
-            let body = Body::Fragment { whole, index: index as u16, count: count as u16, bytes: bytes as u32 };
+            let body = Body::Fragment {
+                whole,
+                index: index as u16,
+                count: count as u16,
+                bytes: bytes as u32,
+            };
             self.hand_over(&header[..headers], 20 + n, body, unit, executor);
         }
     }
 
-    fn hand_over(&self, header: &[u8], length: usize, body: Body, unit: Option<i64>, executor: &Executor) {
+    fn hand_over(
+        &self,
+        header: &[u8],
+        length: usize,
+        body: Body,
+        unit: Option<i64>,
+        executor: &Executor,
+    ) {
         if !matches!(body, Body::Refused) {
             self.credit.handed(length as u64);
         }
@@ -218,18 +259,34 @@ impl Socket {
         }
         let (from, to, flow) = (self.from, self.to, self.pair);
         let segments = Segments::one(length as u32);
-        executor.send(Packet { number: 0, from, to, flow, ecn: Ecn::NotCapable, segments, payload });
+        executor.send(Packet {
+            number: 0,
+            from,
+            to,
+            flow,
+            ecn: Ecn::NotCapable,
+            segments,
+            payload,
+        });
     }
 
     // --- what arrives ---
 
     pub(super) fn arrived(&self, datagram: &Datagram, token: &Token, executor: &Rc<Executor>) {
         let received = match datagram.body() {
-            Body::Unit { number, bytes } => Some(Received::Unit { number: *number, bytes: *bytes }),
+            Body::Unit { number, bytes } => Some(Received::Unit {
+                number: *number,
+                bytes: *bytes,
+            }),
             Body::Control(control) => {
                 read_control(control, token).map(|(kind, value)| Received::Control { kind, value })
             }
-            Body::Fragment { whole, index, count, .. } => self.whole(*whole, *index, *count),
+            Body::Fragment {
+                whole,
+                index,
+                count,
+                ..
+            } => self.whole(*whole, *index, *count),
             Body::Refused => Some(Received::Refused),
             Body::Zeros(_) | Body::Bytes(_) | Body::Message(_) | Body::Answer(..) => None,
         };
@@ -259,13 +316,19 @@ impl Socket {
     /// The datagram, when this was the last of its fragments to arrive.
     fn whole(&self, whole: Whole, index: u16, count: u16) -> Option<Received> {
         let incomplete = &mut self.state.borrow_mut().incomplete;
-        let found = incomplete.iter().position(|one| one.identification == whole.identification);
+        let found = incomplete
+            .iter()
+            .position(|one| one.identification == whole.identification);
         let at = found.unwrap_or_else(|| {
             if incomplete.len() == INCOMPLETE {
                 incomplete.pop_front();
             }
             let arrived = vec![false; usize::from(count)];
-            incomplete.push_back(Incomplete { identification: whole.identification, missing: count, arrived });
+            incomplete.push_back(Incomplete {
+                identification: whole.identification,
+                missing: count,
+                arrived,
+            });
             incomplete.len() - 1
         });
         let one = &mut incomplete[at];
@@ -277,7 +340,10 @@ impl Socket {
             return None;
         }
         incomplete.remove(at);
-        Some(Received::Unit { number: whole.number, bytes: whole.bytes })
+        Some(Received::Unit {
+            number: whole.number,
+            bytes: whole.bytes,
+        })
     }
 
     /// The next that waits.

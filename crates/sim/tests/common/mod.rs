@@ -16,7 +16,10 @@ pub(crate) fn on_the_link(bytes: f64) -> f64 {
 
 /// Within a share of what is expected.
 pub(crate) fn close(got: f64, expected: f64, share: f64) {
-    assert!((got - expected).abs() <= share * expected, "{got}, expected {expected} within {share}");
+    assert!(
+        (got - expected).abs() <= share * expected,
+        "{got}, expected {expected} within {share}"
+    );
 }
 
 /// Carries out every run of a text's first measurement.
@@ -28,21 +31,56 @@ pub(crate) fn runs(text: &str) -> Result<Vec<Outcome>, Error> {
 pub(crate) fn runs_within(text: &str, limits: Limits) -> Result<Vec<Outcome>, Error> {
     let stacks = catalogue();
     let read_file = |_: &str| Err("no file".to_string());
-    let worlds = [Available { can: CAPABILITIES, stacks: &stacks }];
-    let checked = check(text, &Context { worlds: &worlds, read_file: &read_file, cores: &[] }, &Overrides::default());
+    let worlds = [Available {
+        can: CAPABILITIES,
+        stacks: &stacks,
+    }];
+    let checked = check(
+        text,
+        &Context {
+            worlds: &worlds,
+            read_file: &read_file,
+            cores: &[],
+        },
+        &Overrides::default(),
+    );
     let Some(plan) = checked.plan else {
-        let first = checked.diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error);
+        let first = checked
+            .diagnostics
+            .iter()
+            .find(|diagnostic| diagnostic.severity == Severity::Error);
         let first = first.expect("without a plan there is an error");
-        return Err(Error::input(first.message.clone()).hint(first.hint.clone().unwrap_or_default()));
+        return Err(
+            Error::input(first.message.clone()).hint(first.hint.clone().unwrap_or_default())
+        );
     };
     let measurement = &plan.measurements[0];
-    let name = measurement.across.as_deref().expect("the text says `across`");
-    let network = plan.networks.iter().find(|network| network.name == name).expect("a network of that name");
-    let seed = Seed::root(plan.seed).child("measurement").index(0).child("run");
+    let name = measurement
+        .across
+        .as_deref()
+        .expect("the text says `across`");
+    let network = plan
+        .networks
+        .iter()
+        .find(|network| network.name == name)
+        .expect("a network of that name");
+    let seed = Seed::root(plan.seed)
+        .child("measurement")
+        .index(0)
+        .child("run");
     (0..measurement.runs)
         .map(|run| {
             let seed = seed.index(u64::from(run));
-            let scene = Scene { network, measurement, index: 0, run, warmup: false, seed, limits, interrupted: None };
+            let scene = Scene {
+                network,
+                measurement,
+                index: 0,
+                run,
+                warmup: false,
+                seed,
+                limits,
+                interrupted: None,
+            };
             carry_out(&scene, ()).map(|(outcome, ())| outcome)
         })
         .collect()
@@ -71,16 +109,42 @@ pub(crate) fn response(record: &RunRecord) -> f64 {
 
 /// Everything arrives over each stack on each network, in every application type.
 pub(crate) fn every_application_type(networks: &[&str], stacks: &[&str]) {
-    for (network, stack) in networks.iter().flat_map(|network| stacks.iter().map(move |stack| (network, stack))) {
-        for what in ["bulk_get 10000*40", "bulk_put 10000*40", "stream 500*40 uniform(0, 5 ms)"] {
-            let record = run(&format!("{network}1 from a to b {what} over {stack} across wan;")).records.remove(0);
-            let expected = if what.starts_with("bulk") { 400_000 } else { 20_000 };
-            assert_eq!((record.data_bytes(), record.limited), (expected, false), "{what} over {stack}");
-            assert!(record.initiator.notes.is_empty() && record.responder.notes.is_empty(), "{record:?}");
+    for (network, stack) in networks
+        .iter()
+        .flat_map(|network| stacks.iter().map(move |stack| (network, stack)))
+    {
+        for what in [
+            "bulk_get 10000*40",
+            "bulk_put 10000*40",
+            "stream 500*40 uniform(0, 5 ms)",
+        ] {
+            let record = run(&format!(
+                "{network}1 from a to b {what} over {stack} across wan;"
+            ))
+            .records
+            .remove(0);
+            let expected = if what.starts_with("bulk") {
+                400_000
+            } else {
+                20_000
+            };
+            assert_eq!(
+                (record.data_bytes(), record.limited),
+                (expected, false),
+                "{what} over {stack}"
+            );
+            assert!(
+                record.initiator.notes.is_empty() && record.responder.notes.is_empty(),
+                "{record:?}"
+            );
         }
-        let calls = run(&format!("{network}1 from a to b rr 32, 3000*40 over {stack} across wan;"));
+        let calls = run(&format!(
+            "{network}1 from a to b rr 32, 3000*40 over {stack} across wan;"
+        ));
         assert_eq!(calls.records[0].calls.n(), 40, "{stack}");
-        let connections = run(&format!("{network}1 from a to b connect_disconnect 0*20 over {stack} across wan;"));
+        let connections = run(&format!(
+            "{network}1 from a to b connect_disconnect 0*20 over {stack} across wan;"
+        ));
         assert_eq!(connections.records[0].connects.n(), 20, "{stack}");
     }
 }

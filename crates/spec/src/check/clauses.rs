@@ -18,20 +18,36 @@ pub(crate) fn effective<'s, T>(
 }
 
 pub(crate) fn across(kind: &ClauseKind) -> Option<&Word> {
-    if let ClauseKind::Across(name) = kind { Some(name) } else { None }
+    if let ClauseKind::Across(name) = kind {
+        Some(name)
+    } else {
+        None
+    }
 }
 
 pub(crate) fn world(kind: &ClauseKind) -> Option<World> {
-    if let ClauseKind::In(world) = kind { Some(*world) } else { None }
+    if let ClauseKind::In(world) = kind {
+        Some(*world)
+    } else {
+        None
+    }
 }
 
 pub(crate) fn over(kind: &ClauseKind) -> Option<&[StackItem]> {
-    if let ClauseKind::Over(stacks) = kind { Some(stacks) } else { None }
+    if let ClauseKind::Over(stacks) = kind {
+        Some(stacks)
+    } else {
+        None
+    }
 }
 
 /// Swept variables that tokens name, with where.
 pub(crate) fn mentioned(marked: &Marked<'_>, at: At) -> Vec<(String, Span)> {
     at.filter(|index| marked.mark(*index).role == Role::Variable)
-        .filter_map(|index| marked.token(index).map(|token| (marked.text(index).to_string(), token.span)))
+        .filter_map(|index| {
+            marked
+                .token(index)
+                .map(|token| (marked.text(index).to_string(), token.span))
+        })
         .collect()
 }

@@ -20,7 +20,12 @@ impl Checker<'_> {
         let variables = mentioned(self.marked, item.at.clone());
         let varies = !variables.is_empty();
         if varies {
-            let varied = Varied { item: item.clone(), variables, made: BTreeSet::new(), crossed: false };
+            let varied = Varied {
+                item: item.clone(),
+                variables,
+                made: BTreeSet::new(),
+                crossed: false,
+            };
             self.varied.insert(item.name.text.clone(), varied);
         }
         varies
@@ -32,9 +37,20 @@ impl Checker<'_> {
         if let Some((name, _)) = effective(specification, first, across) {
             return Some(&name.text);
         }
-        let modelled = self.context.worlds.iter().find(|available| available.can.world == self.world(specification));
-        let only = self.networks.values().next().filter(|only| self.networks.len() == 1 && only.hosts.len() > 1)?;
-        let mut ends = specification.parts.iter().flat_map(|part| part.from.iter().chain(&part.to));
+        let modelled = self
+            .context
+            .worlds
+            .iter()
+            .find(|available| available.can.world == self.world(specification));
+        let only = self
+            .networks
+            .values()
+            .next()
+            .filter(|only| self.networks.len() == 1 && only.hosts.len() > 1)?;
+        let mut ends = specification
+            .parts
+            .iter()
+            .flat_map(|part| part.from.iter().chain(&part.to));
         let fits = modelled.is_some_and(|available| available.can.networks)
             && self.varied.contains_key(&only.name)
             && ends.all(|word| only.host(&word.text).is_some());
@@ -43,38 +59,69 @@ impl Checker<'_> {
 
     /// What a specification has to give values for because of the network that it crosses.
     pub(crate) fn crossed_variables(&mut self, specification: &Specification) -> Vec<String> {
-        let Some(name) = self.crossed(specification).map(ToString::to_string) else { return Vec::new() };
-        let Some(varied) = self.varied.get_mut(&name) else { return Vec::new() };
+        let Some(name) = self.crossed(specification).map(ToString::to_string) else {
+            return Vec::new();
+        };
+        let Some(varied) = self.varied.get_mut(&name) else {
+            return Vec::new();
+        };
         varied.crossed = true;
         varied.names().map(ToString::to_string).collect()
     }
 
     /// Where a specification says which network it crosses.
     pub(crate) fn crossing_span(&self, specification: &Specification) -> Span {
-        let clause = specification.parts.first().and_then(|part| effective(specification, part, across));
+        let clause = specification
+            .parts
+            .first()
+            .and_then(|part| effective(specification, part, across));
         clause.map_or(specification.span, |(word, _)| word.span)
     }
 
     /// The name of the network that a measurement crosses; makes the network where its figures vary.
-    pub(crate) fn network_with(&mut self, specification: &Specification, bindings: Bindings<'_>) -> Option<String> {
+    pub(crate) fn network_with(
+        &mut self,
+        specification: &Specification,
+        bindings: Bindings<'_>,
+    ) -> Option<String> {
         let declared = self.crossed(specification)?.to_string();
-        let written = specification.parts.first().and_then(|part| effective(specification, part, across)).is_some();
-        let Some(varied) = self.varied.get_mut(&declared) else { return written.then_some(declared) };
-        let values: Vec<String> = varied.names().map(|name| assignment(name, specification, bindings)).collect();
+        let written = specification
+            .parts
+            .first()
+            .and_then(|part| effective(specification, part, across))
+            .is_some();
+        let Some(varied) = self.varied.get_mut(&declared) else {
+            return written.then_some(declared);
+        };
+        let values: Vec<String> = varied
+            .names()
+            .map(|name| assignment(name, specification, bindings))
+            .collect();
         let name = format!("{declared}({})", values.join(", "));
         if varied.made.insert(name.clone()) {
             let item = filled(&varied.item, specification, bindings, self.report)?;
             let network = network::resolve(&item, self.report, &mut self.files);
-            self.plan.networks.push(Network { name: name.clone(), ..network });
+            self.plan.networks.push(Network {
+                name: name.clone(),
+                ..network
+            });
         }
         Some(name)
     }
 
     /// The values that the network of a measurement takes, as sweeps of one value behind its text.
-    pub(crate) fn network_values(&self, specification: &Specification, bindings: Bindings<'_>) -> String {
-        let varied = self.crossed(specification).and_then(|name| self.varied.get(name));
+    pub(crate) fn network_values(
+        &self,
+        specification: &Specification,
+        bindings: Bindings<'_>,
+    ) -> String {
+        let varied = self
+            .crossed(specification)
+            .and_then(|name| self.varied.get(name));
         let names = varied.into_iter().flat_map(Varied::names);
-        names.map(|name| format!("; {}", assignment(name, specification, bindings))).collect()
+        names
+            .map(|name| format!("; {}", assignment(name, specification, bindings)))
+            .collect()
     }
 
     /// Reports variables of networks that no specification crosses.
@@ -83,13 +130,16 @@ impl Checker<'_> {
             for (name, span) in &varied.variables {
                 let network = &varied.item.name.text;
                 let message = format!("the variable `{name}` has no values");
-                let label = format!("expected a number, or a variable of a specification across `{network}`");
+                let label = format!(
+                    "expected a number, or a variable of a specification across `{network}`"
+                );
                 let hint = format!(
                     "write a number, or a specification with its values, as in `1 {}across {network}; {name} = {}`",
                     ends(&varied.item),
                     varied.example(name)
                 );
-                self.report.push(Diagnostic::error(*span, message, label).hint(hint));
+                self.report
+                    .push(Diagnostic::error(*span, message, label).hint(hint));
             }
         }
     }

@@ -17,18 +17,40 @@ const DELAY: Duration = Duration(50_000);
 
 /// The world of a measurement that names none: the simulated one where it crosses a network, else the live one.
 pub(crate) const fn world(crosses: bool) -> World {
-    if crosses { World::Simulated } else { World::Live }
+    if crosses {
+        World::Simulated
+    } else {
+        World::Live
+    }
 }
 
 /// Gives every measurement that needs a network one, and its ends their hosts; says what was made up.
 pub(crate) fn networks_and_hosts(plan: &mut Plan, worlds: &[Available<'_>]) -> Option<String> {
-    let modelled = |world| worlds.iter().any(|available| available.can.world == world && available.can.networks);
-    let only = if let [only] = plan.networks.as_slice() { Some(only.clone()) } else { None };
-    let mut plain = Network { name: NAME.into(), ..Network::default() };
-    for measurement in plan.measurements.iter_mut().filter(|measurement| modelled(measurement.world)) {
+    let modelled = |world| {
+        worlds
+            .iter()
+            .any(|available| available.can.world == world && available.can.networks)
+    };
+    let only = if let [only] = plan.networks.as_slice() {
+        Some(only.clone())
+    } else {
+        None
+    };
+    let mut plain = Network {
+        name: NAME.into(),
+        ..Network::default()
+    };
+    for measurement in plan
+        .measurements
+        .iter_mut()
+        .filter(|measurement| modelled(measurement.world))
+    {
         if measurement.across.is_none() {
-            let fits = only.as_ref().filter(|network| knows_all(network, measurement));
-            measurement.across = Some(fits.map_or_else(|| NAME.into(), |network| network.name.clone()));
+            let fits = only
+                .as_ref()
+                .filter(|network| knows_all(network, measurement));
+            measurement.across =
+                Some(fits.map_or_else(|| NAME.into(), |network| network.name.clone()));
             if fits.is_none() {
                 extend(&mut plain, measurement);
             }
@@ -50,7 +72,10 @@ pub(crate) fn networks_and_hosts(plan: &mut Plan, worlds: &[Available<'_>]) -> O
 }
 
 fn knows_all(network: &Network, measurement: &Measurement) -> bool {
-    let named = measurement.parts.iter().flat_map(|part| part.from.iter().chain(&part.to));
+    let named = measurement
+        .parts
+        .iter()
+        .flat_map(|part| part.from.iter().chain(&part.to));
     network.hosts.len() > 1 && named.into_iter().all(|name| network.host(name).is_some())
 }
 
@@ -59,14 +84,20 @@ fn extend(plain: &mut Network, measurement: &Measurement) {
     for part in &measurement.parts {
         for name in [named(&part.from, "initiator"), named(&part.to, "responder")] {
             if plain.host(&name).is_none() {
-                plain.hosts.push(Host { name, ..Host::default() });
+                plain.hosts.push(Host {
+                    name,
+                    ..Host::default()
+                });
             }
         }
     }
 }
 
 fn join(plain: &mut Network) {
-    plain.switches.push(Switch { name: "(switch)".into(), ..Switch::default() });
+    plain.switches.push(Switch {
+        name: "(switch)".into(),
+        ..Switch::default()
+    });
     let link = |host: &Host| Link {
         ends: (host.name.clone(), "(switch)".into()),
         rate: Rate::Constant(RATE_BIT_S),
@@ -78,13 +109,22 @@ fn join(plain: &mut Network) {
 
 /// Parts without FROM or TO run between the first and the last host.
 fn place(plan: &mut Plan, modelled: impl Fn(World) -> bool) {
-    for measurement in plan.measurements.iter_mut().filter(|measurement| modelled(measurement.world)) {
+    for measurement in plan
+        .measurements
+        .iter_mut()
+        .filter(|measurement| modelled(measurement.world))
+    {
         let name = measurement.across.as_deref().unwrap_or_default();
-        let Some(network) = plan.networks.iter().find(|network| network.name == name) else { continue };
+        let Some(network) = plan.networks.iter().find(|network| network.name == name) else {
+            continue;
+        };
         let (first, last) = if name == NAME {
             (Some("initiator".to_string()), Some("responder".to_string()))
         } else {
-            (network.hosts.first().map(|h| h.name.clone()), network.hosts.last().map(|h| h.name.clone()))
+            (
+                network.hosts.first().map(|h| h.name.clone()),
+                network.hosts.last().map(|h| h.name.clone()),
+            )
         };
         for part in &mut measurement.parts {
             part.from = part.from.take().or_else(|| first.clone());

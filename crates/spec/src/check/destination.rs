@@ -14,16 +14,23 @@ const HINT: &str = "give each writer a FILE of its own, or write `> memory`";
 impl Checker<'_> {
     /// One part by itself.
     pub(crate) fn destination(&mut self, item: &PartItem, stack: &Stack, replicas: u64) {
-        let Some(file) = destination(item) else { return };
+        let Some(file) = destination(item) else {
+            return;
+        };
         if stack.word("receive") == Some("truncate") {
-            let message = format!("`{}(receive = truncate)` drops the data that the FILE is for", stack.name);
+            let message = format!(
+                "`{}(receive = truncate)` drops the data that the FILE is for",
+                stack.name
+            );
             let diagnostic = Diagnostic::error(file.span, message, "nothing would come to it");
-            self.report.push(diagnostic.hint("leave `receive = truncate` out, or write `> memory`"));
+            self.report
+                .push(diagnostic.hint("leave `receive = truncate` out, or write `> memory`"));
         }
         if replicas > 1 {
             let message = format!("{replicas} pairs would overwrite one FILE");
             let diagnostic = Diagnostic::error(file.span, message, "expected one pair, or no FILE");
-            self.report.push(diagnostic.hint("leave the number of pairs out, or write `> memory`"));
+            self.report
+                .push(diagnostic.hint("leave the number of pairs out, or write `> memory`"));
         }
     }
 
@@ -31,7 +38,9 @@ impl Checker<'_> {
     pub(crate) fn destinations(&mut self, specification: &Specification, parts: &[Option<Part>]) {
         let mut writers: BTreeMap<(&Option<String>, &str), usize> = BTreeMap::new();
         for (index, (item, part)) in specification.parts.iter().zip(parts).enumerate() {
-            let (Some(file), Some(part)) = (destination(item), part) else { continue };
+            let (Some(file), Some(part)) = (destination(item), part) else {
+                continue;
+            };
             for (side, host) in [(Side::Initiator, &part.from), (Side::Responder, &part.to)] {
                 if !takes(&part.procedure, side) {
                     continue;
@@ -39,11 +48,15 @@ impl Checker<'_> {
                 let message = match writers.insert((host, &file.text), index) {
                     None => continue,
                     Some(other) if other == index => {
-                        format!("both sides of `{}` would overwrite one FILE", part.procedure.name)
+                        format!(
+                            "both sides of `{}` would overwrite one FILE",
+                            part.procedure.name
+                        )
                     }
                     Some(_) => "two parts of a measurement would overwrite one FILE".into(),
                 };
-                let diagnostic = Diagnostic::error(file.span, message, "another writer on this host has it");
+                let diagnostic =
+                    Diagnostic::error(file.span, message, "another writer on this host has it");
                 self.report.push(diagnostic.hint(HINT));
             }
         }
@@ -57,5 +70,7 @@ fn destination(item: &PartItem) -> Option<&Word> {
 /// Whether that side writes what arrives.
 fn takes(procedure: &Procedure, side: Side) -> bool {
     let calls = procedure.calls(side);
-    calls.iter().any(|call| matches!(call, Call::AwaitDataIndication(_) | Call::WriteFile(_)))
+    calls
+        .iter()
+        .any(|call| matches!(call, Call::AwaitDataIndication(_) | Call::WriteFile(_)))
 }

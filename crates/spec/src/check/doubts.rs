@@ -26,29 +26,56 @@ impl Checker<'_> {
         let mut known: BTreeSet<(usize, &str)> = BTreeSet::new();
         let mut found = Vec::new();
         for (measurement, origin) in self.plan.measurements.iter().zip(&self.origins) {
-            let Some(Item::Specification(specification)) = tree.items.get(origin.item) else { continue };
+            let Some(Item::Specification(specification)) = tree.items.get(origin.item) else {
+                continue;
+            };
             for (part, (index, stack)) in measurement.parts.iter().zip(&origin.parts) {
-                let application = specification.parts.get(*index).map(|item| item.application.span);
-                let Some(span) = stack.or(application) else { continue };
-                let network = self.plan.networks.iter().find(|n| Some(&n.name) == measurement.across.as_ref());
-                if network.is_some_and(|network| marks(network, part)) && known.insert((origin.item, &part.stack.name))
+                let application = specification
+                    .parts
+                    .get(*index)
+                    .map(|item| item.application.span);
+                let Some(span) = stack.or(application) else {
+                    continue;
+                };
+                let network = self
+                    .plan
+                    .networks
+                    .iter()
+                    .find(|n| Some(&n.name) == measurement.across.as_ref());
+                if network.is_some_and(|network| marks(network, part))
+                    && known.insert((origin.item, &part.stack.name))
                 {
                     found.extend(unmarked(self.context.worlds, measurement, part, span));
                 }
             }
         }
-        found.into_iter().for_each(|diagnostic| self.report.push(diagnostic));
+        found
+            .into_iter()
+            .for_each(|diagnostic| self.report.push(diagnostic));
     }
 }
 
 /// The networks of a text that none of its measurements crosses.
 fn uncrossed(tree: &Tree, measurements: &[Measurement]) -> Option<Diagnostic> {
     let crossed = |name: &str| {
-        let is =
-            |across: &String| across == name || across.strip_prefix(name).is_some_and(|rest| rest.starts_with('('));
-        measurements.iter().filter_map(|measurement| measurement.across.as_ref()).any(is)
+        let is = |across: &String| {
+            across == name
+                || across
+                    .strip_prefix(name)
+                    .is_some_and(|rest| rest.starts_with('('))
+        };
+        measurements
+            .iter()
+            .filter_map(|measurement| measurement.across.as_ref())
+            .any(is)
     };
-    let networks = tree.items.iter().filter_map(|item| if let Item::Network(item) = item { Some(item) } else { None });
+    let networks = tree.items.iter().filter_map(|item| {
+        if let Item::Network(item) = item {
+            Some(item)
+        } else {
+            None
+        }
+    });
     let left: Vec<_> = networks.filter(|item| !crossed(&item.name.text)).collect();
     let first = left.first()?;
     let names: Vec<&str> = left.iter().map(|item| item.name.text.as_str()).collect();
@@ -56,17 +83,26 @@ fn uncrossed(tree: &Tree, measurements: &[Measurement]) -> Option<Diagnostic> {
         [name] => format!("no measurement crosses the network `{name}`"),
         _ => format!("no measurement crosses the networks {}", names.join(", ")),
     };
-    let diagnostic = Diagnostic::warning(first.name.span, message, "it has no effect on what is measured");
+    let diagnostic = Diagnostic::warning(
+        first.name.span,
+        message,
+        "it has no effect on what is measured",
+    );
     let example: Vec<&str> = first.host_names().map(|word| word.text.as_str()).collect();
     Some(diagnostic.hint(match example[..] {
-        [from, .., to] => format!("write `across {0}`, as in `1 from {from} to {to} rr 32*1000 across {0};`", names[0]),
+        [from, .., to] => format!(
+            "write `across {0}`, as in `1 from {from} to {to} rr 32*1000 across {0};`",
+            names[0]
+        ),
         _ => format!("write `across {}` behind a measurement", names[0]),
     }))
 }
 
 /// Whether a queue on the way of a part marks packets, there or back.
 fn marks(network: &Network, part: &Part) -> bool {
-    let (Some(from), Some(to)) = (&part.from, &part.to) else { return false };
+    let (Some(from), Some(to)) = (&part.from, &part.to) else {
+        return false;
+    };
     let before = |link: &Link, node: &str| -> bool {
         let switch = network.switches.iter().find(|switch| switch.name == node);
         let queue: Option<&Queue> = link.queue.as_ref().or_else(|| switch?.queue.as_ref());
@@ -78,18 +114,43 @@ fn marks(network: &Network, part: &Part) -> bool {
 }
 
 /// A stack whose packets such a queue drops instead, and which stacks it would mark.
-fn unmarked(worlds: &[Available<'_>], measurement: &Measurement, part: &Part, span: Span) -> Option<Diagnostic> {
+fn unmarked(
+    worlds: &[Available<'_>],
+    measurement: &Measurement,
+    part: &Part,
+    span: Span,
+) -> Option<Diagnostic> {
     let name = part.stack.name.as_str();
-    let here = worlds.iter().find(|available| available.can.world == measurement.world)?;
-    let table = |available: &Available<'_>| available.stacks.iter().find(|table| table.name == name).copied();
+    let here = worlds
+        .iter()
+        .find(|available| available.can.world == measurement.world)?;
+    let table = |available: &Available<'_>| {
+        available
+            .stacks
+            .iter()
+            .find(|table| table.name == name)
+            .copied()
+    };
     if table(here).is_none_or(|table: StackTable| table.ecn) {
         return None;
     }
-    let there = |available: &&Available<'_>| available.can.networks && table(available).is_some_and(|table| table.ecn);
-    let stacks = here.stacks.iter().filter(|table| table.ecn).map(|table| format!("`over {}`", table.name));
-    let others = worlds.iter().filter(there).map(|available| format!("`--in {}`", available.can.world));
+    let there = |available: &&Available<'_>| {
+        available.can.networks && table(available).is_some_and(|table| table.ecn)
+    };
+    let stacks = here
+        .stacks
+        .iter()
+        .filter(|table| table.ecn)
+        .map(|table| format!("`over {}`", table.name));
+    let others = worlds
+        .iter()
+        .filter(there)
+        .map(|available| format!("`--in {}`", available.can.world));
     let takes: Vec<String> = stacks.chain(others).collect();
-    let message = format!("`{name}` takes no part in ECN in the {} world", measurement.world);
+    let message = format!(
+        "`{name}` takes no part in ECN in the {} world",
+        measurement.world
+    );
     let label = "the queue drops its packets where it would mark those of others";
     let diagnostic = Diagnostic::warning(span, message, label);
     Some(if takes.is_empty() {

@@ -12,7 +12,8 @@ use stackline_core::program::{Call, CountArgument, Procedure, SizeArgument, Step
 pub(crate) fn trouble(procedure: &Procedure, data: &Data, span: Span) -> Option<Diagnostic> {
     let name = &procedure.name;
     let sides = [&procedure.initiator, &procedure.responder];
-    let any = |bad: &dyn Fn(&[Step]) -> bool| sides.into_iter().any(|steps| any_counted(steps, bad));
+    let any =
+        |bad: &dyn Fn(&[Step]) -> bool| sides.into_iter().any(|steps| any_counted(steps, bad));
     let drawn = |size: &Size| matches!(size, Size::Drawn(_));
     if data.count == Count::Unlimited && any(&|body| !any_call(body, &communicates)) {
         let message = format!("a repeat of `{name}` would never end");
@@ -21,8 +22,15 @@ pub(crate) fn trouble(procedure: &Procedure, data: &Data, span: Span) -> Option<
                 .hint("write a number of units, as in `*1000`"),
         );
     }
-    let unsized_body = |body: &[Step]| !any_call(body, &|call| call.sizes().contains(&Some(SizeArgument::Unit)));
-    if matches!(data.count, Count::Amount(_) | Count::WholeFile) && drawn(&data.unit) && any(&unsized_body) {
+    let unsized_body = |body: &[Step]| {
+        !any_call(body, &|call| {
+            call.sizes().contains(&Some(SizeArgument::Unit))
+        })
+    };
+    if matches!(data.count, Count::Amount(_) | Count::WholeFile)
+        && drawn(&data.unit)
+        && any(&unsized_body)
+    {
         let message = format!("a repeat of `{name}` would never make up the amount");
         return Some(
             Diagnostic::error(span, message, "it has no data unit of the drawn size")
@@ -30,9 +38,14 @@ pub(crate) fn trouble(procedure: &Procedure, data: &Data, span: Span) -> Option<
         );
     }
     let local = |call: &Call| {
-        matches!(call, Call::ReadFile(SizeArgument::Unit) | Call::WriteFile(SizeArgument::Unit)) && drawn(&data.unit)
-            || matches!(call, Call::ReadFile(SizeArgument::Reply) | Call::WriteFile(SizeArgument::Reply))
-                && drawn(&data.reply)
+        matches!(
+            call,
+            Call::ReadFile(SizeArgument::Unit) | Call::WriteFile(SizeArgument::Unit)
+        ) && drawn(&data.unit)
+            || matches!(
+                call,
+                Call::ReadFile(SizeArgument::Reply) | Call::WriteFile(SizeArgument::Reply)
+            ) && drawn(&data.reply)
     };
     if sides.into_iter().any(|steps| any_call(steps, &local)) {
         let message = format!("`{name}` reads or writes a file by sizes that are drawn");
@@ -53,7 +66,9 @@ const fn communicates(call: &Call) -> bool {
 fn any_counted(steps: &[Step], bad: &dyn Fn(&[Step]) -> bool) -> bool {
     steps.iter().any(|step| match step {
         Step::Call(_) => false,
-        Step::Repeat(count, body) => (*count == CountArgument::Count && bad(body)) || any_counted(body, bad),
+        Step::Repeat(count, body) => {
+            (*count == CountArgument::Count && bad(body)) || any_counted(body, bad)
+        }
     })
 }
 

@@ -22,7 +22,10 @@ pub(crate) struct Bindings<'b>(pub(crate) &'b [(String, f64)]);
 
 impl Bindings<'_> {
     pub(crate) fn get(&self, name: &str) -> Option<f64> {
-        self.0.iter().find(|(variable, _)| variable == name).map(|(_, value)| *value)
+        self.0
+            .iter()
+            .find(|(variable, _)| variable == name)
+            .map(|(_, value)| *value)
     }
 
     /// The value in its base unit; an undefined variable, reported elsewhere, counts as 1.
@@ -43,12 +46,26 @@ impl Bindings<'_> {
     }
 
     /// A whole number from `least` to `most`. `what` begins the message.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole and within bounds")]
-    pub(crate) fn whole(&self, value: &Value, what: &str, least: u64, most: u64) -> Result<u64, Diagnostic> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "whole and within bounds"
+    )]
+    pub(crate) fn whole(
+        &self,
+        value: &Value,
+        what: &str,
+        least: u64,
+        most: u64,
+    ) -> Result<u64, Diagnostic> {
         let number = self.number(value);
-        let error = |message: String, label: String| Err(Diagnostic::error(value.span, message, label));
+        let error =
+            |message: String, label: String| Err(Diagnostic::error(value.span, message, label));
         if !is_whole(number) {
-            let message = format!("{what} has to be a whole number, not {number}{}", self.with(value));
+            let message = format!(
+                "{what} has to be a whole number, not {number}{}",
+                self.with(value)
+            );
             return error(message, "not a whole number".into());
         }
         let rounded = (number + 0.5) as u64;
@@ -72,32 +89,52 @@ impl Bindings<'_> {
             return Err(Diagnostic::error(value.span, message, "no time at all"));
         }
         if seconds > LONGEST {
-            let message = format!("{what} may be at most {LONGEST} seconds{}", self.with(value));
+            let message = format!(
+                "{what} may be at most {LONGEST} seconds{}",
+                self.with(value)
+            );
             return Err(Diagnostic::error(value.span, message, "too long"));
         }
         Ok(duration)
     }
 
     /// A distribution; reads the file of an empirical one.
-    pub(crate) fn distribution(&self, drawn: &Drawn, files: &mut Files<'_>) -> Result<Distribution, Diagnostic> {
+    pub(crate) fn distribution(
+        &self,
+        drawn: &Drawn,
+        files: &mut Files<'_>,
+    ) -> Result<Distribution, Diagnostic> {
         let name = names::fold(&drawn.name.text);
         if !names::is_distribution(&name) {
             let message = format!("there is no distribution `{}`", drawn.name.text);
-            let known: Vec<&str> = TABLE.iter().map(|(name, ..)| *name).chain(["empirical"]).collect();
+            let known: Vec<&str> = TABLE
+                .iter()
+                .map(|(name, ..)| *name)
+                .chain(["empirical"])
+                .collect();
             let hint = format!("the distributions are {}", known.join(", "));
             return Err(
-                Diagnostic::error(drawn.name.span, message, "expected a distribution").did_you_mean(&name, known, hint)
+                Diagnostic::error(drawn.name.span, message, "expected a distribution")
+                    .did_you_mean(&name, known, hint),
             );
         }
         match (&drawn.file, name.as_str()) {
             (Some(file), "empirical") => return files.values(file).map(Distribution::Empirical),
             (None, "empirical") => {
-                return Err(Diagnostic::error(drawn.span, "`empirical` takes a file", "expected `file` and a name")
-                    .hint("as in `empirical(file \"sizes.txt\")`, with one number on each line"));
+                return Err(Diagnostic::error(
+                    drawn.span,
+                    "`empirical` takes a file",
+                    "expected `file` and a name",
+                )
+                .hint("as in `empirical(file \"sizes.txt\")`, with one number on each line"));
             }
             (Some(file), _) => {
                 let message = format!("`{name}` takes numbers, not a file");
-                return Err(Diagnostic::error(file.span, message, "only `empirical` reads a file"));
+                return Err(Diagnostic::error(
+                    file.span,
+                    message,
+                    "only `empirical` reads a file",
+                ));
             }
             _ => {}
         }
@@ -109,13 +146,25 @@ impl Bindings<'_> {
         if let Some(value) = row.and_then(|(.., plain)| drawn.parameters.get((*plain)?))
             && value.unit != crate::tree::Unit::None
         {
-            return Err(Diagnostic::error(value.span, "this parameter has no unit", "expected a plain number"));
+            return Err(Diagnostic::error(
+                value.span,
+                "this parameter has no unit",
+                "expected a plain number",
+            ));
         }
-        let values: Vec<f64> = drawn.parameters.iter().map(|value| self.number(value)).collect();
+        let values: Vec<f64> = drawn
+            .parameters
+            .iter()
+            .map(|value| self.number(value))
+            .collect();
         Distribution::build(name, &values).map_err(|what| {
             let takes = row.map_or(&[][..], |(_, takes, ..)| *takes);
-            Diagnostic::error(drawn.span, format!("`{name}` cannot be drawn: {what}"), "these parameters")
-                .hint(format!("it takes `{name}({})`", takes.join(", ")))
+            Diagnostic::error(
+                drawn.span,
+                format!("`{name}` cannot be drawn: {what}"),
+                "these parameters",
+            )
+            .hint(format!("it takes `{name}({})`", takes.join(", ")))
         })
     }
 }

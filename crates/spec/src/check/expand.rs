@@ -53,8 +53,13 @@ impl Chosen<'_> {
     /// The value of a variable as a text has it: times with their unit.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         let value = self.bindings.get(name)?;
-        let is_time = |sweep: &&Sweep| sweep.name.text == name && matches!(sweep.unit, Unit::Time(_));
-        let time = self.sweeps.iter().find(is_time).and_then(|_| whole_time(value));
+        let is_time =
+            |sweep: &&Sweep| sweep.name.text == name && matches!(sweep.unit, Unit::Time(_));
+        let time = self
+            .sweeps
+            .iter()
+            .find(is_time)
+            .and_then(|_| whole_time(value));
         Some(time.unwrap_or_else(|| format!("{value}")))
     }
 }
@@ -67,8 +72,9 @@ impl Chosen<'_> {
     reason = "at most 1e6 s, not negative"
 )]
 fn whole_time(seconds: f64) -> Option<String> {
-    let (factor, unit) =
-        [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")].into_iter().find(|(factor, _)| seconds >= *factor)?;
+    let (factor, unit) = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")]
+        .into_iter()
+        .find(|(factor, _)| seconds >= *factor)?;
     let thousandths = (seconds / factor * 1e3 + 0.5) as u64;
     let text = format!("{}", thousandths as f64 / 1e3);
     let written: f64 = text.parse().ok()?;
@@ -79,15 +85,23 @@ fn whole_time(seconds: f64) -> Option<String> {
 impl Checker<'_> {
     pub(crate) fn specification(&mut self, item: usize, specification: &Specification) {
         let sound = self.names(specification);
-        let sweeps: Vec<Option<Vec<f64>>> =
-            specification.sweeps.iter().map(|sweep| series::values(sweep, self.report)).collect();
-        let Some(sweeps) = sweeps.into_iter().collect::<Option<Vec<_>>>() else { return };
+        let sweeps: Vec<Option<Vec<f64>>> = specification
+            .sweeps
+            .iter()
+            .map(|sweep| series::values(sweep, self.report))
+            .collect();
+        let Some(sweeps) = sweeps.into_iter().collect::<Option<Vec<_>>>() else {
+            return;
+        };
         if !sound {
             return self.numbers(specification, &sweeps);
         }
         let lists = self.lists(specification);
         let variables = sweeps.iter().map(Vec::len).fold(1, usize::saturating_mul);
-        let stacks = lists.iter().map(|(_, length)| *length).fold(1, usize::saturating_mul);
+        let stacks = lists
+            .iter()
+            .map(|(_, length)| *length)
+            .fold(1, usize::saturating_mul);
         let total = variables.saturating_mul(stacks);
         if !self.affordable(specification, total) {
             return;
@@ -130,21 +144,32 @@ impl Checker<'_> {
     fn affordable(&mut self, specification: &Specification, total: usize) -> bool {
         let span = specification.span;
         let too_many = |message: String| {
-            Diagnostic::error(span, message, "with its sweeps and stacks").hint("sweep fewer values, or split the text")
+            Diagnostic::error(span, message, "with its sweeps and stacks")
+                .hint("sweep fewer values, or split the text")
         };
         if self.plan.measurements.len().saturating_add(total) > MOST {
-            self.report.push(too_many(format!("the text has more than {MOST} measurements")));
+            self.report.push(too_many(format!(
+                "the text has more than {MOST} measurements"
+            )));
             return false;
         }
-        let crossed = self.crossed(specification).and_then(|name| self.varied.get(name));
+        let crossed = self
+            .crossed(specification)
+            .and_then(|name| self.varied.get(name));
         let network = crossed.map_or(0, super::varied::Varied::weight);
         let weight = network
-            + specification.parts.iter().map(|part| self.weight(part)).sum::<usize>()
+            + specification
+                .parts
+                .iter()
+                .map(|part| self.weight(part))
+                .sum::<usize>()
             + specification.at.len() * 8;
         match self.budget.checked_sub(weight.saturating_mul(total)) {
             Some(left) => self.budget = left,
             None => {
-                self.report.push(too_many("the measurements of the text take too much room".into()));
+                self.report.push(too_many(
+                    "the measurements of the text take too much room".into(),
+                ));
                 return false;
             }
         }
@@ -155,18 +180,29 @@ impl Checker<'_> {
     fn weight(&mut self, part: &crate::tree::PartItem) -> usize {
         let key = application_key(&part.application.text);
         let program = match self.procedures.get(&key) {
-            Some(Some(procedure)) => procedure.calls(Side::Initiator).len() + procedure.calls(Side::Responder).len(),
+            Some(Some(procedure)) => {
+                procedure.calls(Side::Initiator).len() + procedure.calls(Side::Responder).len()
+            }
             _ => 0,
         };
-        let drawn = part.timings.iter().map(|(drawn, _)| drawn).filter_map(|drawn| drawn.file.as_ref());
-        let sizes = part.data.iter().flat_map(|data| core::iter::once(&data.unit).chain(&data.reply));
+        let drawn = part
+            .timings
+            .iter()
+            .map(|(drawn, _)| drawn)
+            .filter_map(|drawn| drawn.file.as_ref());
+        let sizes = part
+            .data
+            .iter()
+            .flat_map(|data| core::iter::once(&data.unit).chain(&data.reply));
         let drawn_sizes = sizes.filter_map(|size| match size {
             crate::tree::SizeItem::Drawn(drawn) => drawn.file.as_ref(),
             crate::tree::SizeItem::Value(_) => None,
         });
         let files: Vec<&crate::tree::Word> = drawn.chain(drawn_sizes).collect();
-        let values: usize =
-            files.into_iter().map(|file| self.files.values(file).map_or(0, |values| values.len())).sum();
+        let values: usize = files
+            .into_iter()
+            .map(|file| self.files.values(file).map_or(0, |values| values.len()))
+            .sum();
         program * 4 + values * 2
     }
 
@@ -179,42 +215,74 @@ impl Checker<'_> {
         combination: usize,
     ) -> bool {
         let stacks: usize = lists.iter().map(|(_, length)| *length).product();
-        let variables = specification.sweeps.iter().map(|sweep| sweep.name.text.clone());
+        let variables = specification
+            .sweeps
+            .iter()
+            .map(|sweep| sweep.name.text.clone());
         let values = digits(combination / stacks.max(1), sweeps.iter().map(Vec::len));
         let bound: Vec<(String, f64)> = variables
             .zip(sweeps.iter().zip(values))
             .filter_map(|(name, (list, index))| list.get(index).map(|value| (name, *value)))
             .collect();
-        let picks = digits(combination % stacks.max(1), lists.iter().map(|(_, length)| *length));
+        let picks = digits(
+            combination % stacks.max(1),
+            lists.iter().map(|(_, length)| *length),
+        );
         let before = self.report.errors();
         let bindings = Bindings(&bound);
         let chosen: Vec<(Offer, Option<Stack>)> = (0..specification.parts.len())
             .map(|part| {
-                let from = if self.instead.is_some() { Source::CommandLine } else { source(specification, part) };
-                let at = lists.iter().position(|(known, _)| *known == from).unwrap_or(0);
-                let offer = Offer { from, index: picks.get(at).copied().unwrap_or(0) };
+                let from = if self.instead.is_some() {
+                    Source::CommandLine
+                } else {
+                    source(specification, part)
+                };
+                let at = lists
+                    .iter()
+                    .position(|(known, _)| *known == from)
+                    .unwrap_or(0);
+                let offer = Offer {
+                    from,
+                    index: picks.get(at).copied().unwrap_or(0),
+                };
                 (offer, self.stack(specification, offer, bindings))
             })
             .collect();
-        let chosen: Option<Vec<(Offer, Stack)>> =
-            chosen.into_iter().map(|(offer, stack)| stack.map(|stack| (offer, stack))).collect();
+        let chosen: Option<Vec<(Offer, Stack)>> = chosen
+            .into_iter()
+            .map(|(offer, stack)| stack.map(|stack| (offer, stack)))
+            .collect();
         let Some(stacks) = chosen else { return false };
-        if let Some((measurement, parts)) =
-            self.measurement(specification, &Chosen { bindings, stacks, sweeps: &specification.sweeps })
-        {
+        if let Some((measurement, parts)) = self.measurement(
+            specification,
+            &Chosen {
+                bindings,
+                stacks,
+                sweeps: &specification.sweeps,
+            },
+        ) {
             self.plan.measurements.push(measurement);
             self.origins.push(Origin { item, parts });
         }
         self.report.errors() == before
     }
 
-    fn stack(&mut self, specification: &Specification, offer: Offer, bindings: Bindings<'_>) -> Option<Stack> {
+    fn stack(
+        &mut self,
+        specification: &Specification,
+        offer: Offer,
+        bindings: Bindings<'_>,
+    ) -> Option<Stack> {
         if offer.from == Source::Default {
             let table = stack::find(DEFAULT, self.tables(specification));
-            return Some(table.map_or_else(|| Stack::plain(DEFAULT), |table| table.stack(BTreeMap::new())));
+            return Some(table.map_or_else(
+                || Stack::plain(DEFAULT),
+                |table| table.stack(BTreeMap::new()),
+            ));
         }
         let tables = self.tables(specification);
-        let item = stack_items(self.instead.as_ref(), specification, offer.from)?.get(offer.index)?;
+        let item =
+            stack_items(self.instead.as_ref(), specification, offer.from)?.get(offer.index)?;
         match stack::resolve(item, tables, bindings, self.report) {
             Ok(stack) => Some(stack),
             Err(mistake) => {
@@ -224,9 +292,19 @@ impl Checker<'_> {
         }
     }
 
-    fn stack_span(&self, specification: &Specification, chosen: &Chosen<'_>, part: usize) -> Option<Span> {
+    fn stack_span(
+        &self,
+        specification: &Specification,
+        chosen: &Chosen<'_>,
+        part: usize,
+    ) -> Option<Span> {
         let (offer, _) = chosen.stacks.get(part)?;
-        Some(stack_items(self.instead.as_ref(), specification, offer.from)?.get(offer.index)?.name.span)
+        Some(
+            stack_items(self.instead.as_ref(), specification, offer.from)?
+                .get(offer.index)?
+                .name
+                .span,
+        )
     }
 
     /// The measurement, and for each of its parts which of the specification it is, with the place of its stack.
@@ -238,26 +316,39 @@ impl Checker<'_> {
         let first = specification.parts.first()?;
         let before = self.report.errors();
         let head = self.heads(specification, chosen.bindings);
-        let parts: Vec<Option<Part>> =
-            (0..specification.parts.len()).map(|index| self.part(specification, index, chosen)).collect();
+        let parts: Vec<Option<Part>> = (0..specification.parts.len())
+            .map(|index| self.part(specification, index, chosen))
+            .collect();
         self.destinations(specification, &parts);
         let across = self.network_with(specification, chosen.bindings);
         let text = self.measurement_text(specification, chosen, &parts);
         let (runs, time_limit, until, warmup) = head?;
-        let kept = parts.iter().enumerate().filter(|(_, part)| part.is_some()).map(|(index, _)| index);
-        let kept = kept.map(|index| (index, self.stack_span(specification, chosen, index))).collect();
+        let kept = parts
+            .iter()
+            .enumerate()
+            .filter(|(_, part)| part.is_some())
+            .map(|(index, _)| index);
+        let kept = kept
+            .map(|index| (index, self.stack_span(specification, chosen, index)))
+            .collect();
         let parts: Vec<Part> = parts.into_iter().flatten().collect();
         if self.report.errors() > before {
             return None;
         }
         if parts.iter().all(|part| part.background) {
-            let with: Vec<String> = chosen.bindings.0.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+            let with: Vec<String> = chosen
+                .bindings
+                .0
+                .iter()
+                .map(|(name, value)| format!("{name} = {value}"))
+                .collect();
             let message = match with.as_slice() {
                 [] => "no part is left to be measured".into(),
                 with => format!("no part is left to be measured with {}", with.join(", ")),
             };
             let diagnostic = Diagnostic::error(first.span, message, "no pair does this");
-            self.report.push(diagnostic.hint("let the number of pairs begin at 1"));
+            self.report
+                .push(diagnostic.hint("let the number of pairs begin at 1"));
             return None;
         }
         let measurement = Measurement {
@@ -280,23 +371,45 @@ impl Checker<'_> {
         &mut self,
         specification: &Specification,
         bindings: Bindings<'_>,
-    ) -> Option<(u32, Option<stackline_core::time::Duration>, Option<Until>, Warmup)> {
-        let whole =
-            |value, what, least, most, report: &mut Report| report.keep(bindings.whole(value, what, least, most));
-        let runs = whole(&specification.runs, "the number of runs", 1, MOST_RUNS, self.report);
+    ) -> Option<(
+        u32,
+        Option<stackline_core::time::Duration>,
+        Option<Until>,
+        Warmup,
+    )> {
+        let whole = |value, what, least, most, report: &mut Report| {
+            report.keep(bindings.whole(value, what, least, most))
+        };
+        let runs = whole(
+            &specification.runs,
+            "the number of runs",
+            1,
+            MOST_RUNS,
+            self.report,
+        );
         let runs = runs.and_then(|runs| u32::try_from(runs).ok());
-        let limit =
-            specification.time_limit.as_ref().map(|value| self.report.keep(bindings.time(value, "a time limit")));
+        let limit = specification
+            .time_limit
+            .as_ref()
+            .map(|value| self.report.keep(bindings.time(value, "a time limit")));
         let until = specification.until.as_ref();
-        let until = until.map(|(share, most)| self.until(share, most.as_ref(), runs.unwrap_or(1), bindings));
+        let until = until
+            .map(|(share, most)| self.until(share, most.as_ref(), runs.unwrap_or(1), bindings));
         let warmup = match &specification.warmup {
             None => Some(Warmup::Runs(0)),
-            Some(value) if matches!(value.unit, Unit::Time(_)) => {
-                self.report.keep(bindings.time(value, "a warm-up")).map(Warmup::Time)
-            }
-            Some(value) => whole(value, "the number of warm-up runs", 0, MOST_RUNS, self.report)
-                .and_then(|runs| u32::try_from(runs).ok())
-                .map(Warmup::Runs),
+            Some(value) if matches!(value.unit, Unit::Time(_)) => self
+                .report
+                .keep(bindings.time(value, "a warm-up"))
+                .map(Warmup::Time),
+            Some(value) => whole(
+                value,
+                "the number of warm-up runs",
+                0,
+                MOST_RUNS,
+                self.report,
+            )
+            .and_then(|runs| u32::try_from(runs).ok())
+            .map(Warmup::Runs),
         };
         Some((runs?, flip(limit)?, flip(until)?, warmup?))
     }
@@ -311,19 +424,34 @@ impl Checker<'_> {
         let percent = bindings.number(share);
         if percent <= 0.0 || percent >= 100.0 {
             let message = format!("`until` takes a percentage between 0 and 100, not {percent}");
-            self.report.push(Diagnostic::error(share.span, message, "expected as in `until 2%`"));
+            self.report.push(Diagnostic::error(
+                share.span,
+                message,
+                "expected as in `until 2%`",
+            ));
             return None;
         }
         let at_most = match at_most {
             None => u64::from(runs).saturating_mul(10).max(100),
-            Some(value) => self.report.keep(bindings.whole(value, "the most runs", u64::from(runs), MOST_RUNS * 10))?,
+            Some(value) => self.report.keep(bindings.whole(
+                value,
+                "the most runs",
+                u64::from(runs),
+                MOST_RUNS * 10,
+            ))?,
         };
-        Some(Until { share: percent / 100.0, at_most: u32::try_from(at_most).ok()? })
+        Some(Until {
+            share: percent / 100.0,
+            at_most: u32::try_from(at_most).ok()?,
+        })
     }
 
     /// With every swept value all load is missing: then it is no background at all.
     fn loaded(&mut self, specification: &Specification, total: usize) {
-        if !matches!(specification.composer, Composer::Background | Composer::PriorityBackground) {
+        if !matches!(
+            specification.composer,
+            Composer::Background | Composer::PriorityBackground
+        ) {
             return;
         }
         let first = self.plan.measurements.len().saturating_sub(total);
@@ -333,21 +461,35 @@ impl Checker<'_> {
             && ours.iter().all(|measurement| measurement.parts.len() < 2)
         {
             let message = "a background without load measures its part alone";
-            let diagnostic = Diagnostic::warning(specification.span, message, "there is no load with any value");
-            self.report.push(diagnostic.hint("let the number of pairs go above 0"));
+            let diagnostic = Diagnostic::warning(
+                specification.span,
+                message,
+                "there is no load with any value",
+            );
+            self.report
+                .push(diagnostic.hint("let the number of pairs go above 0"));
         }
     }
 
     /// The program of a part, known to exist.
     pub(crate) fn program(&self, part: &crate::tree::PartItem) -> Option<Procedure> {
-        self.procedures.get(&application_key(&part.application.text)).cloned().flatten()
+        self.procedures
+            .get(&application_key(&part.application.text))
+            .cloned()
+            .flatten()
     }
 }
 
 /// The first value of each variable.
 pub(crate) fn firsts(specification: &Specification, sweeps: &[Vec<f64>]) -> Vec<(String, f64)> {
-    let names = specification.sweeps.iter().map(|sweep| sweep.name.text.clone());
-    names.zip(sweeps).filter_map(|(name, list)| Some((name, *list.first()?))).collect()
+    let names = specification
+        .sweeps
+        .iter()
+        .map(|sweep| sweep.name.text.clone());
+    names
+        .zip(sweeps)
+        .filter_map(|(name, list)| Some((name, *list.first()?)))
+        .collect()
 }
 
 /// `None` inside: a mistake.
@@ -367,20 +509,31 @@ fn stack_items<'s>(
 ) -> Option<&'s [StackItem]> {
     match from {
         Source::CommandLine => instead.map(|instead| instead.stacks.as_slice()),
-        Source::Composer => specification.clauses.iter().find_map(|clause| over(&clause.kind)),
-        Source::Part(part) => {
-            specification.parts.get(part).and_then(|part| part.clauses.iter().find_map(|clause| over(&clause.kind)))
-        }
+        Source::Composer => specification
+            .clauses
+            .iter()
+            .find_map(|clause| over(&clause.kind)),
+        Source::Part(part) => specification
+            .parts
+            .get(part)
+            .and_then(|part| part.clauses.iter().find_map(|clause| over(&clause.kind))),
         Source::Default => None,
     }
 }
 
 /// The list of stacks that a part draws from.
 fn source(specification: &Specification, part: usize) -> Source {
-    let own = specification.parts.get(part).is_some_and(|part| part.clauses.iter().any(|c| over(&c.kind).is_some()));
+    let own = specification
+        .parts
+        .get(part)
+        .is_some_and(|part| part.clauses.iter().any(|c| over(&c.kind).is_some()));
     if own {
         Source::Part(part)
-    } else if specification.clauses.iter().any(|clause| over(&clause.kind).is_some()) {
+    } else if specification
+        .clauses
+        .iter()
+        .any(|clause| over(&clause.kind).is_some())
+    {
         Source::Composer
     } else {
         Source::Default

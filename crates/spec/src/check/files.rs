@@ -25,14 +25,21 @@ pub(crate) struct Files<'f> {
 impl<'f> Files<'f> {
     /// None is read so far.
     pub(crate) const fn new(read: &'f dyn Fn(&str) -> Result<String, String>) -> Self {
-        Self { read, known: BTreeMap::new(), traces: BTreeMap::new(), room: MOST_FILED }
+        Self {
+            read,
+            known: BTreeMap::new(),
+            traces: BTreeMap::new(),
+            room: MOST_FILED,
+        }
     }
 
     pub(crate) fn values(&mut self, file: &Word) -> Result<Vec<f64>, Diagnostic> {
         if let Some(known) = self.known.get(&file.text) {
             return known.clone();
         }
-        let values = self.read(file).and_then(|text| numbers(&text, &file.text, file.span));
+        let values = self
+            .read(file)
+            .and_then(|text| numbers(&text, &file.text, file.span));
         self.known.insert(file.text.clone(), values.clone());
         values
     }
@@ -54,7 +61,8 @@ impl<'f> Files<'f> {
             return Ok(());
         }
         let message = format!("the files that networks name hold more than {MOST_FILED} values");
-        Err(Diagnostic::error(span, message, "too much with this one").hint("use shorter files, or fewer of them"))
+        Err(Diagnostic::error(span, message, "too much with this one")
+            .hint("use shorter files, or fewer of them"))
     }
 
     fn read(&self, file: &Word) -> Result<String, Diagnostic> {
@@ -75,8 +83,13 @@ fn numbers(text: &str, name: &str, span: Span) -> Result<Vec<f64>, Diagnostic> {
         }
         let value: f64 = line.parse().unwrap_or(f64::NAN);
         if !value.is_finite() || value < 0.0 {
-            let message = format!("line {} of `{name}` is not a number from zero up", index + 1);
-            return Err(Diagnostic::error(span, message, "this file").hint("write one number on each line"));
+            let message = format!(
+                "line {} of `{name}` is not a number from zero up",
+                index + 1
+            );
+            return Err(
+                Diagnostic::error(span, message, "this file").hint("write one number on each line")
+            );
         }
         values.push(value);
         if values.len() > MOST_VALUES {
@@ -85,7 +98,11 @@ fn numbers(text: &str, name: &str, span: Span) -> Result<Vec<f64>, Diagnostic> {
         }
     }
     if values.is_empty() {
-        return Err(Diagnostic::error(span, format!("`{name}` holds no value"), "this file"));
+        return Err(Diagnostic::error(
+            span,
+            format!("`{name}` holds no value"),
+            "this file",
+        ));
     }
     Ok(values)
 }

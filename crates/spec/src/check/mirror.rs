@@ -66,7 +66,9 @@ fn mirrored(call: &Call) -> Vec<Call> {
         Call::StopBulkPut => alloc::vec![Call::AwaitStopBulkPut],
         Call::DataRequest(size) => alloc::vec![Call::AwaitDataIndication(*size)],
         Call::AwaitDataIndication(size) => alloc::vec![Call::DataRequest(*size)],
-        Call::RpcCall(request, response) => alloc::vec![Call::RpcAwaitCallInd(*request), Call::RpcReturn(*response)],
+        Call::RpcCall(request, response) => {
+            alloc::vec![Call::RpcAwaitCallInd(*request), Call::RpcReturn(*response)]
+        }
         _ => Vec::new(),
     }
 }
@@ -76,7 +78,11 @@ fn shape(steps: &[SpannedStep], turn: bool) -> Vec<Shape> {
     for step in steps {
         match &step.kind {
             StepKind::Call(call) if turn => {
-                shapes.extend(mirrored(call).into_iter().map(|call| Shape::Call(call, step.span)));
+                shapes.extend(
+                    mirrored(call)
+                        .into_iter()
+                        .map(|call| Shape::Call(call, step.span)),
+                );
             }
             StepKind::Call(call) if call.is_local() => {}
             StepKind::Call(call) => shapes.push(Shape::Call(call.clone(), step.span)),
@@ -92,7 +98,12 @@ fn shape(steps: &[SpannedStep], turn: bool) -> Vec<Shape> {
 }
 
 /// Reports the first place where the responder does not do what the initiator needs.
-pub(crate) fn compare(initiator: &[SpannedStep], responder: &[SpannedStep], end: Span, report: &mut Report) {
+pub(crate) fn compare(
+    initiator: &[SpannedStep],
+    responder: &[SpannedStep],
+    end: Span,
+    report: &mut Report,
+) {
     if let Some(mismatch) = differ(&shape(initiator, true), &shape(responder, false), end) {
         report.push(mismatch);
     }
@@ -105,7 +116,9 @@ fn differ(wanted: &[Shape], found: &[Shape], end: Span) -> Option<Diagnostic> {
             (Some(Shape::Repeat(a, inner, _)), Some(Shape::Repeat(b, body, span))) if a == b => {
                 differ(inner, body, *span)
             }
-            (Some(wanted), Some(found)) => Some(mismatched(found.span(), Some(wanted), Some(found))),
+            (Some(wanted), Some(found)) => {
+                Some(mismatched(found.span(), Some(wanted), Some(found)))
+            }
             (wanted, found) => {
                 let span = found.map_or(end, Shape::span);
                 Some(mismatched(span, wanted, found))
@@ -141,7 +154,9 @@ pub(crate) fn connections(initiator: &[SpannedStep], report: &mut Report) {
         Err(diagnostic) => report.push(diagnostic),
         Ok(State::Apart) => {}
         Ok(_) => {
-            let span = initiator.last().map_or(Span::default(), |placed| placed.span);
+            let span = initiator
+                .last()
+                .map_or(Span::default(), |placed| placed.span);
             report.push(
                 Diagnostic::error(
                     span,
@@ -183,9 +198,10 @@ fn after(call: &Call, state: State, span: Span) -> Result<State, Diagnostic> {
     match (call, state) {
         (call, state) if call.is_local() => Ok(state),
         (Call::ConnectRequest, Apart) => Ok(Connected),
-        (Call::ConnectRequest, _) => {
-            refused(format!("`{name}` while already connected"), "expected DisconnectRequest before this")
-        }
+        (Call::ConnectRequest, _) => refused(
+            format!("`{name}` while already connected"),
+            "expected DisconnectRequest before this",
+        ),
         (_, Apart) => Err(Diagnostic::error(
             span,
             format!("`{name}` without a connection"),
@@ -196,10 +212,20 @@ fn after(call: &Call, state: State, span: Span) -> Result<State, Diagnostic> {
         (Call::StartBulkGet, Connected) => Ok(Getting),
         (Call::StartBulkPut, Connected) => Ok(Putting),
         (Call::StopBulkGet, Getting) | (Call::StopBulkPut, Putting) => Ok(Connected),
-        (Call::AwaitDataIndication(_), Connected | Getting) | (Call::DataRequest(_), Connected | Putting) => Ok(state),
+        (Call::AwaitDataIndication(_), Connected | Getting)
+        | (Call::DataRequest(_), Connected | Putting) => Ok(state),
         (Call::RpcCall(..), Connected) => Ok(state),
-        (_, Getting) => refused(format!("`{name}` within a bulk get"), "expected AwaitDataIndication or StopBulkGet"),
-        (_, Putting) => refused(format!("`{name}` within a bulk put"), "expected DataRequest or StopBulkPut"),
-        (_, Connected) => refused(format!("`{name}` outside a bulk transfer"), "expected its start before this"),
+        (_, Getting) => refused(
+            format!("`{name}` within a bulk get"),
+            "expected AwaitDataIndication or StopBulkGet",
+        ),
+        (_, Putting) => refused(
+            format!("`{name}` within a bulk put"),
+            "expected DataRequest or StopBulkPut",
+        ),
+        (_, Connected) => refused(
+            format!("`{name}` outside a bulk transfer"),
+            "expected its start before this",
+        ),
     }
 }

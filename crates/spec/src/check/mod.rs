@@ -58,7 +58,12 @@ pub(crate) fn check<'c>(
     overrides: &'c Overrides,
     report: &'c mut Report,
 ) -> (Plan, Option<String>) {
-    let plan = Plan { seed: SEED, hosts: BTreeMap::new(), networks: Vec::new(), measurements: Vec::new() };
+    let plan = Plan {
+        seed: SEED,
+        hosts: BTreeMap::new(),
+        networks: Vec::new(),
+        measurements: Vec::new(),
+    };
     let files = Files::new(context.read_file);
     let mut checker = Checker {
         context,
@@ -92,7 +97,8 @@ impl Checker<'_> {
         for item in crate::parse::parse(&mut marked, &mut report).items {
             if let Item::Procedure(item) = item {
                 let key = crate::names::application_key(&item.name.text);
-                self.procedures.insert(key, procedure::compile(&item, &mut report, &mut self.files));
+                self.procedures
+                    .insert(key, procedure::compile(&item, &mut report, &mut self.files));
             }
         }
         debug_assert_eq!(report.errors(), 0, "the prelude has mistakes");
@@ -108,7 +114,11 @@ impl Checker<'_> {
                 Item::Procedure(item) => self.procedure(item, &mut own),
                 Item::Seed(value, span) => {
                     if core::mem::replace(&mut seeded, true) {
-                        self.report.push(Diagnostic::error(*span, "the seed is given twice", "keep one of them"));
+                        self.report.push(Diagnostic::error(
+                            *span,
+                            "the seed is given twice",
+                            "keep one of them",
+                        ));
                     }
                     if let Some(seed) = self.whole(value, "a seed", 0, 1_000_000_000_000_000) {
                         self.plan.seed = seed;
@@ -141,11 +151,18 @@ impl Checker<'_> {
     }
 
     fn host(&mut self, item: &HostItem) {
-        let cpu = item.cpu.as_ref().and_then(|value| self.whole(value, "the number of a core", 0, MOST_CORES));
+        let cpu = item
+            .cpu
+            .as_ref()
+            .and_then(|value| self.whole(value, "the number of a core", 0, MOST_CORES));
         let via = match &item.via {
             Some(Some(destination)) => {
                 if let Some(what) = bad_destination(&destination.text) {
-                    self.report.push(Diagnostic::error(destination.span, what, "expected as in \"user@10.0.0.5\""));
+                    self.report.push(Diagnostic::error(
+                        destination.span,
+                        what,
+                        "expected as in \"user@10.0.0.5\"",
+                    ));
                 }
                 Via::Ssh(destination.text.clone())
             }
@@ -156,12 +173,18 @@ impl Checker<'_> {
             address: item.at.as_ref().map(|word| word.text.clone()),
             cpu: cpu.and_then(|cpu| usize::try_from(cpu).ok()),
             files: item.files.as_ref().map(|word| word.text.clone()),
-            share: item.share.as_ref().and_then(|value| self.report.keep(network::processor_share(value))),
+            share: item
+                .share
+                .as_ref()
+                .and_then(|value| self.report.keep(network::processor_share(value))),
         };
         for name in &item.names {
             if self.hosts.insert(name.text.clone(), host.clone()).is_some() {
                 let message = format!("the host `{}` is declared twice", name.text);
-                self.report.push(Diagnostic::error(name.span, message, "already declared").hint("keep one of them"));
+                self.report.push(
+                    Diagnostic::error(name.span, message, "already declared")
+                        .hint("keep one of them"),
+                );
             }
         }
     }
@@ -174,10 +197,16 @@ impl Checker<'_> {
             self.plan.networks.push(network.clone());
             network
         };
-        if self.networks.insert(item.name.text.clone(), Rc::new(network)).is_some() {
+        if self
+            .networks
+            .insert(item.name.text.clone(), Rc::new(network))
+            .is_some()
+        {
             let message = format!("the network `{}` is declared twice", item.name.text);
-            self.report
-                .push(Diagnostic::error(item.name.span, message, "already declared").hint("choose another name"));
+            self.report.push(
+                Diagnostic::error(item.name.span, message, "already declared")
+                    .hint("choose another name"),
+            );
         }
     }
 
@@ -189,9 +218,13 @@ impl Checker<'_> {
             let diagnostic = Diagnostic::error(item.name.span, message, "already declared");
             self.report.push(diagnostic.hint("choose another name"));
         } else if self.procedures.contains_key(&key) {
-            let message = format!("`{}` takes the place of the standard application type", item.name.text);
+            let message = format!(
+                "`{}` takes the place of the standard application type",
+                item.name.text
+            );
             let diagnostic = Diagnostic::warning(item.name.span, message, "a name of the prelude");
-            self.report.push(diagnostic.hint("choose another name if you did not mean this"));
+            self.report
+                .push(diagnostic.hint("choose another name if you did not mean this"));
         }
         self.procedures.insert(key, compiled);
     }
@@ -202,9 +235,15 @@ impl Checker<'_> {
         for item in &tree.items {
             match item {
                 Item::Host(item) => named.extend(item.names.iter().map(|word| word.text.as_str())),
-                Item::Network(item) => named.extend(item.host_names().map(|word| word.text.as_str())),
+                Item::Network(item) => {
+                    named.extend(item.host_names().map(|word| word.text.as_str()))
+                }
                 Item::Specification(item) => {
-                    let ends = item.parts.iter().flat_map(|part| [&part.from, &part.to]).flatten();
+                    let ends = item
+                        .parts
+                        .iter()
+                        .flat_map(|part| [&part.from, &part.to])
+                        .flatten();
                     named.extend(ends.map(|word| word.text.as_str()));
                 }
                 Item::Procedure(_) | Item::Seed(..) | Item::Factor(_) => {}
@@ -212,19 +251,27 @@ impl Checker<'_> {
         }
         // It may stand in what could not be read.
         let whole = self.report.errors() == 0;
-        let stands = |name: &str| (0..self.marked.tokens.list.len()).any(|index| self.marked.text(index) == name);
+        let stands = |name: &str| {
+            (0..self.marked.tokens.list.len()).any(|index| self.marked.text(index) == name)
+        };
         for (index, (name, _)) in self.overrides.hosts.iter().enumerate() {
             if named.contains(name.as_str()) || (!whole && stands(name)) {
                 continue;
             }
-            let span = Span { start: 0, end: name.len(), origin: Origin::Host(index) };
+            let span = Span {
+                start: 0,
+                end: name.len(),
+                origin: Origin::Host(index),
+            };
             let message = format!("the specification names no host `{name}`");
             let hint = match named.iter().copied().collect::<Vec<_>>().as_slice() {
                 [] => "leave it out; without FROM and TO both ends are on this machine".to_string(),
                 hosts => format!("its hosts are {}", hosts.join(", ")),
             };
-            let diagnostic = Diagnostic::error(span, message, "expected a host of the specification");
-            self.report.push(diagnostic.did_you_mean(name, named.iter().copied(), hint));
+            let diagnostic =
+                Diagnostic::error(span, message, "expected a host of the specification");
+            self.report
+                .push(diagnostic.did_you_mean(name, named.iter().copied(), hint));
         }
     }
 
@@ -269,8 +316,10 @@ impl Checker<'_> {
             self.without_values();
         }
         if !any && self.report.errors() == 0 {
-            let diagnostic = Diagnostic::warning(Span::default(), "the specification has no measurement", "");
-            self.report.push(diagnostic.hint("write a specification such as `10 bulk_get 1024*1000;`"));
+            let diagnostic =
+                Diagnostic::warning(Span::default(), "the specification has no measurement", "");
+            self.report
+                .push(diagnostic.hint("write a specification such as `10 bulk_get 1024*1000;`"));
         }
     }
 
@@ -295,9 +344,13 @@ pub(crate) fn bad_destination(text: &str) -> Option<String> {
     if text.is_empty() {
         return Some("the destination of ssh is empty".to_string());
     }
-    let port = text.rsplit_once(':').filter(|(host, port)| !host.contains(':') && port.parse::<u16>().is_ok());
+    let port = text
+        .rsplit_once(':')
+        .filter(|(host, port)| !host.contains(':') && port.parse::<u16>().is_ok());
     if port.is_some() {
-        return Some(format!("`{text}` is a name of a host to ssh, not a name and a port; write `ssh://{text}`"));
+        return Some(format!(
+            "`{text}` is a name of a host to ssh, not a name and a port; write `ssh://{text}`"
+        ));
     }
     let bad = text.starts_with('-') || text.chars().any(|c| c.is_whitespace() || c.is_control());
     bad.then(|| format!("`{text}` is not a destination of ssh"))

@@ -27,9 +27,21 @@ const MOST_NODES: usize = 32_768;
 /// The network, with every mistake in it reported.
 pub(crate) fn resolve(item: &NetworkItem, report: &mut Report, files: &mut Files<'_>) -> Network {
     let mut network = declared(item, report);
-    network.hosts = item.hosts.iter().flat_map(|host| host::resolve(host, report)).collect();
-    network.switches = item.switches.iter().map(|item| switch(item, report)).collect();
-    network.links = item.links.iter().map(|item| link::resolve(item, report, files)).collect();
+    network.hosts = item
+        .hosts
+        .iter()
+        .flat_map(|host| host::resolve(host, report))
+        .collect();
+    network.switches = item
+        .switches
+        .iter()
+        .map(|item| switch(item, report))
+        .collect();
+    network.links = item
+        .links
+        .iter()
+        .map(|item| link::resolve(item, report, files))
+        .collect();
     cells::report(item, &network, report);
     imp::report(item, report);
     doubts::report(item, &network, report);
@@ -42,18 +54,34 @@ pub(crate) fn declared(item: &NetworkItem, report: &mut Report) -> Network {
     for word in item.node_names() {
         if !nodes.insert(&word.text) {
             let message = format!("`{}` is declared twice in this network", word.text);
-            report.push(Diagnostic::error(word.span, message, "already declared").hint("choose another name"));
+            report.push(
+                Diagnostic::error(word.span, message, "already declared")
+                    .hint("choose another name"),
+            );
         }
     }
-    item.links.iter().for_each(|link| ends(link, item, &nodes, report));
+    item.links
+        .iter()
+        .for_each(|link| ends(link, item, &nodes, report));
     if nodes.len() > MOST_NODES {
         let message = format!("a network may have at most {MOST_NODES} hosts and switches");
-        report.push(Diagnostic::error(item.name.span, message, format!("this has {}", nodes.len())));
+        report.push(Diagnostic::error(
+            item.name.span,
+            message,
+            format!("this has {}", nodes.len()),
+        ));
     } else if !item.broken && nodes.len() == item.node_names().count() {
         reach::check(item, report);
     }
-    let hosts = item.host_names().map(|word| Host { name: word.text.clone(), ..Host::default() });
-    Network { name: item.name.text.clone(), hosts: hosts.collect(), ..Network::default() }
+    let hosts = item.host_names().map(|word| Host {
+        name: word.text.clone(),
+        ..Host::default()
+    });
+    Network {
+        name: item.name.text.clone(),
+        hosts: hosts.collect(),
+        ..Network::default()
+    }
 }
 
 fn ends(link: &LinkItem, item: &NetworkItem, nodes: &BTreeSet<&str>, report: &mut Report) {
@@ -68,20 +96,34 @@ fn ends(link: &LinkItem, item: &NetworkItem, nodes: &BTreeSet<&str>, report: &mu
     }
     if first.text == second.text {
         let message = format!("a link joins `{}` to itself", first.text);
-        report.push(Diagnostic::error(first.span.to(second.span), message, "expected two different ends"));
+        report.push(Diagnostic::error(
+            first.span.to(second.span),
+            message,
+            "expected two different ends",
+        ));
     }
 }
 
 fn switch(item: &SwitchItem, report: &mut Report) -> Switch {
     if let (Some((true, span)), None) = (item.abr, &item.cells) {
-        let diagnostic = Diagnostic::error(span, "only cells have management cells that tell rates", "needs `cells`");
+        let diagnostic = Diagnostic::error(
+            span,
+            "only cells have management cells that tell rates",
+            "needs `cells`",
+        );
         report.push(diagnostic.hint("`cells 53;` makes it an ATM switch"));
     }
     Switch {
         name: item.name.text.clone(),
-        buffer_bytes: item.buffer.as_ref().and_then(|value| report.keep(fixed(value, "a buffer", 1, LARGEST_BUFFER))),
+        buffer_bytes: item
+            .buffer
+            .as_ref()
+            .and_then(|value| report.keep(fixed(value, "a buffer", 1, LARGEST_BUFFER))),
         buffer_per_port: item.per_port,
-        cell_bytes: item.cells.as_ref().and_then(|value| report.keep(cell(value))),
+        cell_bytes: item
+            .cells
+            .as_ref()
+            .and_then(|value| report.keep(cell(value))),
         early_packet_discard: item.early_packet_discard.unwrap_or_default(),
         abr: item.abr.is_some_and(|(on, _)| on),
         queue: item.queue.as_ref().map(|item| queue::resolve(item, report)),

@@ -7,21 +7,31 @@ use super::expand::Chosen;
 use super::procedure::LARGEST_UNIT;
 use super::{ending, stack};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::tree::{AccessItem, Base, ClauseKind, CountItem, DataItem, PartItem, SizeItem, Specification, Unit, Value};
+use crate::tree::{
+    AccessItem, Base, ClauseKind, CountItem, DataItem, PartItem, SizeItem, Specification, Unit,
+    Value,
+};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use stackline_core::catalogue::StackTable;
 use stackline_core::distribution::Distribution;
 use stackline_core::plan::{self, Access, Composer, Count, Data, Part, Size, Stack, Via};
-use stackline_core::program::{Call, CountArgument, DelayArgument, Procedure, Side, SizeArgument, Step};
+use stackline_core::program::{
+    Call, CountArgument, DelayArgument, Procedure, Side, SizeArgument, Step,
+};
 
 const MOST_REPLICAS: u64 = 10_000;
 const MOST_UNITS: u64 = 1_000_000_000_000;
 
 impl Checker<'_> {
     /// The part; `None` when no pair does it or there is a mistake, which is reported.
-    pub(crate) fn part(&mut self, specification: &Specification, index: usize, chosen: &Chosen<'_>) -> Option<Part> {
+    pub(crate) fn part(
+        &mut self,
+        specification: &Specification,
+        index: usize,
+        chosen: &Chosen<'_>,
+    ) -> Option<Part> {
         let item = specification.parts.get(index)?;
         let (_, stack) = chosen.stacks.get(index)?;
         let procedure = self.program(item)?;
@@ -68,29 +78,54 @@ impl Checker<'_> {
     }
 
     fn replicas(&mut self, item: &PartItem, bindings: Bindings<'_>) -> Option<u64> {
-        let Some(value) = &item.replicas else { return Some(1) };
+        let Some(value) = &item.replicas else {
+            return Some(1);
+        };
         let least = u64::from(matches!(value.base, Base::Number(_)));
-        self.report.keep(bindings.whole(value, "the number of pairs", least, MOST_REPLICAS))
+        self.report
+            .keep(bindings.whole(value, "the number of pairs", least, MOST_REPLICAS))
     }
 
     /// The stack's table; only the default one can be missing here.
-    fn table(&mut self, specification: &Specification, item: &PartItem, stack: &Stack) -> Option<StackTable> {
+    fn table(
+        &mut self,
+        specification: &Specification,
+        item: &PartItem,
+        stack: &Stack,
+    ) -> Option<StackTable> {
         let found = stack::find(&stack.name, self.tables(specification)).copied();
         if found.is_none() {
             let message = format!("there is no stack `{}` to fall back on", stack.name);
-            let diagnostic = Diagnostic::error(item.application.span, message, "this part names no stack");
-            self.report.push(diagnostic.hint("name one, as in `over udp`"));
+            let diagnostic =
+                Diagnostic::error(item.application.span, message, "this part names no stack");
+            self.report
+                .push(diagnostic.hint("name one, as in `over udp`"));
         }
         found
     }
 
-    fn data(&mut self, item: &PartItem, procedure: &Procedure, bindings: Bindings<'_>, ends: bool) -> Option<Data> {
+    fn data(
+        &mut self,
+        item: &PartItem,
+        procedure: &Procedure,
+        bindings: Bindings<'_>,
+        ends: bool,
+    ) -> Option<Data> {
         let Some(data) = &item.data else {
             let name = &procedure.name;
-            let such_as = if procedure.carries_data() { "1024*1000" } else { "0*1000" };
+            let such_as = if procedure.carries_data() {
+                "1024*1000"
+            } else {
+                "0*1000"
+            };
             let message = format!("`{name}` needs the size and number of its data units");
-            let diagnostic = Diagnostic::error(item.application.span, message, "expected a size behind this");
-            self.report.push(diagnostic.hint(format!("write `{} {such_as}`", item.application.text)));
+            let diagnostic = Diagnostic::error(
+                item.application.span,
+                message,
+                "expected a size behind this",
+            );
+            self.report
+                .push(diagnostic.hint(format!("write `{} {such_as}`", item.application.text)));
             return None;
         };
         let least = u64::from(procedure.carries_data());
@@ -104,8 +139,13 @@ impl Checker<'_> {
         };
         let count = self.count(item, data, procedure, bindings, ends);
         let timings = self.timings(item, procedure, bindings);
-        let whole =
-            Data { unit: unit?, reply: reply?, count: count?, timings: timings?, least_drawn: plan::any_size() };
+        let whole = Data {
+            unit: unit?,
+            reply: reply?,
+            count: count?,
+            timings: timings?,
+            least_drawn: plan::any_size(),
+        };
         if let Some(trouble) = ending::trouble(procedure, &whole, data.span) {
             self.report.push(trouble);
             return None;
@@ -126,7 +166,8 @@ impl Checker<'_> {
                 #[expect(clippy::cast_precision_loss, reason = "a power of two")]
                 if distribution.bounds().1 > LARGEST_UNIT as f64 {
                     let message = format!("{WHAT} may be at most {LARGEST_UNIT}");
-                    self.report.push(Diagnostic::error(drawn.span, message, "draws beyond it"));
+                    self.report
+                        .push(Diagnostic::error(drawn.span, message, "draws beyond it"));
                     return None;
                 }
                 #[expect(
@@ -145,14 +186,18 @@ impl Checker<'_> {
     fn second_size(&mut self, procedure: &Procedure, data: &DataItem, reply: &SizeItem) {
         let mut calls = procedure.calls(Side::Initiator);
         calls.extend(procedure.calls(Side::Responder));
-        if !calls.into_iter().any(|call| call.sizes().contains(&Some(SizeArgument::Reply))) {
+        if !calls
+            .into_iter()
+            .any(|call| call.sizes().contains(&Some(SizeArgument::Reply)))
+        {
             let span = match reply {
                 SizeItem::Value(value) => value.span,
                 SizeItem::Drawn(drawn) => drawn.span,
             };
             let message = format!("`{}` has one size of data unit, not two", procedure.name);
             let diagnostic = Diagnostic::error(data.span.to(span), message, "expected one size");
-            self.report.push(diagnostic.hint("leave the second size out"));
+            self.report
+                .push(diagnostic.hint("leave the second size out"));
         }
     }
 
@@ -174,10 +219,16 @@ impl Checker<'_> {
             }
             CountItem::Amount(value) => self.amount(value, data, bindings),
             CountItem::Open if ends => Some(Count::Unlimited),
-            CountItem::Open if !counts(&procedure.initiator) && !counts(&procedure.responder) => Some(Count::Units(1)),
+            CountItem::Open if !counts(&procedure.initiator) && !counts(&procedure.responder) => {
+                Some(Count::Units(1))
+            }
             CountItem::Open => {
                 let message = "this part would never end";
-                let diagnostic = Diagnostic::error(item.span, message, "no number of data units and no time limit");
+                let diagnostic = Diagnostic::error(
+                    item.span,
+                    message,
+                    "no number of data units and no time limit",
+                );
                 let amount = match &data.unit {
                     SizeItem::Value(unit) if data.reply.is_none() => bindings.number(unit),
                     _ => 0.0,
@@ -196,33 +247,65 @@ impl Checker<'_> {
     }
 
     /// Whether as much is sent as a FILE holds; `Some(None)` where that cannot be, which is reported.
-    fn whole_file(&mut self, item: &PartItem, data: &DataItem, procedure: &Procedure) -> Option<Option<Count>> {
+    fn whole_file(
+        &mut self,
+        item: &PartItem,
+        data: &DataItem,
+        procedure: &Procedure,
+    ) -> Option<Option<Count>> {
         if let Some(AccessItem::WholeFile(name)) = &item.destination {
-            let diagnostic =
-                Diagnostic::error(name.span, "a FILE behind `>` has no length yet", "receives what is sent");
-            self.report.push(diagnostic.hint(format!("write `> file {}`", name.text)));
+            let diagnostic = Diagnostic::error(
+                name.span,
+                "a FILE behind `>` has no length yet",
+                "receives what is sent",
+            );
+            self.report
+                .push(diagnostic.hint(format!("write `> file {}`", name.text)));
             return Some(None);
         }
-        let Some(AccessItem::WholeFile(name)) = &item.source else { return None };
+        let Some(AccessItem::WholeFile(name)) = &item.source else {
+            return None;
+        };
         let sends = |side: Side| {
-            procedure.calls(side).iter().any(|call| matches!(call, Call::DataRequest(_) | Call::ReadFile(_)))
+            procedure
+                .calls(side)
+                .iter()
+                .any(|call| matches!(call, Call::DataRequest(_) | Call::ReadFile(_)))
         };
         let trouble = if !matches!(data.count, CountItem::Open) {
-            Some(("the whole FILE or so many data units, not both", "leave the number or amount out, or `whole`"))
+            Some((
+                "the whole FILE or so many data units, not both",
+                "leave the number or amount out, or `whole`",
+            ))
         } else if sends(Side::Initiator) && sends(Side::Responder) {
-            Some(("both sides send, so it is not clear whose FILE is meant", "write an amount, as in `64 KiB 1 GB`"))
+            Some((
+                "both sides send, so it is not clear whose FILE is meant",
+                "write an amount, as in `64 KiB 1 GB`",
+            ))
         } else {
             None
         };
-        let Some((message, hint)) = trouble else { return Some(Some(Count::WholeFile)) };
-        self.report.push(Diagnostic::error(name.span, message, "a whole FILE").hint(hint));
+        let Some((message, hint)) = trouble else {
+            return Some(Some(Count::WholeFile));
+        };
+        self.report
+            .push(Diagnostic::error(name.span, message, "a whole FILE").hint(hint));
         Some(None)
     }
 
     /// Whether the stack can carry the last data unit of an amount, which is shorter than the others.
-    fn last_carried(&mut self, item: &PartItem, procedure: &Procedure, data: &Data, table: &StackTable) {
+    fn last_carried(
+        &mut self,
+        item: &PartItem,
+        procedure: &Procedure,
+        data: &Data,
+        table: &StackTable,
+    ) {
         let least = least(procedure, table);
-        let (Count::Amount(amount), Some(written), true) = (data.count, &item.data, least > 1) else { return };
+        let (Count::Amount(amount), Some(written), true) = (data.count, &item.data, least > 1)
+        else {
+            return;
+        };
         let name = table.name;
         let refused = match (&data.unit, data.last_unit()) {
             (Size::Drawn(_), _) => Some((
@@ -231,7 +314,10 @@ impl Checker<'_> {
             )),
             (Size::Bytes(unit), Some(last)) if last < least => {
                 let whole = (amount / unit * unit).max(*unit);
-                Some((format!("the last data unit would have {last} B"), format!("whole units, `{unit} {whole} B`")))
+                Some((
+                    format!("the last data unit would have {last} B"),
+                    format!("whole units, `{unit} {whole} B`"),
+                ))
             }
             _ => None,
         };
@@ -246,26 +332,42 @@ impl Checker<'_> {
         if matches!(&data.unit, SizeItem::Value(unit) if bindings.number(unit) == 0.0) {
             let message = "units of no size never make up an amount";
             let diagnostic = Diagnostic::error(value.span, message, "an amount in bytes");
-            self.report.push(diagnostic.hint("write a number of units, as in `0*1000`"));
+            self.report
+                .push(diagnostic.hint("write a number of units, as in `0*1000`"));
             return None;
         }
         if let (Base::Number(bytes), Unit::None) = (&value.base, &value.unit) {
             let message = format!("the amount of data is taken as {bytes} B");
             let diagnostic = Diagnostic::warning(value.span, message, "no unit");
-            self.report.push(diagnostic.hint(format!("write `{bytes} B`, or `*{bytes}` for so many data units")));
+            self.report.push(diagnostic.hint(format!(
+                "write `{bytes} B`, or `*{bytes}` for so many data units"
+            )));
         }
         let result = bindings.whole(value, "the amount of data", 1, 1_000_000_000_000_000);
         self.report.keep(result).map(Count::Amount)
     }
 
-    fn timings(&mut self, item: &PartItem, procedure: &Procedure, bindings: Bindings<'_>) -> Option<Vec<Distribution>> {
+    fn timings(
+        &mut self,
+        item: &PartItem,
+        procedure: &Procedure,
+        bindings: Bindings<'_>,
+    ) -> Option<Vec<Distribution>> {
         let named = procedure.timings.len();
         if let Some((drawn, _)) = item.timings.get(named) {
-            let message = format!("`{}` has {}, and {} are given", procedure.name, timings(named), item.timings.len());
+            let message = format!(
+                "`{}` has {}, and {} are given",
+                procedure.name,
+                timings(named),
+                item.timings.len()
+            );
             let diagnostic = Diagnostic::error(drawn.span, message, "one too many");
             self.report.push(match procedure.timings.as_slice() {
                 [] => diagnostic.hint("leave it out"),
-                names => diagnostic.hint(format!("its timings are, in this order: {}", names.join(", "))),
+                names => diagnostic.hint(format!(
+                    "its timings are, in this order: {}",
+                    names.join(", ")
+                )),
             });
         }
         let drawn: Vec<Option<Distribution>> = item
@@ -283,13 +385,18 @@ impl Checker<'_> {
 
     /// A pace without a wait: every moment is the clock's start, so each operation counts the time of all before it.
     fn paced_at_once(&mut self, item: &PartItem, procedure: &Procedure, timings: &[Distribution]) {
-        let calls = [Side::Initiator, Side::Responder].map(|side| procedure.calls(side)).concat();
+        let calls = [Side::Initiator, Side::Responder]
+            .map(|side| procedure.calls(side))
+            .concat();
         for (index, ((drawn, _), timing)) in item.timings.iter().zip(timings).enumerate() {
-            if timing.constant() != Some(0.0) || !calls.contains(&&Call::Pace(DelayArgument::Timing(index))) {
+            if timing.constant() != Some(0.0)
+                || !calls.contains(&&Call::Pace(DelayArgument::Timing(index)))
+            {
                 continue;
             }
             let message = "all operations are to begin at once: what comes later counts its wait for those before it";
-            let diagnostic = Diagnostic::warning(drawn.span, message, "no time from one to the next");
+            let diagnostic =
+                Diagnostic::warning(drawn.span, message, "no time from one to the next");
             self.report.push(diagnostic.hint(if index + 1 == item.timings.len() {
                 "leave the timing out: each operation then begins when the one before it has ended"
             } else {
@@ -310,31 +417,51 @@ impl Checker<'_> {
                 SizeItem::Value(value) => value.span,
                 SizeItem::Drawn(drawn) => drawn.span,
             };
-            (span(&data.unit), data.reply.as_ref().map_or(span(&data.unit), span))
+            (
+                span(&data.unit),
+                data.reply.as_ref().map_or(span(&data.unit), span),
+            )
         });
         let Some((unit, reply)) = spans else { return };
         self.within(range(&data.unit), unit, least, table);
         self.within(range(&data.reply), reply, least, table);
         for bytes in calls.into_iter().flat_map(Call::sizes).flatten() {
             if let SizeArgument::Bytes(bytes) = bytes {
-                #[expect(clippy::cast_precision_loss, reason = "compared with limits far below 2^53")]
-                self.within((bytes as f64, bytes as f64), item.application.span, least, table);
+                #[expect(
+                    clippy::cast_precision_loss,
+                    reason = "compared with limits far below 2^53"
+                )]
+                self.within(
+                    (bytes as f64, bytes as f64),
+                    item.application.span,
+                    least,
+                    table,
+                );
             }
         }
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "limits of stacks are far below 2^53, or no limits at all")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "limits of stacks are far below 2^53, or no limits at all"
+    )]
     fn within(&mut self, (low, high): (f64, f64), span: Span, least: u64, table: &StackTable) {
         let name = table.name;
         if low < least as f64 {
             let message = format!("`{name}` carries data units of at least {least} bytes here");
             let diagnostic = Diagnostic::error(span, message, format!("this can be {low}"));
-            self.report.push(diagnostic.hint(format!("write {least} or more")));
+            self.report
+                .push(diagnostic.hint(format!("write {least} or more")));
         }
         if high > table.largest_unit as f64 {
-            let message = format!("`{name}` carries data units of at most {} bytes", table.largest_unit);
+            let message = format!(
+                "`{name}` carries data units of at most {} bytes",
+                table.largest_unit
+            );
             let diagnostic = Diagnostic::error(span, message, format!("this can be {high}"));
-            self.report.push(diagnostic.hint("send smaller units, or choose a stack that carries a stream"));
+            self.report.push(
+                diagnostic.hint("send smaller units, or choose a stack that carries a stream"),
+            );
         }
     }
 
@@ -344,36 +471,54 @@ impl Checker<'_> {
             return;
         }
         let calls = procedure.calls(Side::Initiator);
-        let waits =
-            |call: &&Call| matches!(call, Call::StartBulkGet | Call::AwaitDataIndication(_) | Call::RpcCall(..));
+        let waits = |call: &&Call| {
+            matches!(
+                call,
+                Call::StartBulkGet | Call::AwaitDataIndication(_) | Call::RpcCall(..)
+            )
+        };
         if let Some(call) = calls.into_iter().find(waits) {
             let message = format!("over `{}` the responder never sends", table.name);
             let what = format!("its {} waits for the responder", call.name());
             let diagnostic = Diagnostic::error(item.application.span, message, what);
-            self.report.push(diagnostic.hint("send from the initiator, as `bulk_put` does, or choose another stack"));
+            self.report.push(
+                diagnostic
+                    .hint("send from the initiator, as `bulk_put` does, or choose another stack"),
+            );
         }
     }
 
     /// Whether both ends are where the stack needs them.
     fn placed(&mut self, item: &PartItem, table: &StackTable) {
-        let same = item.from.as_ref().map(|word| &word.text) == item.to.as_ref().map(|word| &word.text);
+        let same =
+            item.from.as_ref().map(|word| &word.text) == item.to.as_ref().map(|word| &word.text);
         if !table.one_host || same {
             return;
         }
-        let far = [&item.from, &item.to]
-            .into_iter()
-            .flatten()
-            .find(|word| self.hosts.get(&word.text).is_some_and(|host| !matches!(host.via, Via::Local)));
+        let far = [&item.from, &item.to].into_iter().flatten().find(|word| {
+            self.hosts
+                .get(&word.text)
+                .is_some_and(|host| !matches!(host.via, Via::Local))
+        });
         if let Some(word) = far {
             let message = format!("`{}` works within one host only", table.name);
             let diagnostic = Diagnostic::error(word.span, message, "this host is another machine");
-            self.report.push(diagnostic.hint("choose a stack that crosses a network, such as `over tcp`"));
+            self.report
+                .push(diagnostic.hint("choose a stack that crosses a network, such as `over tcp`"));
         }
     }
 
-    fn accesses(&mut self, item: &PartItem, procedure: &Procedure, table: &StackTable) -> Option<(Access, Access)> {
+    fn accesses(
+        &mut self,
+        item: &PartItem,
+        procedure: &Procedure,
+        table: &StackTable,
+    ) -> Option<(Access, Access)> {
         let before = self.report.errors();
-        let (source, destination) = (access(item.source.as_ref()), access(item.destination.as_ref()));
+        let (source, destination) = (
+            access(item.source.as_ref()),
+            access(item.destination.as_ref()),
+        );
         for (end, reading) in [(&item.source, true), (&item.destination, false)] {
             if let Some(name) = end.as_ref().and_then(AccessItem::file) {
                 self.file_end(&name.text, name.span, reading, procedure, table);
@@ -383,18 +528,32 @@ impl Checker<'_> {
         calls.extend(procedure.calls(Side::Responder));
         let reads = calls.iter().any(|call| matches!(call, Call::ReadFile(_)));
         let writes = calls.iter().any(|call| matches!(call, Call::WriteFile(_)));
-        for (needed, end, sign, name) in [(reads, &source, '<', "ReadFile"), (writes, &destination, '>', "WriteFile")] {
+        for (needed, end, sign, name) in [
+            (reads, &source, '<', "ReadFile"),
+            (writes, &destination, '>', "WriteFile"),
+        ] {
             if needed && !matches!(end, Access::File(_)) {
                 let message = format!("`{}` does {name}, but no FILE is given", procedure.name);
-                let diagnostic =
-                    Diagnostic::error(item.application.span, message, format!("expected `{sign} file NAME`"));
-                self.report.push(diagnostic.hint(format!("write `{sign} file NAME` behind the sizes")));
+                let diagnostic = Diagnostic::error(
+                    item.application.span,
+                    message,
+                    format!("expected `{sign} file NAME`"),
+                );
+                self.report
+                    .push(diagnostic.hint(format!("write `{sign} file NAME` behind the sizes")));
             }
         }
         (self.report.errors() == before).then_some((source, destination))
     }
 
-    fn file_end(&mut self, name: &str, span: Span, reading: bool, procedure: &Procedure, table: &StackTable) {
+    fn file_end(
+        &mut self,
+        name: &str,
+        span: Span,
+        reading: bool,
+        procedure: &Procedure,
+        table: &StackTable,
+    ) {
         let mut calls = procedure.calls(Side::Initiator);
         calls.extend(procedure.calls(Side::Responder));
         let used = calls.iter().any(|call| match call {
@@ -407,10 +566,18 @@ impl Checker<'_> {
             Diagnostic::error(span, message, "a FILE").hint("use `memory`, or another stack")
         } else if !used {
             let message = format!("`{}` has no use for a FILE", procedure.name);
-            Diagnostic::error(span, message, "a FILE").hint("files go with bulk transfers, ReadFile and WriteFile")
-        } else if name.is_empty() || name.starts_with('/') || name.split('/').any(|step| step == "..") {
-            Diagnostic::error(span, "a FILE lies under the directory its agent may use", "expected a name within it")
-                .hint("give the directory with `host NAME files \"DIRECTORY\";` and a name in it here")
+            Diagnostic::error(span, message, "a FILE")
+                .hint("files go with bulk transfers, ReadFile and WriteFile")
+        } else if name.is_empty()
+            || name.starts_with('/')
+            || name.split('/').any(|step| step == "..")
+        {
+            Diagnostic::error(
+                span,
+                "a FILE lies under the directory its agent may use",
+                "expected a name within it",
+            )
+            .hint("give the directory with `host NAME files \"DIRECTORY\";` and a name in it here")
         } else {
             return;
         };
@@ -426,12 +593,21 @@ impl Checker<'_> {
         if let Some((initiator, responder)) = self.overrides.cpu {
             return Some((Some(initiator), Some(responder)));
         }
-        let pick =
-            |kind: &'s ClauseKind| if let ClauseKind::Cpu(first, second) = kind { Some((first, second)) } else { None };
-        let Some(((first, second), _)) = effective(specification, item, pick) else { return Some((None, None)) };
+        let pick = |kind: &'s ClauseKind| {
+            if let ClauseKind::Cpu(first, second) = kind {
+                Some((first, second))
+            } else {
+                None
+            }
+        };
+        let Some(((first, second), _)) = effective(specification, item, pick) else {
+            return Some((None, None));
+        };
         let mut core = |value: &Value| {
             let result = bindings.whole(value, "the number of a core", 0, MOST_CORES);
-            self.report.keep(result).and_then(|core| usize::try_from(core).ok())
+            self.report
+                .keep(result)
+                .and_then(|core| usize::try_from(core).ok())
         };
         let initiator = core(first)?;
         let responder = second.as_ref().map_or(Some(initiator), core)?;
@@ -451,20 +627,31 @@ fn access(item: Option<&AccessItem>) -> Access {
     match item {
         None | Some(AccessItem::Memory) => Access::Memory,
         Some(AccessItem::VirtualMemory) => Access::VirtualMemory,
-        Some(AccessItem::File(name) | AccessItem::WholeFile(name)) => Access::File(name.text.clone()),
+        Some(AccessItem::File(name) | AccessItem::WholeFile(name)) => {
+            Access::File(name.text.clone())
+        }
     }
 }
 
 /// The smallest data unit of a procedure over a stack.
 fn least(procedure: &Procedure, table: &StackTable) -> u64 {
-    let bulk =
-        procedure.calls(Side::Initiator).into_iter().any(|c| matches!(c, Call::StartBulkGet | Call::StartBulkPut));
-    if bulk { table.least_unit.max(table.least_bulk_unit) } else { table.least_unit }
+    let bulk = procedure
+        .calls(Side::Initiator)
+        .into_iter()
+        .any(|c| matches!(c, Call::StartBulkGet | Call::StartBulkPut));
+    if bulk {
+        table.least_unit.max(table.least_bulk_unit)
+    } else {
+        table.least_unit
+    }
 }
 
 /// Whether a part is load and not measured.
 fn is_load(specification: &Specification, index: usize) -> bool {
-    matches!(specification.composer, Composer::Background | Composer::PriorityBackground) && index > 0
+    matches!(
+        specification.composer,
+        Composer::Background | Composer::PriorityBackground
+    ) && index > 0
 }
 
 /// Whether a repeat goes by the data specification's count.
@@ -476,7 +663,10 @@ fn counts(steps: &[Step]) -> bool {
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "compared with limits far below 2^53")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "compared with limits far below 2^53"
+)]
 fn range(size: &Size) -> (f64, f64) {
     match size {
         Size::Bytes(bytes) => (*bytes as f64, *bytes as f64),

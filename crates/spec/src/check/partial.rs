@@ -15,11 +15,19 @@ impl Checker<'_> {
             self.application(&part.application);
             self.written_hosts(specification, part);
         }
-        let sweeps: Option<Vec<Vec<f64>>> =
-            specification.sweeps.iter().map(|sweep| series::values(sweep, self.report)).collect();
+        let sweeps: Option<Vec<Vec<f64>>> = specification
+            .sweeps
+            .iter()
+            .map(|sweep| series::values(sweep, self.report))
+            .collect();
         // A variable without values may have them in what could not be read.
         let mut used = mentioned(self.marked, specification.at.clone()).into_iter();
-        let swept = |name: &str| specification.sweeps.iter().any(|sweep| sweep.name.text == name);
+        let swept = |name: &str| {
+            specification
+                .sweeps
+                .iter()
+                .any(|sweep| sweep.name.text == name)
+        };
         if let Some(sweeps) = sweeps
             && used.all(|(name, _)| swept(&name))
         {
@@ -37,7 +45,10 @@ impl Checker<'_> {
         for host in [&part.from, &part.to].into_iter().flatten() {
             match &found {
                 Some(Some(network)) => self.network_host(host, network),
-                _ if self.networks.values().any(|network| network.host(&host.text).is_some()) => {}
+                _ if self
+                    .networks
+                    .values()
+                    .any(|network| network.host(&host.text).is_some()) => {}
                 _ => self.declared_host(host),
             }
         }
@@ -49,7 +60,10 @@ impl Checker<'_> {
         let bindings = Bindings(&bound);
         self.heads(specification, bindings);
         for (index, part) in specification.parts.iter().enumerate() {
-            let counted = part.data.as_ref().is_some_and(|data| !matches!(data.count, CountItem::Open));
+            let counted = part
+                .data
+                .as_ref()
+                .is_some_and(|data| !matches!(data.count, CountItem::Open));
             if counted && let Some(procedure) = self.program(part) {
                 self.part_data(specification, index, &procedure, bindings);
             }

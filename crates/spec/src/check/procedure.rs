@@ -28,7 +28,11 @@ struct Compiler<'c, 'f> {
 }
 
 /// The program, when there is no mistake in it.
-pub(crate) fn compile(item: &ProcedureItem, report: &mut Report, files: &mut Files<'_>) -> Option<Procedure> {
+pub(crate) fn compile(
+    item: &ProcedureItem,
+    report: &mut Report,
+    files: &mut Files<'_>,
+) -> Option<Procedure> {
     let before = report.errors();
     let mut compiler = Compiler {
         timings: &item.timings,
@@ -39,14 +43,23 @@ pub(crate) fn compile(item: &ProcedureItem, report: &mut Report, files: &mut Fil
     };
     let initiator = compiler.side(item, Side::Initiator);
     let responder = compiler.side(item, Side::Responder);
-    let unused: Vec<&Word> =
-        item.timings.iter().zip(&compiler.used).filter(|(_, used)| !**used).map(|(word, _)| word).collect();
+    let unused: Vec<&Word> = item
+        .timings
+        .iter()
+        .zip(&compiler.used)
+        .filter(|(_, used)| !**used)
+        .map(|(word, _)| word)
+        .collect();
     if item.broken || report.errors() > before {
         return None;
     }
     for word in unused {
         let message = format!("the timing `{}` is never used", word.text);
-        report.push(Diagnostic::warning(word.span, message, "no Delay or Pace has it as its argument"));
+        report.push(Diagnostic::warning(
+            word.span,
+            message,
+            "no Delay or Pace has it as its argument",
+        ));
     }
     measured(&initiator, item, report);
     mirror::connections(&initiator, report);
@@ -92,13 +105,23 @@ fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut Report
         );
         return;
     }
-    let (starts, stops) = (outer(&Call::StartMeasurement), outer(&Call::StopMeasurement));
+    let (starts, stops) = (
+        outer(&Call::StartMeasurement),
+        outer(&Call::StopMeasurement),
+    );
     let right = matches!((starts.as_slice(), stops.as_slice()), ([start], [stop]) if start < stop);
     if !right {
-        let message = format!("the initiator of `{}` has to measure one stretch", name.text);
+        let message = format!(
+            "the initiator of `{}` has to measure one stretch",
+            name.text
+        );
         report.push(
-            Diagnostic::error(name.span, message, "expected one StartMeasurement and behind it one StopMeasurement")
-                .hint("put `StartMeasurement;` and `StopMeasurement;` around what is to be timed"),
+            Diagnostic::error(
+                name.span,
+                message,
+                "expected one StartMeasurement and behind it one StopMeasurement",
+            )
+            .hint("put `StartMeasurement;` and `StopMeasurement;` around what is to be timed"),
         );
     }
 }
@@ -106,7 +129,9 @@ fn measured(initiator: &[SpannedStep], item: &ProcedureItem, report: &mut Report
 fn within_repeat(steps: &[SpannedStep], inside: bool) -> Option<Span> {
     steps.iter().find_map(|placed| match &placed.kind {
         StepKind::Repeat(_, body) => within_repeat(body, true),
-        StepKind::Call(Call::StartMeasurement | Call::StopMeasurement) if inside => Some(placed.span),
+        StepKind::Call(Call::StartMeasurement | Call::StopMeasurement) if inside => {
+            Some(placed.span)
+        }
         StepKind::Call(_) => None,
     })
 }
@@ -126,7 +151,8 @@ impl Compiler<'_, '_> {
             if !item.broken {
                 let message = format!("the procedure `{}` has no {word}", item.name.text);
                 let label = format!("expected `{word} {{ ... }}` in it");
-                self.report.push(Diagnostic::error(item.name.span, message, label));
+                self.report
+                    .push(Diagnostic::error(item.name.span, message, label));
             }
             return Vec::new();
         };
@@ -149,19 +175,31 @@ impl Compiler<'_, '_> {
             Statement::Repeat(times, body, span) => {
                 let count = match times {
                     None => CountArgument::Count,
-                    Some(value) => {
-                        CountArgument::Times(fixed(value, "a repeat's number of times", 1, 1_000_000_000_000)?)
-                    }
+                    Some(value) => CountArgument::Times(fixed(
+                        value,
+                        "a repeat's number of times",
+                        1,
+                        1_000_000_000_000,
+                    )?),
                 };
-                Ok(SpannedStep { span: *span, kind: StepKind::Repeat(count, self.statements(body)) })
+                Ok(SpannedStep {
+                    span: *span,
+                    kind: StepKind::Repeat(count, self.statements(body)),
+                })
             }
-            Statement::Call(name, arguments, span) => {
-                Ok(SpannedStep { span: *span, kind: StepKind::Call(self.call(name, arguments, *span)?) })
-            }
+            Statement::Call(name, arguments, span) => Ok(SpannedStep {
+                span: *span,
+                kind: StepKind::Call(self.call(name, arguments, *span)?),
+            }),
         }
     }
 
-    fn call(&mut self, name: &'static str, arguments: &[Argument], span: Span) -> Result<Call, Diagnostic> {
+    fn call(
+        &mut self,
+        name: &'static str,
+        arguments: &[Argument],
+        span: Span,
+    ) -> Result<Call, Diagnostic> {
         let (takes, side) = OPERATIONS
             .iter()
             .find(|(known, ..)| *known == name)
@@ -172,8 +210,13 @@ impl Compiler<'_, '_> {
                 Side::Responder => ("responder", "initiator"),
             };
             let message = format!("`{name}` is not an operation of the {here}");
-            let diagnostic = Diagnostic::error(span, message, format!("only the {there} may do this"));
-            return Err(if name == "RPCCall" { diagnostic.hint(CHAIN) } else { diagnostic });
+            let diagnostic =
+                Diagnostic::error(span, message, format!("only the {there} may do this"));
+            return Err(if name == "RPCCall" {
+                diagnostic.hint(CHAIN)
+            } else {
+                diagnostic
+            });
         }
         let most = match takes {
             Takes::Nothing => 0,
@@ -182,9 +225,15 @@ impl Compiler<'_, '_> {
         };
         if arguments.len() > most {
             let message = format!("`{name}` takes {}", plural(most));
-            return Err(Diagnostic::error(span, message, format!("{} given", arguments.len())));
+            return Err(Diagnostic::error(
+                span,
+                message,
+                format!("{} given", arguments.len()),
+            ));
         }
-        let size = |at: usize, otherwise: SizeArgument| arguments.get(at).map_or(Ok(otherwise), size_argument);
+        let size = |at: usize, otherwise: SizeArgument| {
+            arguments.get(at).map_or(Ok(otherwise), size_argument)
+        };
         use SizeArgument::{Reply, Unit};
         Ok(match name {
             "DataRequest" => Call::DataRequest(size(0, Unit)?),
@@ -201,11 +250,21 @@ impl Compiler<'_, '_> {
         })
     }
 
-    fn delay(&mut self, name: &str, arguments: &[Argument], span: Span) -> Result<DelayArgument, Diagnostic> {
+    fn delay(
+        &mut self,
+        name: &str,
+        arguments: &[Argument],
+        span: Span,
+    ) -> Result<DelayArgument, Diagnostic> {
         match arguments.first() {
-            Some(Argument::Drawn(drawn)) => Ok(DelayArgument::Drawn(Bindings(&[]).distribution(drawn, self.files)?)),
+            Some(Argument::Drawn(drawn)) => Ok(DelayArgument::Drawn(
+                Bindings(&[]).distribution(drawn, self.files)?,
+            )),
             Some(Argument::Word(word)) => {
-                let position = self.timings.iter().position(|timing| timing.text == word.text);
+                let position = self
+                    .timings
+                    .iter()
+                    .position(|timing| timing.text == word.text);
                 if let Some(index) = position {
                     if let Some(used) = self.used.get_mut(index) {
                         *used = true;
@@ -213,10 +272,19 @@ impl Compiler<'_, '_> {
                     return Ok(DelayArgument::Timing(index));
                 }
                 let message = format!("there is no timing `{}`", word.text);
-                let hint = format!("name it behind the procedure, as in `procedure name({}) {{`", word.text);
-                let known: Vec<&str> = self.timings.iter().map(|timing| timing.text.as_str()).collect();
-                Err(Diagnostic::error(word.span, message, "expected a timing or a distribution")
-                    .did_you_mean(&word.text, known, hint))
+                let hint = format!(
+                    "name it behind the procedure, as in `procedure name({}) {{`",
+                    word.text
+                );
+                let known: Vec<&str> = self
+                    .timings
+                    .iter()
+                    .map(|timing| timing.text.as_str())
+                    .collect();
+                Err(
+                    Diagnostic::error(word.span, message, "expected a timing or a distribution")
+                        .did_you_mean(&word.text, known, hint),
+                )
             }
             Some(Argument::Value(value)) => {
                 let message = format!("`{name}` takes a timing or a distribution");
@@ -245,25 +313,44 @@ fn size_argument(argument: &Argument) -> Result<SizeArgument, Diagnostic> {
     match argument {
         Argument::Word(word) if names::fold(&word.text) == "unit" => Ok(SizeArgument::Unit),
         Argument::Word(word) if names::fold(&word.text) == "reply" => Ok(SizeArgument::Reply),
-        Argument::Value(value @ Value { unit: Unit::None | Unit::Size(_), .. }) => {
-            Ok(SizeArgument::Bytes(fixed(value, "the size of a data unit", 1, LARGEST_UNIT)?))
-        }
+        Argument::Value(
+            value @ Value {
+                unit: Unit::None | Unit::Size(_),
+                ..
+            },
+        ) => Ok(SizeArgument::Bytes(fixed(
+            value,
+            "the size of a data unit",
+            1,
+            LARGEST_UNIT,
+        )?)),
         Argument::Value(value) => Err(no_size(value.span)),
         Argument::Drawn(drawn) => Err(no_size(drawn.span)),
-        Argument::Word(word) => Err(no_size(word.span).did_you_mean(&word.text, ["unit", "reply"], SIZES)),
+        Argument::Word(word) => {
+            Err(no_size(word.span).did_you_mean(&word.text, ["unit", "reply"], SIZES))
+        }
     }
 }
 
 const SIZES: &str = "write `unit`, `reply`, or a number of bytes such as `64 KiB`";
 
 fn no_size(span: Span) -> Diagnostic {
-    Diagnostic::error(span, "this is not a size", "expected `unit`, `reply` or a number of bytes").hint(SIZES)
+    Diagnostic::error(
+        span,
+        "this is not a size",
+        "expected `unit`, `reply` or a number of bytes",
+    )
+    .hint(SIZES)
 }
 
 fn mark(arguments: &[Argument], span: Span) -> Result<String, Diagnostic> {
     match arguments.first() {
         Some(Argument::Word(word)) => Ok(word.text.clone()),
-        _ => Err(Diagnostic::error(span, "`Mark` takes a name", "expected as in `Mark(halfway)`")),
+        _ => Err(Diagnostic::error(
+            span,
+            "`Mark` takes a name",
+            "expected as in `Mark(halfway)`",
+        )),
     }
 }
 
@@ -283,5 +370,9 @@ fn plain(name: &str) -> Call {
         Call::AwaitStopBulkPut,
         Call::StartMeasurement,
     ];
-    PLAIN.iter().find(|call| call.name() == name).cloned().unwrap_or(Call::StopMeasurement)
+    PLAIN
+        .iter()
+        .find(|call| call.name() == name)
+        .cloned()
+        .unwrap_or(Call::StopMeasurement)
 }

@@ -26,20 +26,34 @@ pub(crate) fn values(sweep: &Sweep, report: &mut Report) -> Option<Vec<f64>> {
             return None;
         }
     }
-    if values.is_empty() { None } else { Some(values) }
+    if values.is_empty() {
+        None
+    } else {
+        Some(values)
+    }
 }
 
 fn too_many(span: Span) -> Diagnostic {
-    Diagnostic::error(span, format!("a sweep has more than {MOST} values"), "the series is too long")
-        .hint("write two values before `...` to give a larger step")
+    Diagnostic::error(
+        span,
+        format!("a sweep has more than {MOST} values"),
+        "the series is too long",
+    )
+    .hint("write two values before `...` to give a larger step")
 }
 
 /// What `...` and the end add behind `before`.
 fn fill(before: &[f64], end: f64, span: Span, report: &mut Report) -> Option<Vec<f64>> {
     let last = *before.last()?;
-    let previous = before.len().checked_sub(2).and_then(|at| before.get(at)).copied();
+    let previous = before
+        .len()
+        .checked_sub(2)
+        .and_then(|at| before.get(at))
+        .copied();
     let step = previous.map_or(1.0, |previous| last - previous);
-    let ratio = previous.filter(|previous| *previous != 0.0).map(|previous| last / previous);
+    let ratio = previous
+        .filter(|previous| *previous != 0.0)
+        .map(|previous| last / previous);
     let ratio = ratio.filter(|ratio| *ratio >= 2.0 && is_whole(*ratio));
     if let Some(ratio) = ratio {
         let (powers, next) = geometric(last, ratio, end);
@@ -62,9 +76,20 @@ fn fill(before: &[f64], end: f64, span: Span, report: &mut Report) -> Option<Vec
 }
 
 /// A geometric series that misses its end: the end comes last all the same.
-fn ended(mut powers: Vec<f64>, last: f64, next: f64, end: f64, span: Span, report: &mut Report) -> Vec<f64> {
+fn ended(
+    mut powers: Vec<f64>,
+    last: f64,
+    next: f64,
+    end: f64,
+    span: Span,
+    report: &mut Report,
+) -> Vec<f64> {
     let below = powers.last().copied().unwrap_or(last);
-    let near = if end - below < next - end { below } else { next };
+    let near = if end - below < next - end {
+        below
+    } else {
+        next
+    };
     report.push(
         Diagnostic::warning(
             span,
@@ -89,7 +114,13 @@ fn geometric(last: f64, ratio: f64, end: f64) -> (Vec<f64>, f64) {
 }
 
 /// The steps to `end`; `Some(None)` when they miss it, `None` when they are too many (reported).
-fn arithmetic(last: f64, step: f64, end: f64, span: Span, report: &mut Report) -> Option<Option<Vec<f64>>> {
+fn arithmetic(
+    last: f64,
+    step: f64,
+    end: f64,
+    span: Span,
+    report: &mut Report,
+) -> Option<Option<Vec<f64>>> {
     let steps = (end - last) / step;
     if !steps.is_finite() || steps < 0.5 || !is_whole(steps) {
         return Some(None);
@@ -112,6 +143,10 @@ fn arithmetic(last: f64, step: f64, end: f64, span: Span, report: &mut Report) -
 /// Whether it is a whole number but for rounding.
 pub(crate) fn is_whole(value: f64) -> bool {
     let rest = value % 1.0;
-    let off = if rest.abs() > 0.5 { 1.0 - rest.abs() } else { rest.abs() };
+    let off = if rest.abs() > 0.5 {
+        1.0 - rest.abs()
+    } else {
+        rest.abs()
+    };
     off <= CLOSE * value.abs().max(1.0)
 }

@@ -14,10 +14,16 @@ use stackline_core::catalogue::{
 use stackline_core::plan::Stack;
 
 /// The table of a stack that is written, or a diagnostic.
-pub(crate) fn table<'t>(item: &StackItem, stacks: &'t [StackTable]) -> Result<&'t StackTable, Diagnostic> {
+pub(crate) fn table<'t>(
+    item: &StackItem,
+    stacks: &'t [StackTable],
+) -> Result<&'t StackTable, Diagnostic> {
     find(&item.name.text, stacks).ok_or_else(|| {
         let message = format!("there is no stack `{}`", item.name.text);
-        let hint = format!("the stacks are {}", listed(stacks.iter().map(|table| table.name)));
+        let hint = format!(
+            "the stacks are {}",
+            listed(stacks.iter().map(|table| table.name))
+        );
         Diagnostic::error(item.name.span, message, "expected the name of a stack").did_you_mean(
             &item.name.text,
             stacks.iter().map(|table| table.name),
@@ -33,12 +39,23 @@ pub(crate) fn find<'t>(name: &str, stacks: &'t [StackTable]) -> Option<&'t Stack
 
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let names: Vec<&str> = names.collect();
-    if names.is_empty() { "none".to_string() } else { names.join(", ") }
+    if names.is_empty() {
+        "none".to_string()
+    } else {
+        names.join(", ")
+    }
 }
 
 /// Reports unknown names, wrong kinds and double options. `elsewhere` is another world, which may take what this one does not.
-pub(crate) fn verify(item: &StackItem, stacks: &[StackTable], elsewhere: Option<&Available<'_>>, report: &mut Report) {
-    let Err(mut diagnostic) = resolve(item, stacks, Bindings(&[]), report) else { return };
+pub(crate) fn verify(
+    item: &StackItem,
+    stacks: &[StackTable],
+    elsewhere: Option<&Available<'_>>,
+    report: &mut Report,
+) {
+    let Err(mut diagnostic) = resolve(item, stacks, Bindings(&[]), report) else {
+        return;
+    };
     let hint = diagnostic.hint.get_or_insert_default();
     // A word that is nearly right is no word of another world, unless it is exactly the name of a stack there.
     let is_there = |there: &Available<'_>| find(&item.name.text, there.stacks).is_some();
@@ -49,7 +66,9 @@ pub(crate) fn verify(item: &StackItem, stacks: &[StackTable], elsewhere: Option<
             hint.clear();
         }
         let (first, world) = (if hint.is_empty() { "" } else { "; " }, there.can.world);
-        hint.push_str(&format!("{first}the {world} world takes it: `in {world}`, or `--in {world}`"));
+        hint.push_str(&format!(
+            "{first}the {world} world takes it: `in {world}`, or `--in {world}`"
+        ));
     }
     diagnostic.hint = diagnostic.hint.filter(|hint| !hint.is_empty());
     report.push(diagnostic);
@@ -74,7 +93,8 @@ pub(crate) fn resolve(
         let mistake = match one(written, table, bindings) {
             Ok((name, value)) => options.insert(name.to_string(), value).map(|_| {
                 let message = format!("the option `{name}` is written twice");
-                Diagnostic::error(written.name.span, message, "already given").hint("keep one of them")
+                Diagnostic::error(written.name.span, message, "already given")
+                    .hint("keep one of them")
             }),
             Err(mistake) => Some(mistake),
         };
@@ -99,16 +119,28 @@ fn together(item: &StackItem, table: &StackTable, stack: &Stack) -> Option<Diagn
     // An entry may have a word behind its name.
     let name = |entry: &str| fold(entry.split(' ').next().unwrap_or(entry));
     let last = |names: &[String]| {
-        let written = item.options.iter().rev().find(|option| names.contains(&fold(&option.name.text)));
+        let written = item
+            .options
+            .iter()
+            .rev()
+            .find(|option| names.contains(&fold(&option.name.text)));
         written.map_or(item.name.span, |option| option.name.span)
     };
     if let Some((one, other)) = table.conflict(stack) {
         let span = last(&[name(one), name(other)]);
-        let diagnostic = Diagnostic::error(span, excludes(table.name, one, other), "this one or the other");
+        let diagnostic = Diagnostic::error(
+            span,
+            excludes(table.name, one, other),
+            "this one or the other",
+        );
         return Some(diagnostic.hint("keep one of them"));
     }
     let (one, other) = table.lack(stack)?;
-    let diagnostic = Diagnostic::error(last(&[name(one)]), lacks(one, other), "this one needs the other");
+    let diagnostic = Diagnostic::error(
+        last(&[name(one)]),
+        lacks(one, other),
+        "this one needs the other",
+    );
     Some(diagnostic.hint(completes(one, other)))
 }
 
@@ -118,21 +150,34 @@ fn one(
     bindings: Bindings<'_>,
 ) -> Result<(&'static str, OptionValue), Diagnostic> {
     let name = &item.name;
-    let Some(option) = table.options.iter().find(|option| fold(option.name) == fold(&name.text)) else {
+    let Some(option) = table
+        .options
+        .iter()
+        .find(|option| fold(option.name) == fold(&name.text))
+    else {
         let message = format!("the stack `{}` has no option `{}`", table.name, name.text);
         let hint = match table.options {
             [] => format!("write `{}` alone; it has no options", table.name),
-            options => format!("its options are {}", listed(options.iter().map(|option| option.name))),
+            options => format!(
+                "its options are {}",
+                listed(options.iter().map(|option| option.name))
+            ),
         };
         let diagnostic = Diagnostic::error(name.span, message, "expected an option of this stack");
-        return Err(diagnostic.did_you_mean(&name.text, table.options.iter().map(|option| option.name), hint));
+        return Err(diagnostic.did_you_mean(
+            &name.text,
+            table.options.iter().map(|option| option.name),
+            hint,
+        ));
     };
     let value = match (&item.value, option.kind) {
         (None, OptionKind::Flag) => OptionValue::Set,
         (None, _) => return Err(wrong(option, item, "needs a value")),
         (Some(value), OptionKind::Flag) => {
             let off = match value {
-                OptionText::Word(word) => matches!(fold(&word.text).as_str(), "off" | "no" | "false"),
+                OptionText::Word(word) => {
+                    matches!(fold(&word.text).as_str(), "off" | "no" | "false")
+                }
                 OptionText::Value(value) => matches!(value.base, Base::Number(0.0)),
             };
             let mistake = wrong(option, item, "takes no value");
@@ -146,17 +191,21 @@ fn one(
         (Some(OptionText::Word(word)), OptionKind::Name) => OptionValue::Word(word.text.clone()),
         (Some(OptionText::Word(word)), OptionKind::Word(words)) => {
             let Some(known) = words.iter().find(|known| fold(known) == fold(&word.text)) else {
-                let message = format!("`{}` is not a value of the option `{}`", word.text, option.name);
+                let message = format!(
+                    "`{}` is not a value of the option `{}`",
+                    word.text, option.name
+                );
                 let hint = format!("its values are {}", listed(words.iter().copied()));
-                return Err(Diagnostic::error(word.span, message, "expected one of its words").did_you_mean(
-                    &word.text,
-                    words.iter().copied(),
-                    hint,
-                ));
+                return Err(
+                    Diagnostic::error(word.span, message, "expected one of its words")
+                        .did_you_mean(&word.text, words.iter().copied(), hint),
+                );
             };
             OptionValue::Word((*known).to_string())
         }
-        (Some(OptionText::Word(_)), _) => return Err(wrong(option, item, "needs another kind of value")),
+        (Some(OptionText::Word(_)), _) => {
+            return Err(wrong(option, item, "needs another kind of value"));
+        }
     };
     Ok((option.name, value))
 }
@@ -170,18 +219,21 @@ fn number(
 ) -> Result<OptionValue, Diagnostic> {
     let kind = option.kind;
     let what = format!("the option `{}`", option.name);
-    let bounds = |mistake: Diagnostic| mistake.hint(format!("`{}` takes {}", option.name, kind.values()));
+    let bounds =
+        |mistake: Diagnostic| mistake.hint(format!("`{}` takes {}", option.name, kind.values()));
     // Before variables have values only their place is checked.
     let open = matches!(&value.base, Base::Variable(name) if bindings.get(name).is_none());
     match (kind, value.unit) {
         (OptionKind::Bytes(..) | OptionKind::Number(..), _) if open => Ok(OptionValue::Number(1)),
-        (OptionKind::Bytes(least, most), Unit::None | Unit::Size(_)) => {
-            Ok(OptionValue::Number(bindings.whole(value, &what, least, most).map_err(bounds)?))
+        (OptionKind::Bytes(least, most), Unit::None | Unit::Size(_)) => Ok(OptionValue::Number(
+            bindings.whole(value, &what, least, most).map_err(bounds)?,
+        )),
+        (OptionKind::Number(least, most), Unit::None) => Ok(OptionValue::Number(
+            bindings.whole(value, &what, least, most).map_err(bounds)?,
+        )),
+        (OptionKind::Time, Unit::None | Unit::Time(_)) => {
+            Ok(OptionValue::Seconds(bindings.number(value)))
         }
-        (OptionKind::Number(least, most), Unit::None) => {
-            Ok(OptionValue::Number(bindings.whole(value, &what, least, most).map_err(bounds)?))
-        }
-        (OptionKind::Time, Unit::None | Unit::Time(_)) => Ok(OptionValue::Seconds(bindings.number(value))),
         _ if matches!(value.base, Base::Variable(_)) => Err(swept_word(stack, option, item, value)),
         _ => Err(wrong(option, item, "needs another kind of value")),
     }

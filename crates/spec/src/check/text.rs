@@ -14,8 +14,15 @@ use stackline_core::plan::Part;
 
 impl Checker<'_> {
     /// A part by itself: its own clauses, and the stack it got.
-    pub(crate) fn part_text(&self, specification: &Specification, index: usize, chosen: &Chosen<'_>) -> String {
-        let (Some(part), Some((offer, _))) = (specification.parts.get(index), chosen.stacks.get(index)) else {
+    pub(crate) fn part_text(
+        &self,
+        specification: &Specification,
+        index: usize,
+        chosen: &Chosen<'_>,
+    ) -> String {
+        let (Some(part), Some((offer, _))) =
+            (specification.parts.get(index), chosen.stacks.get(index))
+        else {
             return String::new();
         };
         let mut words = self.part_words(specification, part, *offer, chosen);
@@ -38,7 +45,9 @@ impl Checker<'_> {
         let others = others.map(|at| (at.start, self.flat(at.clone(), chosen)));
         let clauses = part.clauses.iter().filter_map(|clause| {
             let text = match over(&clause.kind) {
-                Some(_) if matches!(offer.from, Source::Part(_)) => self.over_text(specification, offer, chosen),
+                Some(_) if matches!(offer.from, Source::Part(_)) => {
+                    self.over_text(specification, offer, chosen)
+                }
                 _ => self.clause_text(clause, chosen)?,
             };
             Some((clause.at.start, text))
@@ -51,14 +60,22 @@ impl Checker<'_> {
 
     /// A clause that stays as it is; `None` for stacks, and for a world that the command line replaces.
     fn clause_text(&self, clause: &Clause, chosen: &Chosen<'_>) -> Option<String> {
-        let replaced =
-            over(&clause.kind).is_some() || (world(&clause.kind).is_some() && self.overrides.world.is_some());
+        let replaced = over(&clause.kind).is_some()
+            || (world(&clause.kind).is_some() && self.overrides.world.is_some());
         (!replaced).then(|| self.flat(clause.at.clone(), chosen))
     }
 
-    fn over_text(&self, specification: &Specification, offer: Offer, chosen: &Chosen<'_>) -> String {
-        let lists =
-            |clauses: &[Clause]| clauses.iter().find_map(|c| over(&c.kind)?.get(offer.index).map(|s| s.at.clone()));
+    fn over_text(
+        &self,
+        specification: &Specification,
+        offer: Offer,
+        chosen: &Chosen<'_>,
+    ) -> String {
+        let lists = |clauses: &[Clause]| {
+            clauses
+                .iter()
+                .find_map(|c| over(&c.kind)?.get(offer.index).map(|s| s.at.clone()))
+        };
         let text = match offer.from {
             Source::CommandLine => self.instead.as_ref().and_then(|instead| {
                 let at = instead.stacks.get(offer.index)?.at.clone();
@@ -66,7 +83,10 @@ impl Checker<'_> {
             }),
             Source::Composer => lists(&specification.clauses).map(|at| self.flat(at, chosen)),
             Source::Part(part) => {
-                let at = specification.parts.get(part).and_then(|part| lists(&part.clauses));
+                let at = specification
+                    .parts
+                    .get(part)
+                    .and_then(|part| lists(&part.clauses));
                 at.map(|at| self.flat(at, chosen))
             }
             Source::Default => None,
@@ -85,21 +105,37 @@ impl Checker<'_> {
         let mut words: Vec<String> = limits.map(|at| self.flat(at.clone(), chosen)).collect();
         let mut shared: Vec<String> = Vec::new();
         let offer = chosen.stacks.iter().map(|(offer, _)| *offer);
-        let mut left = offer.clone().zip(parts).filter(|(_, part)| part.is_some()).map(|(offer, _)| offer);
-        let common = left.find(|offer| matches!(offer.from, Source::CommandLine | Source::Composer));
+        let mut left = offer
+            .clone()
+            .zip(parts)
+            .filter(|(_, part)| part.is_some())
+            .map(|(offer, _)| offer);
+        let common =
+            left.find(|offer| matches!(offer.from, Source::CommandLine | Source::Composer));
         shared.extend(common.map(|offer| self.over_text(specification, offer, chosen)));
         shared.extend(self.overrides.world.map(|world| format!("in {world}")));
         let headed = !specification.composer_at.is_empty() || !specification.clauses.is_empty();
         if headed {
             words.extend(
-                (!specification.composer_at.is_empty()).then(|| self.flat(specification.composer_at.clone(), chosen)),
+                (!specification.composer_at.is_empty())
+                    .then(|| self.flat(specification.composer_at.clone(), chosen)),
             );
             words.append(&mut shared);
-            words.extend(specification.clauses.iter().filter_map(|clause| self.clause_text(clause, chosen)));
+            words.extend(
+                specification
+                    .clauses
+                    .iter()
+                    .filter_map(|clause| self.clause_text(clause, chosen)),
+            );
         }
         let mut head = words.join(" ");
         head.push_str(if headed { ": " } else { " " });
-        let written = specification.parts.iter().zip(offer).zip(parts).filter(|(_, part)| part.is_some());
+        let written = specification
+            .parts
+            .iter()
+            .zip(offer)
+            .zip(parts)
+            .filter(|(_, part)| part.is_some());
         let written: Vec<String> = written
             .map(|((part, offer), _)| {
                 let mut words = self.part_words(specification, part, offer, chosen);

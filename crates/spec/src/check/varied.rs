@@ -43,9 +43,17 @@ impl Varied {
     /// Its variables, each once.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let first = |(at, (name, _)): &(usize, &(String, Span))| {
-            !self.variables.iter().take(*at).any(|(other, _)| other == name)
+            !self
+                .variables
+                .iter()
+                .take(*at)
+                .any(|(other, _)| other == name)
         };
-        self.variables.iter().enumerate().filter(first).map(|(_, (name, _))| name.as_str())
+        self.variables
+            .iter()
+            .enumerate()
+            .filter(first)
+            .map(|(_, (name, _))| name.as_str())
     }
 }
 
@@ -59,11 +67,18 @@ pub(super) fn ends(item: &NetworkItem) -> String {
 }
 
 fn sweep<'s>(name: &str, specification: &'s Specification) -> Option<&'s Sweep> {
-    specification.sweeps.iter().find(|sweep| sweep.name.text == name)
+    specification
+        .sweeps
+        .iter()
+        .find(|sweep| sweep.name.text == name)
 }
 
 /// `Q = 4096 B`
-pub(super) fn assignment(name: &str, specification: &Specification, bindings: Bindings<'_>) -> String {
+pub(super) fn assignment(
+    name: &str,
+    specification: &Specification,
+    bindings: Bindings<'_>,
+) -> String {
     let unit = sweep(name, specification).map_or("", |sweep| sweep.unit.text());
     format!("{name} = {}{unit}", bindings.get(name).unwrap_or_default())
 }
@@ -78,8 +93,12 @@ pub(super) fn filled(
     let before = report.errors();
     let mut item = item.clone();
     item.figures(&mut |value, figure| {
-        let Base::Variable(name) = &value.base else { return };
-        let Some((sweep, number)) = sweep(name, specification).zip(bindings.get(name)) else { return };
+        let Base::Variable(name) = &value.base else {
+            return;
+        };
+        let Some((sweep, number)) = sweep(name, specification).zip(bindings.get(name)) else {
+            return;
+        };
         if let Some(mistake) = another_kind(value, figure, sweep) {
             return report.push(mistake);
         }
@@ -94,7 +113,9 @@ pub(super) fn filled(
 /// What has to stand at a place, and values that may.
 fn wanted(value: &Value, figure: Figure) -> (&'static str, &'static str) {
     match figure {
-        _ if value.unit != Unit::None => ("a plain number, since the unit stands behind it", "1, 2"),
+        _ if value.unit != Unit::None => {
+            ("a plain number, since the unit stands behind it", "1, 2")
+        }
         Figure::Any | Figure::Plain => ("a plain number", "1, 2"),
         Figure::Size => ("a size", "16 KiB, 64 KiB"),
         Figure::Time => ("a time", "1 ms, 10 ms"),

@@ -22,24 +22,54 @@ impl Checker<'_> {
     pub(crate) fn judge(&mut self, tree: &Tree) {
         let mut refused = None;
         for (measurement, origin) in self.plan.measurements.iter().zip(&self.origins) {
-            let Some(Item::Specification(specification)) = tree.items.get(origin.item) else { continue };
-            let available = self.context.worlds.iter().find(|available| available.can.world == measurement.world);
-            let Some(available) = available.filter(|_| refused != Some(origin.item)) else { continue };
+            let Some(Item::Specification(specification)) = tree.items.get(origin.item) else {
+                continue;
+            };
+            let available = self
+                .context
+                .worlds
+                .iter()
+                .find(|available| available.can.world == measurement.world);
+            let Some(available) = available.filter(|_| refused != Some(origin.item)) else {
+                continue;
+            };
             let network = measurement.across.as_ref();
-            let network = network.and_then(|name| self.plan.networks.iter().find(|network| network.name == *name));
+            let network = network.and_then(|name| {
+                self.plan
+                    .networks
+                    .iter()
+                    .find(|network| network.name == *name)
+            });
             let (hosts, cores) = (&self.plan.hosts, self.context.cores);
-            let case = Case { can: available.can, specification, measurement, network, hosts, cores };
+            let case = Case {
+                can: available.can,
+                specification,
+                measurement,
+                network,
+                hosts,
+                cores,
+            };
             let mut found = case.of_the_whole();
             for (part, (index, stack)) in measurement.parts.iter().zip(&origin.parts) {
-                let table = available.stacks.iter().find(|table| table.name == part.stack.name);
+                let table = available
+                    .stacks
+                    .iter()
+                    .find(|table| table.name == part.stack.name);
                 if let (Some(item), Some(table)) = (specification.parts.get(*index), table) {
-                    found.extend(case.of_a_part(&PartCase { part, item, table, stack: *stack }));
+                    found.extend(case.of_a_part(&PartCase {
+                        part,
+                        item,
+                        table,
+                        stack: *stack,
+                    }));
                 }
             }
             if !found.is_empty() {
                 refused = Some(origin.item);
             }
-            found.into_iter().for_each(|diagnostic| self.report.push(diagnostic));
+            found
+                .into_iter()
+                .for_each(|diagnostic| self.report.push(diagnostic));
         }
     }
 }
@@ -96,7 +126,12 @@ impl Case<'_> {
     }
 
     fn of_a_part(&self, part: &PartCase<'_>) -> Vec<Diagnostic> {
-        let found = [self.files(part), self.cores(part), self.same_host(part), self.crossing(part)];
+        let found = [
+            self.files(part),
+            self.cores(part),
+            self.same_host(part),
+            self.crossing(part),
+        ];
         found.into_iter().flatten().collect()
     }
 
@@ -104,10 +139,19 @@ impl Case<'_> {
         if self.can.files || !uses_files(part.part) {
             return None;
         }
-        let ends = [&part.item.source, &part.item.destination].into_iter().flatten();
-        let named = ends.filter_map(AccessItem::file).map(|word| word.span).next();
+        let ends = [&part.item.source, &part.item.destination]
+            .into_iter()
+            .flatten();
+        let named = ends
+            .filter_map(AccessItem::file)
+            .map(|word| word.span)
+            .next();
         let span = named.unwrap_or(part.item.application.span);
-        let diagnostic = Diagnostic::error(span, "files and virtual memory are not simulated", self.here());
+        let diagnostic = Diagnostic::error(
+            span,
+            "files and virtual memory are not simulated",
+            self.here(),
+        );
         Some(diagnostic.hint("leave the ends out: data units come from MEMORY and go to MEMORY"))
     }
 
@@ -116,12 +160,18 @@ impl Case<'_> {
         let clause = effective(self.specification, part.item, pick).map(|((), clause)| clause.span);
         let span = clause.unwrap_or(part.item.application.span);
         if self.can.processors {
-            return self.missing_core(part.part).map(|core| self.no_such_core(core, span));
+            return self
+                .missing_core(part.part)
+                .map(|core| self.no_such_core(core, span));
         }
         if part.part.cpu == (None, None) {
             return None;
         }
-        let diagnostic = Diagnostic::error(span, "a simulated host has no cores to be placed on", self.here());
+        let diagnostic = Diagnostic::error(
+            span,
+            "a simulated host has no cores to be placed on",
+            self.here(),
+        );
         let hint = "leave `on cpu` out; what a processor costs is the host's interface (`copy` in its network)";
         Some(diagnostic.hint(hint))
     }
@@ -135,23 +185,41 @@ impl Case<'_> {
             let local = host.is_none_or(|host| host.via == Via::Local);
             core.or(host.and_then(|host| host.cpu)).filter(|_| local)
         });
-        placed.filter(|core| !self.cores.is_empty() && !self.cores.contains(core)).min()
+        placed
+            .filter(|core| !self.cores.is_empty() && !self.cores.contains(core))
+            .min()
     }
 
     fn no_such_core(&self, core: usize, span: Span) -> Diagnostic {
         let cores: Vec<String> = self.cores.iter().map(ToString::to_string).collect();
-        let diagnostic = Diagnostic::error(span, format!("this machine has no core {core}"), "to be placed on");
+        let diagnostic = Diagnostic::error(
+            span,
+            format!("this machine has no core {core}"),
+            "to be placed on",
+        );
         diagnostic.hint(format!("it has {}", cores.join(", ")))
     }
 
     fn same_host(&self, part: &PartCase<'_>) -> Option<Diagnostic> {
-        let host = part.part.from.as_ref().filter(|from| part.part.to.as_ref() == Some(from))?;
+        let host = part
+            .part
+            .from
+            .as_ref()
+            .filter(|from| part.part.to.as_ref() == Some(from))?;
         if self.can.same_host {
             return None;
         }
-        let span = part.item.to.as_ref().map_or(part.item.application.span, |word| word.span);
-        let message = format!("the host {host} would send to itself, so nothing would cross the network");
-        Some(Diagnostic::error(span, message, self.here()).hint("FROM and TO name two hosts of the network"))
+        let span = part
+            .item
+            .to
+            .as_ref()
+            .map_or(part.item.application.span, |word| word.span);
+        let message =
+            format!("the host {host} would send to itself, so nothing would cross the network");
+        Some(
+            Diagnostic::error(span, message, self.here())
+                .hint("FROM and TO name two hosts of the network"),
+        )
     }
 
     /// Whether the stack's packets cross the network.
@@ -161,13 +229,17 @@ impl Case<'_> {
         let span = part.stack.unwrap_or(part.item.application.span);
         let error = |message: String| Diagnostic::error(span, message, self.here());
         if table.one_host {
-            let message =
-                format!("the stack `{}` works within one host, so nothing would cross the network", table.name);
+            let message = format!(
+                "the stack `{}` works within one host, so nothing would cross the network",
+                table.name
+            );
             return Some(error(message).hint("tcp and udp cross a network"));
         }
         if (table.raw_frames)(stack) && !self.can.ethernet {
-            let message =
-                format!("an {} network carries IP, so raw Ethernet frames would not cross it", self.can.world);
+            let message = format!(
+                "an {} network carries IP, so raw Ethernet frames would not cross it",
+                self.can.world
+            );
             return Some(error(message).hint("leave `carrier` out, or run it in the live world"));
         }
         if network.has_imps() && !self.can.imps {
@@ -181,18 +253,25 @@ impl Case<'_> {
             let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
             // The interfaces at both ends are no lines.
             let lines = routes::shortest(network, from, to)?.len().saturating_sub(2);
-            let message =
-                format!("{to} is {lines} lines from {from}, and an IMP {MOST_IMP_HOPS} hops away cannot be reached");
-            return (lines >= MOST_IMP_HOPS)
-                .then(|| error(message).hint("more is what the routing of the time took for a loop; leave IMPs out"));
+            let message = format!(
+                "{to} is {lines} lines from {from}, and an IMP {MOST_IMP_HOPS} hops away cannot be reached"
+            );
+            return (lines >= MOST_IMP_HOPS).then(|| {
+                error(message)
+                    .hint("more is what the routing of the time took for a loop; leave IMPs out")
+            });
         }
         let (from, to) = (part.part.from.as_ref()?, part.part.to.as_ref()?);
-        if let Some((from, to, links)) =
-            [(from, to), (to, from)].into_iter().find_map(|(from, to)| too_far(network, from, to))
+        if let Some((from, to, links)) = [(from, to), (to, from)]
+            .into_iter()
+            .find_map(|(from, to)| too_far(network, from, to))
         {
-            let message =
-                format!("the path from {from} to {to} has {links} links, and a packet crosses at most {MOST_HOPS}");
-            return Some(error(message).hint("its time to live ends there, as in Linux; leave switches out"));
+            let message = format!(
+                "the path from {from} to {to} has {links} links, and a packet crosses at most {MOST_HOPS}"
+            );
+            return Some(
+                error(message).hint("its time to live ends there, as in Linux; leave switches out"),
+            );
         }
         let mtu = path_mtu(network, from, to)?.min(path_mtu(network, to, from)?);
         let needed = (table.least_mtu)(stack);
@@ -203,17 +282,32 @@ impl Case<'_> {
             "packets of {needed} bytes, which `{}` sends, do not fit the path from {from} to {to}: its largest has {mtu}",
             table.name
         );
-        Some(error(message).hint(match ["packet", "mtu"].into_iter().find(|name| stack.number(name).is_some()) {
-            Some(option) => format!("give the links a larger `mtu`, or ask for smaller packets with `{option}`"),
-            None => "give the links a larger `mtu`".to_string(),
-        }))
+        Some(
+            error(message).hint(
+                match ["packet", "mtu"]
+                    .into_iter()
+                    .find(|name| stack.number(name).is_some())
+                {
+                    Some(option) => format!(
+                        "give the links a larger `mtu`, or ask for smaller packets with `{option}`"
+                    ),
+                    None => "give the links a larger `mtu`".to_string(),
+                },
+            ),
+        )
     }
 }
 
 fn uses_files(part: &Part) -> bool {
-    let touches =
-        |side| part.procedure.calls(side).iter().any(|call| matches!(call, Call::ReadFile(_) | Call::WriteFile(_)));
-    [&part.source, &part.destination].into_iter().any(|access| *access != Access::Memory)
+    let touches = |side| {
+        part.procedure
+            .calls(side)
+            .iter()
+            .any(|call| matches!(call, Call::ReadFile(_) | Call::WriteFile(_)))
+    };
+    [&part.source, &part.destination]
+        .into_iter()
+        .any(|access| *access != Access::Memory)
         || touches(Side::Initiator)
         || touches(Side::Responder)
 }
@@ -234,5 +328,8 @@ fn path_mtu(network: &Network, from: &str, to: &str) -> Option<u64> {
     if network.links.iter().all(|link| link.mtu() == first) {
         return Some(first);
     }
-    routes::shortest(network, from, to)?.into_iter().map(|(link, _)| link.mtu()).min()
+    routes::shortest(network, from, to)?
+        .into_iter()
+        .map(|(link, _)| link.mtu())
+        .min()
 }

@@ -14,17 +14,26 @@ pub(super) struct Edit {
 impl Edit {
     /// Puts a text in the place of another.
     pub(super) fn replace(span: Span, text: impl Into<String>) -> Self {
-        Self { at: span.start..span.end, text: text.into() }
+        Self {
+            at: span.start..span.end,
+            text: text.into(),
+        }
     }
 
     /// Puts a text behind another.
     pub(super) fn behind(span: Span, text: impl Into<String>) -> Self {
-        Self { at: span.end..span.end, text: text.into() }
+        Self {
+            at: span.end..span.end,
+            text: text.into(),
+        }
     }
 
     /// Puts a text before another.
     pub(super) fn before(span: Span, text: impl Into<String>) -> Self {
-        Self { at: span.start..span.start, text: text.into() }
+        Self {
+            at: span.start..span.start,
+            text: text.into(),
+        }
     }
 
     /// Takes a text away.

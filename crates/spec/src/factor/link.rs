@@ -25,7 +25,9 @@ pub(super) fn edits(
     });
     let all: Vec<&LinkItem> = networks.flat_map(|network| &network.links).collect();
     let joins = |link: &&&LinkItem| {
-        let Some((first, second)) = ends else { return true };
+        let Some((first, second)) = ends else {
+            return true;
+        };
         let (one, other) = (&link.ends.0.text, &link.ends.1.text);
         (one == first && other == second) || (one == second && other == first)
     };
@@ -52,8 +54,11 @@ fn no_such(all: &[&LinkItem], ends: Option<&(String, String)>) -> Error {
         let hint = "declare a network and write `across` it; it runs in the simulated and the emulated world";
         return Error::input("there is no network whose links could be varied").hint(hint);
     };
-    let names: Vec<String> =
-        all.iter().take(8).map(|link| format!("`{} - {}`", link.ends.0.text, link.ends.1.text)).collect();
+    let names: Vec<String> = all
+        .iter()
+        .take(8)
+        .map(|link| format!("`{} - {}`", link.ends.0.text, link.ends.1.text))
+        .collect();
     let error = Error::input(format!("no link joins `{first}` and `{second}`"));
     if names.is_empty() {
         error.hint("declare a network")
@@ -62,32 +67,46 @@ fn no_such(all: &[&LinkItem], ends: Option<&(String, String)>) -> Error {
     }
 }
 
-fn of_one(written: &Written<'_>, property: LinkProperty, link: &LinkItem, level: &Level) -> Result<Vec<Edit>> {
+fn of_one(
+    written: &Written<'_>,
+    property: LinkProperty,
+    link: &LinkItem,
+    level: &Level,
+) -> Result<Vec<Edit>> {
     let name = format!("the link {} - {}", link.ends.0.text, link.ends.1.text);
     let none = |what: &str, such_as: &str| {
-        Err(Error::input(format!("{name} has no {what} to multiply"))
-            .hint(format!("write levels, as in `{} = {such_as}`", property.word())))
+        Err(
+            Error::input(format!("{name} has no {what} to multiply")).hint(format!(
+                "write levels, as in `{} = {such_as}`",
+                property.word()
+            )),
+        )
     };
     match (property, level) {
         (LinkProperty::Bandwidth, _) => rate(written, link, level, &name),
         (LinkProperty::Delay, _) => delay(written, link, level),
-        (LinkProperty::Loss, _) => {
-            match (&link.loss, level) {
-                (Some(LossItem::Share(value) | LossItem::BitErrors(value)), Level::Times(_)) => {
-                    Ok(vec![Edit::replace(value.span, written.value(value, level)?)])
-                }
-                (Some(LossItem::Share(value)), Level::Text(text)) => Ok(vec![Edit::replace(value.span, text.clone())]),
-                (Some(_), _) => Err(Error::input(format!("the loss of {name} is no share of its packets"))
-                    .hint("write it as in `loss 1%`")),
-                (None, Level::Text(text)) => Ok(vec![clause(link, format!(" loss {text}"))]),
-                (None, _) => none("loss", "0%, 1%"),
+        (LinkProperty::Loss, _) => match (&link.loss, level) {
+            (Some(LossItem::Share(value) | LossItem::BitErrors(value)), Level::Times(_)) => Ok(
+                vec![Edit::replace(value.span, written.value(value, level)?)],
+            ),
+            (Some(LossItem::Share(value)), Level::Text(text)) => {
+                Ok(vec![Edit::replace(value.span, text.clone())])
             }
-        }
+            (Some(_), _) => Err(Error::input(format!(
+                "the loss of {name} is no share of its packets"
+            ))
+            .hint("write it as in `loss 1%`")),
+            (None, Level::Text(text)) => Ok(vec![clause(link, format!(" loss {text}"))]),
+            (None, _) => none("loss", "0%, 1%"),
+        },
         (LinkProperty::Queue, _) => {
             let limit = link.queue.as_ref().and_then(|queue| queue.limit.as_ref());
             match (limit, level) {
                 (Some(QueueLimit::Bytes(value) | QueueLimit::Packets(value)), Level::Times(_)) => {
-                    Ok(vec![Edit::replace(value.span, written.value(value, level)?)])
+                    Ok(vec![Edit::replace(
+                        value.span,
+                        written.value(value, level)?,
+                    )])
                 }
                 (Some(QueueLimit::Bytes(value)), Level::Text(text)) => {
                     Ok(vec![Edit::replace(value.span, text.clone())])
@@ -98,7 +117,10 @@ fn of_one(written: &Written<'_>, property: LinkProperty, link: &LinkItem, level:
                     Ok(vec![Edit::replace(value.span.to(packets), text.clone())])
                 }
                 (None, Level::Text(text)) => match &link.queue {
-                    Some(queue) => Ok(vec![Edit::behind(first_word(written, queue.span), format!(" {text}"))]),
+                    Some(queue) => Ok(vec![Edit::behind(
+                        first_word(written, queue.span),
+                        format!(" {text}"),
+                    )]),
                     None => Ok(vec![clause(link, format!(" queue {text}"))]),
                 },
                 _ => none("queue of a given size", "100 packets, 1000 packets"),
@@ -110,7 +132,10 @@ fn of_one(written: &Written<'_>, property: LinkProperty, link: &LinkItem, level:
             Ok(vec![clause(link, format!(" mtu {bytes}"))])
         }
         (LinkProperty::Mtu, _) => match &link.mtu {
-            Some(value) => Ok(vec![Edit::replace(value.span, written.value(value, level)?)]),
+            Some(value) => Ok(vec![Edit::replace(
+                value.span,
+                written.value(value, level)?,
+            )]),
             None => Ok(vec![clause(link, format!(" mtu {level}"))]),
         },
     }
@@ -131,34 +156,48 @@ fn clause(link: &LinkItem, text: String) -> Edit {
 
 fn rate(written: &Written<'_>, link: &LinkItem, level: &Level, name: &str) -> Result<Vec<Edit>> {
     match (&link.rate, level) {
-        (RateItem::Constant(value), _) => Ok(vec![Edit::replace(value.span, written.value(value, level)?)]),
+        (RateItem::Constant(value), _) => Ok(vec![Edit::replace(
+            value.span,
+            written.value(value, level)?,
+        )]),
         (RateItem::Schedule(schedule), Level::Times(_)) => {
-            let each = schedule.steps.iter().map(|(_, rate)| Ok(Edit::replace(rate.span, written.value(rate, level)?)));
+            let each = schedule
+                .steps
+                .iter()
+                .map(|(_, rate)| Ok(Edit::replace(rate.span, written.value(rate, level)?)));
             each.collect()
         }
-        (RateItem::Schedule(schedule), _) => Ok(vec![Edit::replace(schedule.span, level.to_string())]),
-        (RateItem::Unlimited, Level::Times(_)) => {
-            Err(Error::input(format!("{name} has no rate to multiply: it is unlimited"))
-                .hint("write levels, as in `bandwidth = 10 Mbit/s, 100 Mbit/s`"))
+        (RateItem::Schedule(schedule), _) => {
+            Ok(vec![Edit::replace(schedule.span, level.to_string())])
         }
+        (RateItem::Unlimited, Level::Times(_)) => Err(Error::input(format!(
+            "{name} has no rate to multiply: it is unlimited"
+        ))
+        .hint("write levels, as in `bandwidth = 10 Mbit/s, 100 Mbit/s`")),
         (RateItem::Unlimited, _) => {
             let word = written.span(written.token_from(link.ends.1.span.end));
             Ok(vec![Edit::replace(word, level.to_string())])
         }
-        (RateItem::Trace(_), _) => {
-            Err(Error::input(format!("the rate of {name} is a trace")).hint("write a rate or a schedule instead"))
-        }
+        (RateItem::Trace(_), _) => Err(Error::input(format!("the rate of {name} is a trace"))
+            .hint("write a rate or a schedule instead")),
     }
 }
 
 fn delay(written: &Written<'_>, link: &LinkItem, level: &Level) -> Result<Vec<Edit>> {
     match (&link.delay, level) {
-        (DelayItem::Constant(value), _) => Ok(vec![Edit::replace(value.span, written.value(value, level)?)]),
+        (DelayItem::Constant(value), _) => Ok(vec![Edit::replace(
+            value.span,
+            written.value(value, level)?,
+        )]),
         (DelayItem::Schedule(schedule), Level::Times(_)) => {
-            let each =
-                schedule.steps.iter().map(|(_, delay)| Ok(Edit::replace(delay.span, written.value(delay, level)?)));
+            let each = schedule
+                .steps
+                .iter()
+                .map(|(_, delay)| Ok(Edit::replace(delay.span, written.value(delay, level)?)));
             each.collect()
         }
-        (DelayItem::Schedule(schedule), _) => Ok(vec![Edit::replace(schedule.span, level.to_string())]),
+        (DelayItem::Schedule(schedule), _) => {
+            Ok(vec![Edit::replace(schedule.span, level.to_string())])
+        }
     }
 }

@@ -37,9 +37,17 @@ pub struct Factor {
 
 impl core::fmt::Display for Factor {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let levels: Vec<String> =
-            self.levels.iter().filter(|l| **l != Level::AsWritten).map(ToString::to_string).collect();
-        let sign = if levels.iter().all(|level| level.starts_with("x ")) { "" } else { "= " };
+        let levels: Vec<String> = self
+            .levels
+            .iter()
+            .filter(|l| **l != Level::AsWritten)
+            .map(ToString::to_string)
+            .collect();
+        let sign = if levels.iter().all(|level| level.starts_with("x ")) {
+            ""
+        } else {
+            "= "
+        };
         write!(f, "{} {sign}{}", self.name, levels.join(", "))
     }
 }
@@ -49,9 +57,9 @@ impl Factor {
     #[must_use]
     pub const fn better(&self) -> Option<f64> {
         match &self.what {
-            Varied::Link(LinkProperty::Bandwidth | LinkProperty::Queue, _) | Varied::Cpu(_) | Varied::Buffer(_) => {
-                Some(1000.0)
-            }
+            Varied::Link(LinkProperty::Bandwidth | LinkProperty::Queue, _)
+            | Varied::Cpu(_)
+            | Varied::Buffer(_) => Some(1000.0),
             Varied::Link(LinkProperty::Delay | LinkProperty::Loss, _) => Some(0.001),
             _ => None,
         }
@@ -61,9 +69,11 @@ impl Factor {
     #[must_use]
     pub fn of_link(&self) -> Option<(&'static str, Option<(&str, &str)>)> {
         match &self.what {
-            Varied::Link(property, ends) => {
-                Some((property.word(), ends.as_ref().map(|(first, second)| (first.as_str(), second.as_str()))))
-            }
+            Varied::Link(property, ends) => Some((
+                property.word(),
+                ends.as_ref()
+                    .map(|(first, second)| (first.as_str(), second.as_str())),
+            )),
             _ => None,
         }
     }
@@ -77,7 +87,10 @@ impl Factor {
     /// Whether it is of a measurement, so that declarations alone do not have it.
     #[must_use]
     pub const fn is_of_measurement(&self) -> bool {
-        matches!(self.what, Varied::Stack | Varied::Size | Varied::Clients | Varied::Place(_))
+        matches!(
+            self.what,
+            Varied::Stack | Varied::Size | Varied::Clients | Varied::Place(_)
+        )
     }
 
     /// By how much a level changes it against what is written, where that is a number.
@@ -103,7 +116,13 @@ pub fn factors(source: &str) -> core::result::Result<Vec<Factor>, Vec<Diagnostic
     if report.errors() > 0 {
         return Err(report.finish());
     }
-    let items = tree.items.iter().filter_map(|item| if let Item::Factor(factor) = item { Some(factor) } else { None });
+    let items = tree.items.iter().filter_map(|item| {
+        if let Item::Factor(factor) = item {
+            Some(factor)
+        } else {
+            None
+        }
+    });
     Ok(items.map(|item| made(item, source)).collect())
 }
 
@@ -125,19 +144,31 @@ pub fn factor(text: &str) -> core::result::Result<Factor, Vec<Diagnostic>> {
 fn made(item: &FactorItem, source: &str) -> Factor {
     let level = |level: &LevelItem| match level {
         LevelItem::Times(times) => Level::Times(*times),
-        LevelItem::Set(span) => Level::Text(source.get(span.start..span.end).unwrap_or("").trim().to_string()),
+        LevelItem::Set(span) => Level::Text(
+            source
+                .get(span.start..span.end)
+                .unwrap_or("")
+                .trim()
+                .to_string(),
+        ),
     };
     let mut levels: Vec<Level> = item.levels.iter().map(level).collect();
     // One level alone, or multiples, stand beside what is written.
     if levels.len() < 2 || matches!(levels.first(), Some(Level::Times(_))) {
         levels.insert(0, Level::AsWritten);
     }
-    Factor { name: named(&item.what), what: item.what.clone(), levels }
+    Factor {
+        name: named(&item.what),
+        what: item.what.clone(),
+        levels,
+    }
 }
 
 fn named(what: &Varied) -> String {
     match what {
-        Varied::Link(property, Some((first, second))) => format!("{} of {first} - {second}", property.word()),
+        Varied::Link(property, Some((first, second))) => {
+            format!("{} of {first} - {second}", property.word())
+        }
         Varied::Link(property, None) => property.word().to_string(),
         Varied::Cpu(Some(node)) => format!("cpu of {node}"),
         Varied::Cpu(None) => "cpu".to_string(),
@@ -197,7 +228,9 @@ fn with(text: &str, factor: &Factor, level: &Level, working: &[&str]) -> Result<
         Varied::Place(side) => part::place(&written, *side, level),
         Varied::Named(name) => part::named(&written, name, level),
     });
-    edits.map(|edits| applied(text, edits)).map_err(|error| error.within(&format!("factor `{}`", factor.name)))
+    edits
+        .map(|edits| applied(text, edits))
+        .map_err(|error| error.within(&format!("factor `{}`", factor.name)))
 }
 
 /// The text without the measurements of other lines.
@@ -206,17 +239,25 @@ fn alone(source: &str, line: usize) -> Result<String> {
         let mut lines = Vec::new();
         let mut edits: Vec<Edit> = Vec::new();
         for item in &written.tree.items {
-            let Item::Specification(item) = item else { continue };
+            let Item::Specification(item) = item else {
+                continue;
+            };
             lines.push(item.line.to_string());
             if item.line != line {
                 let first = item.at.start;
-                let last = written.marked.mark(first).extent.unwrap_or(item.at.end).saturating_sub(1);
+                let last = written
+                    .marked
+                    .mark(first)
+                    .extent
+                    .unwrap_or(item.at.end)
+                    .saturating_sub(1);
                 edits.push(Edit::without(written.span(first).to(written.span(last))));
             }
         }
         if !lines.contains(&line.to_string()) {
             let message = format!("no measurement begins on line {line}");
-            return Err(Error::input(message).hint(format!("measurements begin on line {}", lines.join(", "))));
+            return Err(Error::input(message)
+                .hint(format!("measurements begin on line {}", lines.join(", "))));
         }
         Ok(edits)
     })

@@ -6,7 +6,8 @@ use super::written::Written;
 use crate::diagnostic::Span;
 use crate::token::Kind;
 use crate::tree::{
-    ClauseKind, Item, OptionItem, OptionText, PartItem, Side, SizeItem, Specification, StackItem, Value,
+    ClauseKind, Item, OptionItem, OptionText, PartItem, Side, SizeItem, Specification, StackItem,
+    Value,
 };
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -16,7 +17,17 @@ use stackline_core::error::{Error, Result};
 use stackline_core::plan::Composer;
 
 /// What can be varied of any specification.
-const KNOWN: [&str; 9] = ["bandwidth", "delay", "loss", "queue", "mtu", "cpu", "buffer", "stack", "clients"];
+const KNOWN: [&str; 9] = [
+    "bandwidth",
+    "delay",
+    "loss",
+    "queue",
+    "mtu",
+    "cpu",
+    "buffer",
+    "stack",
+    "clients",
+];
 
 fn specifications<'w>(written: &'w Written<'_>) -> impl Iterator<Item = &'w Specification> {
     written.tree.items.iter().filter_map(|item| match item {
@@ -27,8 +38,15 @@ fn specifications<'w>(written: &'w Written<'_>) -> impl Iterator<Item = &'w Spec
 
 /// The parts that are measured.
 fn parts(specification: &Specification) -> &[PartItem] {
-    let background = matches!(specification.composer, Composer::Background | Composer::PriorityBackground);
-    let measured = if background { 1 } else { specification.parts.len() };
+    let background = matches!(
+        specification.composer,
+        Composer::Background | Composer::PriorityBackground
+    );
+    let measured = if background {
+        1
+    } else {
+        specification.parts.len()
+    };
     &specification.parts[..measured.min(specification.parts.len())]
 }
 
@@ -55,12 +73,15 @@ fn lists<'s>(specification: &'s Specification) -> Vec<(Option<&'s [StackItem]>, 
 /// The stack.
 pub(super) fn stack(written: &Written<'_>, level: &Level) -> Result<Vec<Edit>> {
     let Level::Text(text) = level else {
-        return Err(Error::input("there are no multiples of a stack").hint("write levels, as in `stack = tcp, quic`"));
+        return Err(Error::input("there are no multiples of a stack")
+            .hint("write levels, as in `stack = tcp, quic`"));
     };
-    let all = specifications(written).flat_map(lists).map(|(stacks, span)| match stacks {
-        Some(_) => Edit::replace(span, format!("over {text}")),
-        None => Edit::behind(span, format!(" over {text}")),
-    });
+    let all = specifications(written)
+        .flat_map(lists)
+        .map(|(stacks, span)| match stacks {
+            Some(_) => Edit::replace(span, format!("over {text}")),
+            None => Edit::behind(span, format!(" over {text}")),
+        });
     Ok(all.collect())
 }
 
@@ -69,14 +90,17 @@ pub(super) fn size(written: &Written<'_>, level: &Level) -> Result<Vec<Edit>> {
     let mut edits = Vec::new();
     for part in specifications(written).flat_map(parts) {
         let Some(data) = &part.data else {
-            return Err(Error::input("no size of data units is written").hint("write one, as in `rr 32*1000`"));
+            return Err(Error::input("no size of data units is written")
+                .hint("write one, as in `rr 32*1000`"));
         };
         edits.push(match (&data.unit, level) {
             (SizeItem::Value(value), _) => Edit::replace(value.span, written.value(value, level)?),
             (SizeItem::Drawn(drawn), Level::Text(text)) => Edit::replace(drawn.span, text.clone()),
             (SizeItem::Drawn(_), _) => {
                 let hint = "write levels, as in `size = uniform(1, 100), uniform(1, 1000)`";
-                return Err(Error::input("there are no multiples of sizes that are drawn").hint(hint));
+                return Err(
+                    Error::input("there are no multiples of sizes that are drawn").hint(hint),
+                );
             }
         });
     }
@@ -100,13 +124,16 @@ pub(super) fn clients(written: &Written<'_>, level: &Level) -> Result<Vec<Edit>>
 pub(super) fn place(written: &Written<'_>, side: Side, level: &Level) -> Result<Vec<Edit>> {
     let word = if side == Side::From { "from" } else { "to" };
     let Level::Text(text) = level else {
-        return Err(
-            Error::input("there are no multiples of a host").hint(format!("write levels, as in `{word} = a, b`"))
-        );
+        return Err(Error::input("there are no multiples of a host")
+            .hint(format!("write levels, as in `{word} = a, b`")));
     };
     let mut edits = Vec::new();
     for part in specifications(written).flat_map(parts) {
-        let host = if side == Side::From { &part.from } else { &part.to };
+        let host = if side == Side::From {
+            &part.from
+        } else {
+            &part.to
+        };
         let Some(host) = host else {
             let message = format!("the specification names no host behind `{word}`");
             return Err(Error::input(message).hint("write both, as in `from a to b rr 32*1000`"));
@@ -118,11 +145,17 @@ pub(super) fn place(written: &Written<'_>, side: Side, level: &Level) -> Result<
 
 /// A variable, else an option of the stack.
 pub(super) fn named(written: &Written<'_>, name: &str, level: &Level) -> Result<Vec<Edit>> {
-    let sweeps: Vec<_> =
-        specifications(written).flat_map(|item| &item.sweeps).filter(|sweep| sweep.name.text == name).collect();
+    let sweeps: Vec<_> = specifications(written)
+        .flat_map(|item| &item.sweeps)
+        .filter(|sweep| sweep.name.text == name)
+        .collect();
     if sweeps.is_empty() {
-        if let Some(meant) = KNOWN.iter().find(|known| strsim::osa_distance(name, known) == 1) {
-            return Err(Error::input(format!("there is no `{name}` to vary")).hint(format!("did you mean `{meant}`?")));
+        if let Some(meant) = KNOWN
+            .iter()
+            .find(|known| strsim::osa_distance(name, known) == 1)
+        {
+            return Err(Error::input(format!("there is no `{name}` to vary"))
+                .hint(format!("did you mean `{meant}`?")));
         }
         return option(written, name, level);
     }
@@ -134,8 +167,12 @@ pub(super) fn named(written: &Written<'_>, name: &str, level: &Level) -> Result<
                 written.value(&value, &Level::Times(*times))?
             }
             (Level::Times(_), _) => {
-                let message = format!("the variable `{name}` has several values, of which there is no multiple");
-                return Err(Error::input(message).hint(format!("write levels, as in `{name} = 1, 8`")));
+                let message = format!(
+                    "the variable `{name}` has several values, of which there is no multiple"
+                );
+                return Err(
+                    Error::input(message).hint(format!("write levels, as in `{name} = 1, 8`"))
+                );
             }
             _ => level.to_string(),
         };
@@ -150,7 +187,11 @@ fn sweep_value(written: &Written<'_>, span: Span) -> Value {
         Kind::Number(number) => number,
         _ => 0.0,
     };
-    Value { base: crate::tree::Base::Number(number), unit: crate::tree::Unit::None, span }
+    Value {
+        base: crate::tree::Base::Number(number),
+        unit: crate::tree::Unit::None,
+        span,
+    }
 }
 
 /// An option of the stack: set, or with `off` left out.
@@ -160,7 +201,10 @@ fn option(written: &Written<'_>, name: &str, level: &Level) -> Result<Vec<Edit>>
         match stacks {
             None if is_off(level) => {}
             None => {
-                edits.push(Edit::behind(span, format!(" over tcp({})", setting(name, level)?)));
+                edits.push(Edit::behind(
+                    span,
+                    format!(" over tcp({})", setting(name, level)?),
+                ));
             }
             Some(stacks) => {
                 for stack in stacks {
@@ -188,8 +232,16 @@ fn setting(name: &str, level: &Level) -> Result<String> {
     }
 }
 
-fn option_of(written: &Written<'_>, stack: &StackItem, name: &str, level: &Level) -> Result<Option<Edit>> {
-    let at = stack.options.iter().position(|option| option.name.text == name);
+fn option_of(
+    written: &Written<'_>,
+    stack: &StackItem,
+    name: &str,
+    level: &Level,
+) -> Result<Option<Edit>> {
+    let at = stack
+        .options
+        .iter()
+        .position(|option| option.name.text == name);
     let Some(at) = at else {
         if is_off(level) {
             return Ok(None);
@@ -206,7 +258,9 @@ fn option_of(written: &Written<'_>, stack: &StackItem, name: &str, level: &Level
         return Ok(Some(without(written, stack, at, whole)));
     }
     let text: String = match (&option.value, level) {
-        (Some(OptionText::Value(value)), Level::Times(_)) => format!("{name} = {}", written.value(value, level)?),
+        (Some(OptionText::Value(value)), Level::Times(_)) => {
+            format!("{name} = {}", written.value(value, level)?)
+        }
         _ => setting(name, level)?,
     };
     Ok(Some(Edit::replace(whole, text)))
@@ -229,6 +283,9 @@ fn without(written: &Written<'_>, stack: &StackItem, at: usize, whole: Span) -> 
         (1, _) => Edit::without(written.span(first - 1).to(written.span(behind))),
         (_, true) => Edit::without(written.span(first - 1).to(whole)),
         // With the comma and the space behind it.
-        _ => Edit::without(Span { end: written.span(behind + 1).start, ..whole }),
+        _ => Edit::without(Span {
+            end: written.span(behind + 1).start,
+            ..whole
+        }),
     }
 }

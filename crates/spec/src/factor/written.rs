@@ -23,8 +23,15 @@ pub(super) fn parsed<T>(source: &str, ask: impl FnOnce(Written<'_>) -> Result<T>
     let tokens = lex(source, Origin::File, &mut report);
     let mut marked = Marked::new(source, &tokens);
     let tree = parse::parse(&mut marked, &mut report);
-    match report.finish().into_iter().find(|diagnostic| diagnostic.severity == crate::Severity::Error) {
-        Some(mistake) => Err(Error { hint: mistake.hint, ..Error::input(mistake.message) }),
+    match report
+        .finish()
+        .into_iter()
+        .find(|diagnostic| diagnostic.severity == crate::Severity::Error)
+    {
+        Some(mistake) => Err(Error {
+            hint: mistake.hint,
+            ..Error::input(mistake.message)
+        }),
         None => ask(Written { marked, tree }),
     }
 }
@@ -37,16 +44,23 @@ impl Written<'_> {
 
     /// The index of the first token from a byte on.
     pub(super) fn token_from(&self, at: usize) -> usize {
-        self.marked.tokens.list.partition_point(|token| token.span.start < at)
+        self.marked
+            .tokens
+            .list
+            .partition_point(|token| token.span.start < at)
     }
 
     /// The span of a token.
     pub(super) fn span(&self, token: usize) -> Span {
-        self.marked.token(token).map_or_else(Span::default, |token| token.span)
+        self.marked
+            .token(token)
+            .map_or_else(Span::default, |token| token.span)
     }
 
     pub(super) fn kind(&self, token: usize) -> Kind {
-        self.marked.token(token).map_or(Kind::End, |token| token.kind)
+        self.marked
+            .token(token)
+            .map_or(Kind::End, |token| token.kind)
     }
 
     /// A value at a level, in its own unit: a multiple, or what the level says.
@@ -57,12 +71,18 @@ impl Written<'_> {
             Level::Times(times) => match &value.base {
                 Base::Number(number) => {
                     let first = self.token_from(value.span.start);
-                    let unit = self.text(Span { start: self.span(first).end, ..value.span });
+                    let unit = self.text(Span {
+                        start: self.span(first).end,
+                        ..value.span
+                    });
                     Ok(format!("{}{unit}", rounded(number * times)))
                 }
                 Base::Variable(name) => {
-                    let message = format!("it is the variable `{name}` there, of which there are no multiples");
-                    Err(Error::input(message).hint(format!("make the variable the factor: `{name} = ...`")))
+                    let message = format!(
+                        "it is the variable `{name}` there, of which there are no multiples"
+                    );
+                    Err(Error::input(message)
+                        .hint(format!("make the variable the factor: `{name} = ...`")))
                 }
             },
         }

@@ -29,7 +29,11 @@ impl Parser<'_, '_> {
             "across" => ClauseKind::Across(self.name("expected the name of a network")?),
             _ => self.cpus(last)?,
         };
-        Ok(Some(Clause { kind, span: start.to(self.last_span()), at: first..self.position() }))
+        Ok(Some(Clause {
+            kind,
+            span: start.to(self.last_span()),
+            at: first..self.position(),
+        }))
     }
 
     fn world(&mut self) -> Parsed<World> {
@@ -50,7 +54,8 @@ impl Parser<'_, '_> {
         const CORE: &str = "expected the number of a core";
         self.expect_word("cpu", "expected `cpu` and a number")?;
         let first = self.value(Expect::Plain, CORE)?;
-        let between = matches!(self.kind(), Kind::Minus | Kind::Comma) && !(last && self.looks_like_specification(1));
+        let between = matches!(self.kind(), Kind::Minus | Kind::Comma)
+            && !(last && self.looks_like_specification(1));
         if between && matches!(self.ahead(1), Kind::Number(_)) {
             let message = format!("unexpected `{}`", self.text(0));
             let hint = format!(
@@ -58,11 +63,16 @@ impl Parser<'_, '_> {
                 self.last_text(),
                 self.text(1)
             );
-            return Err(
-                self.fail(Diagnostic::error(self.span(), message, "expected `to` between two cores").hint(hint))
-            );
+            return Err(self.fail(
+                Diagnostic::error(self.span(), message, "expected `to` between two cores")
+                    .hint(hint),
+            ));
         }
-        let second: Option<Value> = if self.accept_word("to") { Some(self.value(Expect::Plain, CORE)?) } else { None };
+        let second: Option<Value> = if self.accept_word("to") {
+            Some(self.value(Expect::Plain, CORE)?)
+        } else {
+            None
+        };
         Ok(ClauseKind::Cpu(first, second))
     }
 }

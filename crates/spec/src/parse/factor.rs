@@ -71,7 +71,11 @@ impl Parser<'_, '_> {
 
     fn varied_node(&mut self, expected: &str) -> Parsed<Option<String>> {
         self.take(Role::Keyword);
-        if self.accept_word("of") { Ok(Some(self.name(expected)?.text)) } else { Ok(None) }
+        if self.accept_word("of") {
+            Ok(Some(self.name(expected)?.text))
+        } else {
+            Ok(None)
+        }
     }
 
     /// `x 10, x 100`, also `x10`.
@@ -79,7 +83,10 @@ impl Parser<'_, '_> {
         const NUMBER: &str = "expected a number above 0, as in `x 10`";
         let mut levels = Vec::new();
         loop {
-            let joined: Option<f64> = self.text(0).strip_prefix(['x', 'X']).and_then(|rest| rest.parse().ok());
+            let joined: Option<f64> = self
+                .text(0)
+                .strip_prefix(['x', 'X'])
+                .and_then(|rest| rest.parse().ok());
             if !(self.kind() == Kind::Name && times_word(self.text(0))) {
                 return Err(self.unexpected("expected `x` and a number", &["x"]));
             }

@@ -21,12 +21,18 @@ impl Parser<'_, '_> {
     }
 
     fn is_per_second(&self, ahead: usize) -> bool {
-        (self.ahead(ahead) == Kind::Slash || self.is_word(ahead, &["per"])) && self.is_word(ahead + 1, SECOND)
+        (self.ahead(ahead) == Kind::Slash || self.is_word(ahead, &["per"]))
+            && self.is_word(ahead + 1, SECOND)
     }
 
     fn is_bit_rate(&self, ahead: usize) -> bool {
-        let unit = if self.ahead(ahead) == Kind::Name { self.text(ahead) } else { "" };
-        factor(BIT_RATES, unit).is_some() || (factor(RATE_UNITS, unit).is_some() && self.is_per_second(ahead + 1))
+        let unit = if self.ahead(ahead) == Kind::Name {
+            self.text(ahead)
+        } else {
+            ""
+        };
+        factor(BIT_RATES, unit).is_some()
+            || (factor(RATE_UNITS, unit).is_some() && self.is_per_second(ahead + 1))
     }
 
     /// The interval that goes with the rate at hand.
@@ -44,14 +50,16 @@ impl Parser<'_, '_> {
         };
         let span = start.to(self.last_span());
         let Some(bits) = bits else {
-            let message = "a bit rate is an interval only where the size of the data units is a number";
+            let message =
+                "a bit rate is an interval only where the size of the data units is a number";
             let diagnostic = Diagnostic::error(span, message, "each unit would take another time");
-            return Err(
-                self.fail(diagnostic.hint("write the interval, as in `exponential(4 ms)`, or units a second: `250/s`"))
-            );
+            return Err(self.fail(diagnostic.hint(
+                "write the interval, as in `exponential(4 ms)`, or units a second: `250/s`",
+            )));
         };
         if rate <= 0.0 {
-            let diagnostic = Diagnostic::error(span, "a rate is more than 0", "no unit would ever follow");
+            let diagnostic =
+                Diagnostic::error(span, "a rate is more than 0", "no unit would ever follow");
             return Err(self.fail(diagnostic.hint("write how many a second, as in `2000/s`")));
         }
         Ok(constant(bits / rate, span))
@@ -68,15 +76,28 @@ fn number(value: &Value) -> f64 {
 /// Bits of a data unit whose size is written as a number.
 fn unit_bits(data: Option<&DataItem>) -> Option<f64> {
     match data {
-        Some(DataItem { unit: SizeItem::Value(value), .. }) if matches!(value.base, Base::Number(_)) => {
-            Some(number(value) * 8.0)
-        }
+        Some(DataItem {
+            unit: SizeItem::Value(value),
+            ..
+        }) if matches!(value.base, Base::Number(_)) => Some(number(value) * 8.0),
         _ => None,
     }
 }
 
 fn constant(seconds: f64, span: Span) -> Drawn {
-    let value = Value { base: Base::Number(seconds), unit: Unit::Time(1.0), span };
-    let name = Word { text: "constant".to_string(), span };
-    Drawn { name, parameters: vec![value], file: None, span }
+    let value = Value {
+        base: Base::Number(seconds),
+        unit: Unit::Time(1.0),
+        span,
+    };
+    let name = Word {
+        text: "constant".to_string(),
+        span,
+    };
+    Drawn {
+        name,
+        parameters: vec![value],
+        file: None,
+        span,
+    }
 }

@@ -10,9 +10,16 @@ use alloc::vec::Vec;
 const NAME: &str = "expected the name of an IMP";
 const MACHINE: &str = "expected the machine: `516`, `316`, `tip` or `free`";
 const MACHINES: &[&str] = &["516", "316", "tip", "free"];
-const STATEMENTS: &[&str] = &["reassembly", "window", "channels", "buffers", "routing", "reservation", "splitting"];
-const EXPECTED: &str =
-    "expected `reassembly`, `window`, `channels`, `buffers`, `routing`, `reservation` or `splitting`";
+const STATEMENTS: &[&str] = &[
+    "reassembly",
+    "window",
+    "channels",
+    "buffers",
+    "routing",
+    "reservation",
+    "splitting",
+];
+const EXPECTED: &str = "expected `reassembly`, `window`, `channels`, `buffers`, `routing`, `reservation` or `splitting`";
 
 impl Parser<'_, '_> {
     /// One or several that are alike.
@@ -21,7 +28,11 @@ impl Parser<'_, '_> {
         let machine = self.machine()?;
         let mut imp = ImpItem::of(machine);
         self.properties(&mut |parser| parser.imp_statement(&mut imp))?;
-        let one = |name| SwitchItem { name, imp: Some(imp.clone()), ..SwitchItem::default() };
+        let one = |name| SwitchItem {
+            name,
+            imp: Some(imp.clone()),
+            ..SwitchItem::default()
+        };
         Ok(names.into_iter().map(one).collect())
     }
 
@@ -34,8 +45,15 @@ impl Parser<'_, '_> {
         if !MACHINES.contains(&text.as_str()) {
             return Err(self.unexpected(MACHINE, MACHINES));
         }
-        let role = if matches!(self.kind(), Kind::Number(_)) { Role::Plain } else { Role::Keyword };
-        Ok(Word { text, span: self.take(role) })
+        let role = if matches!(self.kind(), Kind::Number(_)) {
+            Role::Plain
+        } else {
+            Role::Keyword
+        };
+        Ok(Word {
+            text,
+            span: self.take(role),
+        })
     }
 
     fn imp_statement(&mut self, imp: &mut ImpItem) -> Parsed<()> {
@@ -56,12 +74,17 @@ impl Parser<'_, '_> {
                 self.set(place, count, at, "imp");
             }
             "routing" => {
-                let is_september = self.either("january", "september", "expected `january` or `september`")?;
+                let is_september =
+                    self.either("january", "september", "expected `january` or `september`")?;
                 self.set(&mut imp.september, is_september, at, "imp");
             }
             _ => {
                 let is_on = self.either("off", "on", "expected `on` or `off`")?;
-                let place = if at.0 == "splitting" { &mut imp.splitting } else { &mut imp.reservation };
+                let place = if at.0 == "splitting" {
+                    &mut imp.splitting
+                } else {
+                    &mut imp.reservation
+                };
                 self.set(place, is_on, at, "imp");
             }
         }
@@ -69,7 +92,12 @@ impl Parser<'_, '_> {
     }
 
     /// Whether it is the second of two words.
-    fn either(&mut self, no: &'static str, yes: &'static str, expected: &'static str) -> Parsed<bool> {
+    fn either(
+        &mut self,
+        no: &'static str,
+        yes: &'static str,
+        expected: &'static str,
+    ) -> Parsed<bool> {
         if !self.is_word(0, &[no, yes]) {
             return Err(self.unexpected(expected, &[no, yes]));
         }

@@ -5,7 +5,9 @@ use super::value::Expect;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::layout::Role;
 use crate::token::Kind;
-use crate::tree::{Base, DelayItem, JitterItem, LinkItem, LossItem, RateItem, ScheduleItem, Unit, Value, Word};
+use crate::tree::{
+    Base, DelayItem, JitterItem, LinkItem, LossItem, RateItem, ScheduleItem, Unit, Value, Word,
+};
 use alloc::format;
 use alloc::vec::Vec;
 use stackline_core::network::Charge;
@@ -15,17 +17,33 @@ const CLAUSES: &[&str] = &["loss", "jitter", "duplicate", "mtu", "charge", "queu
 const LOSSES: &[&str] = &["bit", "every", "packets", "gilbert_elliott", "schedule"];
 /// What other emulators have, and what comes nearest here.
 const UNLIKE: &[(&str, &str)] = &[
-    ("corrupt", "a packet with a wrong bit is lost: write `loss` and the share of packets, or `loss bit errors 1e-6`"),
-    ("burst", "leave it out: a rate lets no burst pass; a `schedule` that begins fast comes nearest (docs/LIMITS.md)"),
-    ("token", "leave it out: a rate has no token bucket; a `schedule` that begins fast comes nearest (docs/LIMITS.md)"),
-    ("tbf", "leave it out: a rate has no token bucket; a `schedule` that begins fast comes nearest (docs/LIMITS.md)"),
+    (
+        "corrupt",
+        "a packet with a wrong bit is lost: write `loss` and the share of packets, or `loss bit errors 1e-6`",
+    ),
+    (
+        "burst",
+        "leave it out: a rate lets no burst pass; a `schedule` that begins fast comes nearest (docs/LIMITS.md)",
+    ),
+    (
+        "token",
+        "leave it out: a rate has no token bucket; a `schedule` that begins fast comes nearest (docs/LIMITS.md)",
+    ),
+    (
+        "tbf",
+        "leave it out: a rate has no token bucket; a `schedule` that begins fast comes nearest (docs/LIMITS.md)",
+    ),
 ];
 /// What may stand in a schedule of losses.
 const STEPS: &[&str] = &["bit", "gilbert_elliott"];
 const RATES: &[&str] = &["unlimited", "schedule", "trace"];
 
 /// What `charge` may say.
-const CHARGES: &[(&str, Charge)] = &[("packets", Charge::Packet), ("frames", Charge::Frame), ("wire", Charge::Wire)];
+const CHARGES: &[(&str, Charge)] = &[
+    ("packets", Charge::Packet),
+    ("frames", Charge::Frame),
+    ("wire", Charge::Wire),
+];
 
 impl Parser<'_, '_> {
     pub(crate) fn link(&mut self) -> Parsed<LinkItem> {
@@ -49,21 +67,28 @@ impl Parser<'_, '_> {
         }
         if let Some((_, hint)) = UNLIKE.iter().find(|(word, _)| self.is_word(0, &[word])) {
             let message = format!("unexpected {}", self.describe());
-            let expected = "expected `;` or `loss`, `jitter`, `duplicate`, `mtu`, `charge`, `queue`";
+            let expected =
+                "expected `;` or `loss`, `jitter`, `duplicate`, `mtu`, `charge`, `queue`";
             return Err(self.fail(Diagnostic::error(self.span(), message, expected).hint(*hint)));
         }
         let mut words = CLAUSES.to_vec();
         words.extend(super::queue::WORDS.iter().chain(&["reordering"]));
-        self.statement_end("expected `;` or `loss`, `jitter`, `duplicate`, `mtu`, `charge`, `queue`", &words)?;
+        self.statement_end(
+            "expected `;` or `loss`, `jitter`, `duplicate`, `mtu`, `charge`, `queue`",
+            &words,
+        )?;
         Ok(link)
     }
 
     pub(super) fn link_ends(&mut self) -> Parsed<(Word, bool, Word)> {
         let first = self.name(END)?;
         if !matches!(self.kind(), Kind::Minus | Kind::Arrow) {
-            let failed =
-                Diagnostic::error(self.span(), format!("unexpected {}", self.describe()), "expected `-` or `->`")
-                    .hint("write the two ends with spaces around the `-`, as in `khons - edge`");
+            let failed = Diagnostic::error(
+                self.span(),
+                format!("unexpected {}", self.describe()),
+                "expected `-` or `->`",
+            )
+            .hint("write the two ends with spaces around the `-`, as in `khons - edge`");
             return Err(self.fail(failed));
         }
         let one_way = self.kind() == Kind::Arrow;
@@ -76,7 +101,9 @@ impl Parser<'_, '_> {
             return Ok(RateItem::Unlimited);
         }
         if self.accept_word("trace") {
-            return Ok(RateItem::Trace(self.quoted("expected the quoted name of a Mahimahi trace")?));
+            return Ok(RateItem::Trace(
+                self.quoted("expected the quoted name of a Mahimahi trace")?,
+            ));
         }
         if self.is_word(0, &["schedule"]) {
             let step = "expected a time and a rate, as in `0 s 10 Mbit/s`";
@@ -85,20 +112,29 @@ impl Parser<'_, '_> {
         if self.is_figure() {
             return Ok(RateItem::Constant(self.rate()?));
         }
-        Err(self.unexpected("expected a rate such as `100 Mbit/s`, or `unlimited`, `schedule`, `trace`", RATES))
+        Err(self.unexpected(
+            "expected a rate such as `100 Mbit/s`, or `unlimited`, `schedule`, `trace`",
+            RATES,
+        ))
     }
 
     fn link_delay(&mut self) -> Parsed<DelayItem> {
         const EXPECTED: &str = "expected the propagation delay, such as `1 ms`";
         if self.is_word(0, &["schedule"]) {
             let step = "expected a time and a delay, as in `0 s 10 ms`";
-            return Ok(DelayItem::Schedule(self.schedule(step, |parser| parser.figure(Expect::Time, step))?));
+            return Ok(DelayItem::Schedule(
+                self.schedule(step, |parser| parser.figure(Expect::Time, step))?,
+            ));
         }
         Ok(DelayItem::Constant(self.figure(Expect::Time, EXPECTED)?))
     }
 
     /// `schedule(0 s 10 Mbit/s, 5 s 1 Mbit/s) every 10 s`
-    fn schedule<T>(&mut self, step: &str, mut value: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<ScheduleItem<T>> {
+    fn schedule<T>(
+        &mut self,
+        step: &str,
+        mut value: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<ScheduleItem<T>> {
         let start = self.take(Role::Keyword);
         self.expect(Kind::Open, "expected `(`")?;
         let mut steps = Vec::new();
@@ -110,8 +146,16 @@ impl Parser<'_, '_> {
             }
         }
         self.expect(Kind::Close, "expected `,` or `)`")?;
-        let every = if self.accept_word("every") { Some(self.figure(Expect::Time, "expected a time")?) } else { None };
-        Ok(ScheduleItem { steps, every, span: start.to(self.last_span()) })
+        let every = if self.accept_word("every") {
+            Some(self.figure(Expect::Time, "expected a time")?)
+        } else {
+            None
+        };
+        Ok(ScheduleItem {
+            steps,
+            every,
+            span: start.to(self.last_span()),
+        })
     }
 
     fn link_clause(&mut self, link: &mut LinkItem) -> Parsed<()> {
@@ -157,8 +201,13 @@ impl Parser<'_, '_> {
 
     /// A loss in a schedule: packets that are counted have no time.
     fn loss_step(&mut self) -> Parsed<LossItem> {
-        let expected = "expected a percentage, `bit errors` or `gilbert_elliott`, as in `0 s 0%, 10 s 2%`";
-        if self.is_figure() || self.is_word(0, STEPS) { self.loss() } else { Err(self.unexpected(expected, STEPS)) }
+        let expected =
+            "expected a percentage, `bit errors` or `gilbert_elliott`, as in `0 s 0%, 10 s 2%`";
+        if self.is_figure() || self.is_word(0, STEPS) {
+            self.loss()
+        } else {
+            Err(self.unexpected(expected, STEPS))
+        }
     }
 
     fn loss(&mut self) -> Parsed<LossItem> {
@@ -178,9 +227,13 @@ impl Parser<'_, '_> {
         Ok(match word.as_str() {
             "bit" => {
                 self.expect_word("errors", "expected `bit errors`")?;
-                LossItem::BitErrors(self.figure(Expect::Plain, "expected a probability such as `1e-6`")?)
+                LossItem::BitErrors(
+                    self.figure(Expect::Plain, "expected a probability such as `1e-6`")?,
+                )
             }
-            "every" => LossItem::Every(self.figure(Expect::Plain, "expected which packets, such as `100`")?),
+            "every" => LossItem::Every(
+                self.figure(Expect::Plain, "expected which packets, such as `100`")?,
+            ),
             "packets" => {
                 const NUMBER: &str = "expected the number of a packet";
                 let mut numbers = alloc::vec![self.figure(Expect::Plain, NUMBER)?];
@@ -195,10 +248,14 @@ impl Parser<'_, '_> {
 
     /// Two percentages, or four.
     fn gilbert_elliott(&mut self) -> Parsed<Vec<Value>> {
-        const SHARE: &str = "expected a percentage: good to bad, bad to good, loss when good, loss when bad";
+        const SHARE: &str =
+            "expected a percentage: good to bad, bad to good, loss when good, loss when bad";
         self.expect(Kind::Open, "expected `(`")?;
         let mut shares = alloc::vec![self.percentage(SHARE)?];
-        self.expect(Kind::Comma, "expected `,` and the percentage from bad to good")?;
+        self.expect(
+            Kind::Comma,
+            "expected `,` and the percentage from bad to good",
+        )?;
         shares.push(self.percentage(SHARE)?);
         if self.accept(Kind::Comma) {
             shares.push(self.percentage(SHARE)?);
@@ -214,7 +271,10 @@ impl Parser<'_, '_> {
             return Err(self.unexpected("expected a distribution, such as `uniform(0, 2 ms)`", &[]));
         }
         let drawn = self.drawn(Expect::Time)?;
-        Ok(JitterItem { drawn, reordering: self.accept_word("reordering") })
+        Ok(JitterItem {
+            drawn,
+            reordering: self.accept_word("reordering"),
+        })
     }
 
     fn charge(&mut self, link: &mut LinkItem, at: (&str, Span)) -> Parsed<()> {

@@ -5,7 +5,9 @@ use super::value::Expect;
 use crate::diagnostic::Span;
 use crate::layout::Role;
 use crate::token::Kind;
-use crate::tree::{ClockItem, ClockKind, Item, NetworkItem, NodeItem, SwitchItem, Tree, Value, Word};
+use crate::tree::{
+    ClockItem, ClockKind, Item, NetworkItem, NodeItem, SwitchItem, Tree, Value, Word,
+};
 use alloc::vec::Vec;
 use stackline_core::network::{FakeHost, WorkKind};
 
@@ -44,7 +46,9 @@ impl Parser<'_, '_> {
             at: start..start,
             broken: true,
         };
-        let result = self.block("expected `{`", &mut |parser| parser.network_statement(&mut network));
+        let result = self.block("expected `{`", &mut |parser| {
+            parser.network_statement(&mut network)
+        });
         network.at.end = self.position();
         network.broken = !matches!(result, Ok(true));
         tree.items.push(Item::Network(network));
@@ -54,7 +58,10 @@ impl Parser<'_, '_> {
     fn network_statement(&mut self, network: &mut NetworkItem) -> Parsed<()> {
         let word = self.folded(0);
         if !STATEMENTS.contains(&word.as_str()) {
-            return Err(self.unexpected("expected `host`, `switch`, `router`, `imp` or `link`", STATEMENTS));
+            return Err(self.unexpected(
+                "expected `host`, `switch`, `router`, `imp` or `link`",
+                STATEMENTS,
+            ));
         }
         self.take(Role::Keyword);
         match word.as_str() {
@@ -82,7 +89,10 @@ impl Parser<'_, '_> {
 
     /// Runs `read` for each statement in braces, if there are any. One that cannot be read is reported and left out;
     /// the node is there all the same.
-    pub(super) fn properties(&mut self, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
+    pub(super) fn properties(
+        &mut self,
+        read: &mut dyn FnMut(&mut Self) -> Parsed<()>,
+    ) -> Parsed<()> {
         if self.kind() != Kind::OpenBrace {
             return self.statement_end("expected `{` or `;`", &[]);
         }
@@ -117,23 +127,37 @@ impl Parser<'_, '_> {
             "copy" => self.copy(host, at)?,
             "work" => self.work(host, at)?,
             "polls" => {
-                let every = self.figure(Expect::Time, "expected how often a program looks, such as `200 ms`")?;
+                let every = self.figure(
+                    Expect::Time,
+                    "expected how often a program looks, such as `200 ms`",
+                )?;
                 self.set(&mut host.polls, every, at, "host");
             }
             "priority" => {
-                let known = WorkKind::ALL.into_iter().find(|(name, _)| *name == self.folded(0));
+                let known = WorkKind::ALL
+                    .into_iter()
+                    .find(|(name, _)| *name == self.folded(0));
                 let Some((_, first)) = known else {
-                    return Err(self.unexpected("expected `operations` or `messages`", &["operations", "messages"]));
+                    return Err(self.unexpected(
+                        "expected `operations` or `messages`",
+                        &["operations", "messages"],
+                    ));
                 };
                 self.take(Role::Keyword);
                 self.set(&mut host.priority, (first, at.1), at, "host");
             }
             "cpu" => {
-                let speed = self.figure(Expect::Plain, "expected the speed of the processor, such as `2` for twice")?;
+                let speed = self.figure(
+                    Expect::Plain,
+                    "expected the speed of the processor, such as `2` for twice",
+                )?;
                 self.set(&mut host.cpu, speed, at, "host");
             }
             "down" => {
-                self.expect_word("from", "expected `from` and a time, as in `down from 5 s to 20 s`")?;
+                self.expect_word(
+                    "from",
+                    "expected `from` and a time, as in `down from 5 s to 20 s`",
+                )?;
                 let from = self.figure(Expect::Time, "expected a time, such as `5 s`")?;
                 let to = if self.accept_word("to") {
                     Some(self.figure(Expect::Time, "expected a time, such as `20 s`")?)
@@ -143,7 +167,9 @@ impl Parser<'_, '_> {
                 self.set(&mut host.down, (from, to, at.1), at, "host");
             }
             "fake" => {
-                let known = FakeHost::ALL.into_iter().find(|(name, _)| *name == self.folded(0));
+                let known = FakeHost::ALL
+                    .into_iter()
+                    .find(|(name, _)| *name == self.folded(0));
                 let Some((_, fake)) = known else {
                     return Err(self.unexpected("expected `word` or `packet`", &["word", "packet"]));
                 };
@@ -169,9 +195,17 @@ impl Parser<'_, '_> {
     /// `1.35 ms per packet, 0.47 us per byte`, either of them alone, or the other way round.
     fn copy(&mut self, host: &mut NodeItem, at: (&str, Span)) -> Parsed<()> {
         self.set(&mut host.copy, at.1, at, "host");
-        let places = [("packet", &mut host.copy_per_packet), ("byte", &mut host.copy_per_byte)];
+        let places = [
+            ("packet", &mut host.copy_per_packet),
+            ("byte", &mut host.copy_per_byte),
+        ];
         let words = "expected a time, as in `copy 1 ms per packet, 1 us per byte`";
-        self.costs(words, "expected `per packet` or `per byte`", &["packet", "byte"], places)
+        self.costs(
+            words,
+            "expected `per packet` or `per byte`",
+            &["packet", "byte"],
+            places,
+        )
     }
 
     /// `2 ms per operation, 3 us per byte, 1 ms per message`, some of them, in any order.
@@ -183,9 +217,15 @@ impl Parser<'_, '_> {
             ("message", &mut host.work_per_message),
             ("switch", &mut host.work_per_switch),
         ];
-        let words = "expected a time, as in `work 1 ms per operation, 2 us per byte, 1 ms per message`";
+        let words =
+            "expected a time, as in `work 1 ms per operation, 2 us per byte, 1 ms per message`";
         let per = "expected `per operation`, `per byte`, `per message` or `per switch`";
-        self.costs(words, per, &["operation", "byte", "message", "switch"], places)
+        self.costs(
+            words,
+            per,
+            &["operation", "byte", "message", "switch"],
+            places,
+        )
     }
 
     /// Times per something, one or several.
@@ -220,19 +260,30 @@ impl Parser<'_, '_> {
         self.take(Role::Keyword);
         let negative = matches!(word.as_str(), "behind" | "slow");
         let (kind, value) = if matches!(word.as_str(), "fast" | "slow") {
-            let value = self.figure(Expect::Plain, "expected a number of parts per million, such as `20 ppm`")?;
+            let value = self.figure(
+                Expect::Plain,
+                "expected a number of parts per million, such as `20 ppm`",
+            )?;
             self.expect_word("ppm", "expected `ppm`")?;
             (ClockKind::Drift, value)
         } else {
             let value = self.figure(Expect::Time, "expected a time, such as `20 ms`")?;
             if self.accept_word("at") {
-                let at = self.figure(Expect::Time, "expected the time at which the clock is set, such as `10 s`")?;
+                let at = self.figure(
+                    Expect::Time,
+                    "expected the time at which the clock is set, such as `10 s`",
+                )?;
                 (ClockKind::Step(at), value)
             } else {
                 (ClockKind::Offset, value)
             }
         };
-        Ok(ClockItem { kind, negative, value, span: start.to(self.last_span()) })
+        Ok(ClockItem {
+            kind,
+            negative,
+            value,
+            span: start.to(self.last_span()),
+        })
     }
 
     /// One or several that are alike.
@@ -241,7 +292,13 @@ impl Parser<'_, '_> {
         let names = self.names(NAME)?;
         let mut switch = SwitchItem::default();
         self.properties(&mut |parser| parser.switch_statement(&mut switch))?;
-        Ok(names.into_iter().map(|name| SwitchItem { name, ..switch.clone() }).collect())
+        Ok(names
+            .into_iter()
+            .map(|name| SwitchItem {
+                name,
+                ..switch.clone()
+            })
+            .collect())
     }
 
     pub(super) fn names(&mut self, expected: &'static str) -> Parsed<Vec<Word>> {
@@ -288,6 +345,13 @@ impl Parser<'_, '_> {
                 }
             }
         }
-        self.statement_end("expected `;`", if at.0 == "queue" { super::queue::WORDS } else { &["per"] })
+        self.statement_end(
+            "expected `;`",
+            if at.0 == "queue" {
+                super::queue::WORDS
+            } else {
+                &["per"]
+            },
+        )
     }
 }

@@ -27,26 +27,44 @@ pub(crate) struct Parser<'m, 'a> {
 
 impl<'m, 'a> Parser<'m, 'a> {
     pub(super) fn new(marked: &'m mut Marked<'a>, report: &'m mut Report) -> Self {
-        let mut applications: BTreeSet<String> = names::prelude().map(ToString::to_string).collect();
+        let mut applications: BTreeSet<String> =
+            names::prelude().map(ToString::to_string).collect();
         let mut variables = BTreeSet::new();
         for index in 0..marked.tokens.list.len() {
             let is = |index: usize, kind: Kind| marked.token(index).is_some_and(|t| t.kind == kind);
             if is(index, Kind::Name) && is(index + 1, Kind::Equals) {
                 variables.insert(marked.text(index).to_string());
             }
-            if is(index, Kind::Name) && is(index + 1, Kind::Name) && names::fold(marked.text(index)) == "procedure" {
+            if is(index, Kind::Name)
+                && is(index + 1, Kind::Name)
+                && names::fold(marked.text(index)) == "procedure"
+            {
                 applications.insert(names::application_key(marked.text(index + 1)));
             }
         }
-        Self { marked, report, at: 0, applications, variables }
+        Self {
+            marked,
+            report,
+            at: 0,
+            applications,
+            variables,
+        }
     }
 
     // Looking.
 
     pub(crate) fn token(&self, ahead: usize) -> Token {
         let list = &self.marked.tokens.list;
-        let end = Token { kind: Kind::End, span: Span::default(), breaks: 0, line: 1 };
-        list.get(self.at + ahead).or(list.last()).copied().unwrap_or(end)
+        let end = Token {
+            kind: Kind::End,
+            span: Span::default(),
+            breaks: 0,
+            line: 1,
+        };
+        list.get(self.at + ahead)
+            .or(list.last())
+            .copied()
+            .unwrap_or(end)
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -63,12 +81,17 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     /// The span of the token before.
     pub(crate) fn last_span(&self) -> Span {
-        self.at.checked_sub(1).and_then(|last| self.marked.token(last)).map_or(Span::default(), |t| t.span)
+        self.at
+            .checked_sub(1)
+            .and_then(|last| self.marked.token(last))
+            .map_or(Span::default(), |t| t.span)
     }
 
     /// The token before.
     pub(crate) fn last_text(&self) -> &'a str {
-        self.at.checked_sub(1).map_or("", |last| self.marked.text(last))
+        self.at
+            .checked_sub(1)
+            .map_or("", |last| self.marked.text(last))
     }
 
     pub(crate) fn text(&self, ahead: usize) -> &'a str {
@@ -89,7 +112,11 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     /// The name ahead in its one spelling, empty when there is none.
     pub(crate) fn folded(&self, ahead: usize) -> String {
-        if self.ahead(ahead) == Kind::Name { names::fold(self.text(ahead)) } else { String::new() }
+        if self.ahead(ahead) == Kind::Name {
+            names::fold(self.text(ahead))
+        } else {
+            String::new()
+        }
     }
 
     pub(crate) fn is_word(&self, ahead: usize, words: &[&str]) -> bool {
@@ -97,7 +124,10 @@ impl<'m, 'a> Parser<'m, 'a> {
     }
 
     pub(crate) fn is_application(&self, ahead: usize) -> bool {
-        self.ahead(ahead) == Kind::Name && self.applications.contains(&names::application_key(self.text(ahead)))
+        self.ahead(ahead) == Kind::Name
+            && self
+                .applications
+                .contains(&names::application_key(self.text(ahead)))
     }
 
     pub(crate) fn is_swept(&self, ahead: usize) -> bool {
@@ -139,11 +169,19 @@ impl<'m, 'a> Parser<'m, 'a> {
     }
 
     pub(crate) fn expect(&mut self, kind: Kind, expected: &str) -> Parsed<Span> {
-        if self.kind() == kind { Ok(self.take(Role::Plain)) } else { Err(self.unexpected(expected, &[])) }
+        if self.kind() == kind {
+            Ok(self.take(Role::Plain))
+        } else {
+            Err(self.unexpected(expected, &[]))
+        }
     }
 
     pub(crate) fn expect_word(&mut self, word: &str, expected: &str) -> Parsed<Span> {
-        if self.is_word(0, &[word]) { Ok(self.take(Role::Keyword)) } else { Err(self.unexpected(expected, &[word])) }
+        if self.is_word(0, &[word]) {
+            Ok(self.take(Role::Keyword))
+        } else {
+            Err(self.unexpected(expected, &[word]))
+        }
     }
 
     pub(crate) fn name(&mut self, expected: &str) -> Parsed<Word> {
@@ -151,15 +189,22 @@ impl<'m, 'a> Parser<'m, 'a> {
             return Err(self.unexpected(expected, &[]));
         }
         let text = self.text(0).to_string();
-        Ok(Word { text, span: self.take(Role::Plain) })
+        Ok(Word {
+            text,
+            span: self.take(Role::Plain),
+        })
     }
 
     /// A name that is being declared, so it may not be a word of the language.
     pub(crate) fn new_name(&mut self, expected: &str) -> Parsed<Word> {
         let word = self.name(expected)?;
         if names::is_reserved(&word.text) {
-            let message = format!("`{}` is a word of the language and cannot be a name", word.text);
-            self.report.push(Diagnostic::error(word.span, message, expected).hint("choose another name"));
+            let message = format!(
+                "`{}` is a word of the language and cannot be a name",
+                word.text
+            );
+            self.report
+                .push(Diagnostic::error(word.span, message, expected).hint("choose another name"));
         }
         Ok(word)
     }
@@ -170,7 +215,10 @@ impl<'m, 'a> Parser<'m, 'a> {
             return Err(self.unexpected(expected, &[]));
         }
         let text = self.text(0).trim_matches('"').to_string();
-        Ok(Word { text, span: self.take(Role::Plain) })
+        Ok(Word {
+            text,
+            span: self.take(Role::Plain),
+        })
     }
 
     // Reporting.
@@ -179,7 +227,11 @@ impl<'m, 'a> Parser<'m, 'a> {
     pub(crate) fn set<T>(&mut self, place: &mut Option<T>, value: T, word: (&str, Span), of: &str) {
         if place.replace(value).is_some() {
             let message = format!("`{}` is written twice", word.0);
-            self.report.push(Diagnostic::error(word.1, message, format!("already given for this {of}")));
+            self.report.push(Diagnostic::error(
+                word.1,
+                message,
+                format!("already given for this {of}"),
+            ));
         }
     }
 
@@ -229,7 +281,11 @@ impl<'m, 'a> Parser<'m, 'a> {
 
     /// The token before was to be followed by `;`.
     pub(crate) fn terminate_last(&mut self) {
-        if let Some(mark) = self.at.checked_sub(1).and_then(|last| self.marked.mark_mut(last)) {
+        if let Some(mark) = self
+            .at
+            .checked_sub(1)
+            .and_then(|last| self.marked.mark_mut(last))
+        {
             mark.terminate = true;
         }
     }
@@ -293,19 +349,31 @@ impl<'m, 'a> Parser<'m, 'a> {
         let token = self.token(ahead);
         let first = self.at + ahead == 0 || token.breaks > 0;
         // `host a;` is a statement of a network too, but there it is indented less often than not at column one.
-        let column_one = self.marked.source.get(..token.span.start).is_none_or(|t| t.is_empty() || t.ends_with('\n'));
+        let column_one = self
+            .marked
+            .source
+            .get(..token.span.start)
+            .is_none_or(|t| t.is_empty() || t.ends_with('\n'));
         let followed = matches!(self.ahead(ahead + 1), Kind::Name | Kind::Number(_));
         first && column_one && self.is_word(ahead, names::ITEMS) && followed
     }
 
     /// Runs `read` for each statement up to the closing brace. Returns whether all could be read.
-    pub(crate) fn block(&mut self, expected: &str, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
+    pub(crate) fn block(
+        &mut self,
+        expected: &str,
+        read: &mut dyn FnMut(&mut Self) -> Parsed<()>,
+    ) -> Parsed<bool> {
         let open = self.expect(Kind::OpenBrace, expected)?;
         self.rest_of_block(open, read)
     }
 
     /// The same behind its opening brace.
-    pub(crate) fn rest_of_block(&mut self, open: Span, read: &mut dyn FnMut(&mut Self) -> Parsed<()>) -> Parsed<bool> {
+    pub(crate) fn rest_of_block(
+        &mut self,
+        open: Span,
+        read: &mut dyn FnMut(&mut Self) -> Parsed<()>,
+    ) -> Parsed<bool> {
         let mut sound = true;
         loop {
             self.begin_line();
@@ -356,8 +424,10 @@ impl<'m, 'a> Parser<'m, 'a> {
     pub(crate) fn skip_to(&mut self, kind: Kind) -> bool {
         let mut ahead = 0;
         while self.ahead(ahead) != kind {
-            let over = matches!(self.ahead(ahead), Kind::End | Kind::OpenBrace | Kind::CloseBrace)
-                || self.is_terminator(ahead)
+            let over = matches!(
+                self.ahead(ahead),
+                Kind::End | Kind::OpenBrace | Kind::CloseBrace
+            ) || self.is_terminator(ahead)
                 || self.begins_item_at(ahead);
             if over {
                 return false;

@@ -7,7 +7,9 @@ use crate::diagnostic::Diagnostic;
 use crate::layout::Role;
 use crate::names;
 use crate::token::Kind;
-use crate::tree::{AccessItem, Base, CountItem, DataItem, PartItem, SizeItem, Specification, Value, Word};
+use crate::tree::{
+    AccessItem, Base, CountItem, DataItem, PartItem, SizeItem, Specification, Value, Word,
+};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -66,7 +68,8 @@ impl Parser<'_, '_> {
         if !self.is_replicas() {
             return Ok(None);
         }
-        self.value(Expect::Plain, "expected a number of pairs").map(Some)
+        self.value(Expect::Plain, "expected a number of pairs")
+            .map(Some)
     }
 
     /// A composer behind hosts: those of the first part would be taken for all.
@@ -79,10 +82,18 @@ impl Parser<'_, '_> {
         if ends.is_empty() || !self.is_word(0, names::COMPOSERS) || self.is_application(0) {
             return Ok(());
         }
-        let (ends, message) = (ends.join(" "), format!("`{word}` stands behind the hosts of one part"));
-        let diagnostic = Diagnostic::error(self.span(), message, "expected it behind the number of runs");
-        let hint =
-            format!("each part has hosts of its own, as in `3 {word}: {ends} rr 32*100 | {ends} bulk_put 1024*100`");
+        let (ends, message) = (
+            ends.join(" "),
+            format!("`{word}` stands behind the hosts of one part"),
+        );
+        let diagnostic = Diagnostic::error(
+            self.span(),
+            message,
+            "expected it behind the number of runs",
+        );
+        let hint = format!(
+            "each part has hosts of its own, as in `3 {word}: {ends} rr 32*100 | {ends} bulk_put 1024*100`"
+        );
         Err(self.fail(diagnostic.hint(hint)))
     }
 
@@ -99,7 +110,11 @@ impl Parser<'_, '_> {
 
     fn ends(&mut self, from: &mut Option<Word>, to: &mut Option<Word>) -> Parsed<()> {
         while self.is_word(0, &["from", "to"]) {
-            let end = if self.folded(0) == "from" { &mut *from } else { &mut *to };
+            let end = if self.folded(0) == "from" {
+                &mut *from
+            } else {
+                &mut *to
+            };
             if end.is_some() {
                 return Err(self.unexpected("each of FROM and TO may stand here once", &[]));
             }
@@ -114,17 +129,28 @@ impl Parser<'_, '_> {
             return Err(self.unexpected("expected an application type such as `bulk_get`", &[]));
         }
         if !self.is_application(0) && self.ahead(1) == Kind::Name && self.is_application(2) {
-            return Err(self.unexpected("expected `from`, `to` or an application type", &["from", "to"]));
+            return Err(self.unexpected(
+                "expected `from`, `to` or an application type",
+                &["from", "to"],
+            ));
         }
-        let front = !self.is_application(0) && matches!(self.ahead(1), Kind::Number(_)) && self.is_application(2);
+        let front = !self.is_application(0)
+            && matches!(self.ahead(1), Kind::Number(_))
+            && self.is_application(2);
         if front && self.is_word(0, &IN_FLIGHT) {
             return Err(self.in_flight("expected an application type"));
         }
         if front {
-            return Err(self.unexpected("expected an application type", &["timelimit", "warmup", "until"]));
+            return Err(self.unexpected(
+                "expected an application type",
+                &["timelimit", "warmup", "until"],
+            ));
         }
         let text = self.text(0).to_string();
-        Ok(Word { text, span: self.take(Role::Application) })
+        Ok(Word {
+            text,
+            span: self.take(Role::Application),
+        })
     }
 
     fn data(&mut self) -> Parsed<Option<DataItem>> {
@@ -136,7 +162,11 @@ impl Parser<'_, '_> {
             _ => false,
         };
         if !here {
-            return if bytes { Err(self.unexpected(SIZE, &[])) } else { Ok(None) };
+            return if bytes {
+                Err(self.unexpected(SIZE, &[]))
+            } else {
+                Ok(None)
+            };
         }
         let start = self.span();
         let unit = self.size()?;
@@ -146,7 +176,11 @@ impl Parser<'_, '_> {
         } else if self.kind() == Kind::Comma && self.is_second_size() {
             self.take(Role::Plain);
             reply = Some(self.size()?);
-            if self.accept(Kind::Star) { CountItem::Times(self.times()?) } else { CountItem::Open }
+            if self.accept(Kind::Star) {
+                CountItem::Times(self.times()?)
+            } else {
+                CountItem::Open
+            }
         } else if self.kind() == Kind::Comma && self.is_list_of_sizes() {
             return Err(self.third_number());
         } else if (matches!(self.kind(), Kind::Number(_)) && !self.is_frequency_at(0))
@@ -160,7 +194,12 @@ impl Parser<'_, '_> {
         } else {
             CountItem::Open
         };
-        Ok(Some(DataItem { unit, reply, count, span: start.to(self.last_span()) }))
+        Ok(Some(DataItem {
+            unit,
+            reply,
+            count,
+            span: start.to(self.last_span()),
+        }))
     }
 
     /// Refuses `64 KiB 2 s`: a time stands nowhere without a word.
@@ -179,13 +218,19 @@ impl Parser<'_, '_> {
 
     /// Refuses `1 MiB 1*4000`: the count belongs to the size.
     fn no_product(&mut self, unit: &SizeItem, amount: &Value) -> Parsed<()> {
-        let (SizeItem::Value(size), Base::Number(_)) = (unit, &amount.base) else { return Ok(()) };
+        let (SizeItem::Value(size), Base::Number(_)) = (unit, &amount.base) else {
+            return Ok(());
+        };
         let (Kind::Star, Kind::Number(_)) = (self.kind(), self.ahead(1)) else {
             return Ok(());
         };
         let hint = format!("write `{}*{}`", self.written(size.span), self.text(1));
         let label = "expected an amount of data, or `*` and their number behind the size";
-        let diagnostic = Diagnostic::error(size.span.to(self.token(1).span), "unexpected number of data units", label);
+        let diagnostic = Diagnostic::error(
+            size.span.to(self.token(1).span),
+            "unexpected number of data units",
+            label,
+        );
         Err(self.fail(diagnostic.hint(hint)))
     }
 
@@ -193,7 +238,9 @@ impl Parser<'_, '_> {
     fn times(&mut self) -> Parsed<Value> {
         const EXPECTED: &str = "expected the number of data units";
         let value = self.value(Expect::Plain, EXPECTED)?;
-        let (Base::Number(number), Kind::Name) = (&value.base, self.kind()) else { return Ok(value) };
+        let (Base::Number(number), Kind::Name) = (&value.base, self.kind()) else {
+            return Ok(value);
+        };
         let (word, written) = (self.text(0), self.last_text());
         let thousands = match word {
             "k" | "K" => Some(1e3),
@@ -224,12 +271,18 @@ impl Parser<'_, '_> {
 
     /// Whether the comma at hand is followed by a size and what may stand behind one; otherwise it ends the specification.
     fn is_second_size(&self) -> bool {
-        self.size_length(1).is_some_and(|end| match self.ahead(end) {
-            Kind::Star | Kind::Semicolon | Kind::End | Kind::Bar | Kind::Less | Kind::Greater => true,
-            Kind::Name if self.is_drawn(end) => true,
-            Kind::Name => self.begins_tail(end) && !self.is_word(end, &["from", "to"]),
-            _ => self.is_frequency_at(end),
-        })
+        self.size_length(1)
+            .is_some_and(|end| match self.ahead(end) {
+                Kind::Star
+                | Kind::Semicolon
+                | Kind::End
+                | Kind::Bar
+                | Kind::Less
+                | Kind::Greater => true,
+                Kind::Name if self.is_drawn(end) => true,
+                Kind::Name => self.begins_tail(end) && !self.is_word(end, &["from", "to"]),
+                _ => self.is_frequency_at(end),
+            })
     }
 
     /// Whether the comma at hand is followed by a size, another comma and a number that begins nothing.
@@ -237,7 +290,9 @@ impl Parser<'_, '_> {
         let number = |at: usize| matches!(self.ahead(at), Kind::Number(_));
         number(1)
             && self.size_length(1).is_some_and(|end| {
-                self.ahead(end) == Kind::Comma && number(end + 1) && !self.looks_like_specification(end + 1)
+                self.ahead(end) == Kind::Comma
+                    && number(end + 1)
+                    && !self.looks_like_specification(end + 1)
             })
     }
 
@@ -247,15 +302,23 @@ impl Parser<'_, '_> {
         while self.kind() != Kind::Comma {
             self.take(Role::Plain);
         }
-        let diagnostic = Diagnostic::error(self.span(), "unexpected `,`", "expected `*` and the number of data units");
-        let hint =
-            format!("write `*{}` for so many units; several sizes are a sweep: `N*1000; N = 32, 1 KiB`", self.text(1));
+        let diagnostic = Diagnostic::error(
+            self.span(),
+            "unexpected `,`",
+            "expected `*` and the number of data units",
+        );
+        let hint = format!(
+            "write `*{}` for so many units; several sizes are a sweep: `N*1000; N = 32, 1 KiB`",
+            self.text(1)
+        );
         self.fail(diagnostic.hint(hint))
     }
 
     /// Whether a clause, a limit or an end of a part stands there.
     fn begins_tail(&self, ahead: usize) -> bool {
-        [names::CLAUSES, names::HEADS, &["from", "to"]].iter().any(|words| self.is_word(ahead, words))
+        [names::CLAUSES, names::HEADS, &["from", "to"]]
+            .iter()
+            .any(|words| self.is_word(ahead, words))
     }
 
     fn accesses(&mut self) -> Parsed<(Option<AccessItem>, Option<AccessItem>)> {

@@ -24,15 +24,30 @@ impl Parser<'_, '_> {
     pub(crate) fn procedure_item(&mut self, tree: &mut Tree) -> Parsed<()> {
         self.take(Role::Keyword);
         let (at, span) = (self.position(), self.span());
-        let name = self.new_name("expected the name of an application type").ok();
+        let name = self
+            .new_name("expected the name of an application type")
+            .ok();
         if let (Some(_), Some(mark)) = (&name, self.marked.mark_mut(at)) {
             mark.role = Role::Application;
         }
         let named = name.is_some();
-        let name = name.unwrap_or(Word { text: String::new(), span });
-        let mut procedure = ProcedureItem { name, timings: Vec::new(), initiator: None, responder: None, broken: true };
+        let name = name.unwrap_or(Word {
+            text: String::new(),
+            span,
+        });
+        let mut procedure = ProcedureItem {
+            name,
+            timings: Vec::new(),
+            initiator: None,
+            responder: None,
+            broken: true,
+        };
         let sound = named && self.header(&mut procedure).is_ok();
-        let result = if sound || self.find_sides() { self.sides(&mut procedure) } else { Err(Failed) };
+        let result = if sound || self.find_sides() {
+            self.sides(&mut procedure)
+        } else {
+            Err(Failed)
+        };
         procedure.broken = !sound || !matches!(result, Ok(true));
         if !sound {
             (procedure.initiator, procedure.responder) = (None, None);
@@ -84,7 +99,9 @@ impl Parser<'_, '_> {
                 _ => return Err(parser.unexpected("expected `initiator` or `responder`", SIDES)),
             };
             if side.is_some() {
-                return Err(parser.unexpected("each of `initiator` and `responder` stands once", &[]));
+                return Err(
+                    parser.unexpected("each of `initiator` and `responder` stands once", &[])
+                );
             }
             parser.take(Role::Keyword);
             let mut statements = Vec::new();
@@ -103,9 +120,17 @@ impl Parser<'_, '_> {
                 return Err(self.unexpected(TIMING, &[]));
             }
             let name = self.new_name(TIMING)?;
-            if procedure.timings.iter().any(|other| other.text == name.text) {
+            if procedure
+                .timings
+                .iter()
+                .any(|other| other.text == name.text)
+            {
                 let message = format!("the timing `{}` is named twice", name.text);
-                self.report.push(Diagnostic::error(name.span, message, "already in this list"));
+                self.report.push(Diagnostic::error(
+                    name.span,
+                    message,
+                    "already in this list",
+                ));
             }
             procedure.timings.push(name);
             if !self.accept(Kind::Comma) {
@@ -145,7 +170,11 @@ impl Parser<'_, '_> {
     fn statements(&mut self, into: &mut Vec<Statement>, depth: usize) -> Parsed<bool> {
         if depth > DEEPEST {
             let message = format!("there are more than {DEEPEST} repeats within each other");
-            return Err(self.fail(Diagnostic::error(self.span(), message, "this one is too deep")));
+            return Err(self.fail(Diagnostic::error(
+                self.span(),
+                message,
+                "this one is too deep",
+            )));
         }
         let mut sound = true;
         let all = self.block("expected `{`", &mut |parser| {
@@ -168,8 +197,11 @@ impl Parser<'_, '_> {
             let diagnostic = Diagnostic::error(self.span(), message, STATEMENT);
             let words = OPERATIONS.iter().map(|(name, ..)| *name).chain(["repeat"]);
             let hint = "docs/LANGUAGE.md has the table of operations";
-            let diagnostic =
-                if self.report.full() { diagnostic } else { diagnostic.did_you_mean(self.text(0), words, hint) };
+            let diagnostic = if self.report.full() {
+                diagnostic
+            } else {
+                diagnostic.did_you_mean(self.text(0), words, hint)
+            };
             return Err(self.fail(diagnostic));
         };
         let span = self.take(Role::Operation);
@@ -201,12 +233,17 @@ impl Parser<'_, '_> {
 
     fn argument(&mut self) -> Parsed<Argument> {
         match self.kind() {
-            Kind::Number(_) => Ok(Argument::Value(self.value(Expect::Any, "expected an argument")?)),
+            Kind::Number(_) => Ok(Argument::Value(
+                self.value(Expect::Any, "expected an argument")?,
+            )),
             Kind::Name if self.is_drawn(0) => Ok(Argument::Drawn(self.drawn(Expect::Time)?)),
             Kind::Name => {
                 let text = self.text(0).to_string();
                 let fixed = self.is_word(0, &["unit", "reply"]);
-                Ok(Argument::Word(Word { text, span: self.take(if fixed { Role::Keyword } else { Role::Plain }) }))
+                Ok(Argument::Word(Word {
+                    text,
+                    span: self.take(if fixed { Role::Keyword } else { Role::Plain }),
+                }))
             }
             _ => Err(self.unexpected("expected a size, a timing or a name", &[])),
         }

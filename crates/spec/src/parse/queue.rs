@@ -9,16 +9,34 @@ use crate::tree::{DisciplineItem, QueueItem, QueueLimit, SettingItem, Unit, Word
 use alloc::vec::Vec;
 
 /// Words that may stand in a queue.
-pub(crate) const WORDS: &[&str] = &["packets", "drop_tail", "drop_head", "red", "codel", "pie", "fq_codel", "ecn"];
+pub(crate) const WORDS: &[&str] = &[
+    "packets",
+    "drop_tail",
+    "drop_head",
+    "red",
+    "codel",
+    "pie",
+    "fq_codel",
+    "ecn",
+];
 
 impl Parser<'_, '_> {
     /// What stands behind `queue`.
     pub(crate) fn queue(&mut self, start: Span) -> Parsed<QueueItem> {
-        let mut queue = QueueItem { limit: None, discipline: None, ecn: None, span: start };
+        let mut queue = QueueItem {
+            limit: None,
+            discipline: None,
+            ecn: None,
+            span: start,
+        };
         if self.is_figure() && !self.is_word(0, WORDS) {
             let value = self.figure(Expect::Size, "expected a size, or a number of packets")?;
             let packets = value.unit == Unit::None && self.accept_word("packets");
-            queue.limit = Some(if packets { QueueLimit::Packets(value) } else { QueueLimit::Bytes(value) });
+            queue.limit = Some(if packets {
+                QueueLimit::Packets(value)
+            } else {
+                QueueLimit::Bytes(value)
+            });
         }
         let disciplines = WORDS.get(1..WORDS.len() - 1).unwrap_or_default();
         if self.is_word(0, disciplines) {
@@ -36,7 +54,10 @@ impl Parser<'_, '_> {
     }
 
     fn discipline(&mut self) -> Parsed<DisciplineItem> {
-        let name = Word { text: self.folded(0), span: self.take(Role::Keyword) };
+        let name = Word {
+            text: self.folded(0),
+            span: self.take(Role::Keyword),
+        };
         let mut settings = Vec::new();
         if self.accept(Kind::Open) {
             settings.push(self.setting()?);
@@ -52,11 +73,18 @@ impl Parser<'_, '_> {
         if self.kind() != Kind::Name {
             return Err(self.unexpected("expected a setting, as in `target = 5 ms`", &[]));
         }
-        let name = Word { text: self.folded(0), span: self.take(Role::Keyword) };
+        let name = Word {
+            text: self.folded(0),
+            span: self.take(Role::Keyword),
+        };
         self.expect(Kind::Equals, "expected `=`")?;
         let mut value = self.figure(Expect::Any, "expected the setting's value")?;
         let percent = self.accept(Kind::Percent);
         value.span = value.span.to(self.last_span());
-        Ok(SettingItem { name, value, percent })
+        Ok(SettingItem {
+            name,
+            value,
+            percent,
+        })
     }
 }

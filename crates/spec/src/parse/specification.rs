@@ -25,7 +25,11 @@ pub(crate) fn broken(span: Span, sweeps: Vec<Sweep>) -> Specification {
         at: 0..0,
         head_at: 0..0,
         late_at: Vec::new(),
-        runs: Value { base: Base::Number(1.0), unit: Unit::None, span },
+        runs: Value {
+            base: Base::Number(1.0),
+            unit: Unit::None,
+            span,
+        },
         time_limit: None,
         until: None,
         warmup: None,
@@ -92,18 +96,22 @@ impl Parser<'_, '_> {
             };
             if twice {
                 let message = format!("`{word}` is written twice");
-                let diagnostic = Diagnostic::error(span, message, "already given for this specification");
+                let diagnostic =
+                    Diagnostic::error(span, message, "already given for this specification");
                 self.report.push(diagnostic.hint("keep one of them"));
             }
             self.take(Role::Keyword);
             match word.as_str() {
                 "timelimit" => {
-                    specification.time_limit = Some(self.value(Expect::Time, "expected a time in seconds")?);
+                    specification.time_limit =
+                        Some(self.value(Expect::Time, "expected a time in seconds")?);
                 }
                 "until" => specification.until = Some(self.until()?),
                 _ => {
-                    specification.warmup =
-                        Some(self.value(Expect::Time, "expected a number of runs, or a time with its unit")?);
+                    specification.warmup = Some(self.value(
+                        Expect::Time,
+                        "expected a number of runs, or a time with its unit",
+                    )?);
                 }
             }
         }
@@ -118,7 +126,10 @@ impl Parser<'_, '_> {
         }
         self.take(Role::Keyword);
         self.expect_word("most", "expected `at most` and a number of runs")?;
-        Ok((share, Some(self.value(Expect::Plain, "expected a number of runs")?)))
+        Ok((
+            share,
+            Some(self.value(Expect::Plain, "expected a number of runs")?),
+        ))
     }
 
     fn composer(&mut self, specification: &mut Specification) -> Parsed<()> {
@@ -126,7 +137,11 @@ impl Parser<'_, '_> {
         let composer = self.composer_here(specification);
         if let Some((composer, tokens)) = composer {
             for _ in 0..tokens {
-                self.take(if tokens == 1 { Role::Keywords } else { Role::Keyword });
+                self.take(if tokens == 1 {
+                    Role::Keywords
+                } else {
+                    Role::Keyword
+                });
             }
             specification.composer = composer;
         }
@@ -152,13 +167,18 @@ impl Parser<'_, '_> {
             self.take(Role::Plain);
             return Ok(());
         }
-        let part = self.is_application(0) || self.is_word(0, &["from", "to"]) || matches!(self.kind(), Kind::Number(_));
+        let part = self.is_application(0)
+            || self.is_word(0, &["from", "to"])
+            || matches!(self.kind(), Kind::Number(_));
         if part { Ok(()) } else { Err(failed) }
     }
 
     /// Parts begin behind a composer without its `:`. The hint shows the form, with the hosts that are written.
     fn no_colon(&mut self, composer: &Range<usize>) -> Failed {
-        let words: Vec<&str> = composer.clone().map(|token| self.marked.text(token)).collect();
+        let words: Vec<&str> = composer
+            .clone()
+            .map(|token| self.marked.text(token))
+            .collect();
         let hosts = match (self.folded(0).as_str(), self.folded(2).as_str()) {
             ("from", "to") => format!("from {} to {} ", self.text(1), self.text(3)),
             _ => String::new(),
@@ -182,14 +202,23 @@ impl Parser<'_, '_> {
             _ if self.ahead(0) == Kind::Name
                 && !self.is_application(0)
                 && !self.begins_clause()
-                && (self.ahead(1) == Kind::Colon || (self.ahead(1) == Kind::Name && self.ahead(2) == Kind::Colon)) =>
+                && (self.ahead(1) == Kind::Colon
+                    || (self.ahead(1) == Kind::Name && self.ahead(2) == Kind::Colon)) =>
             {
                 let message = format!("there is no composer `{}`", self.text(0));
                 let diagnostic = Diagnostic::error(self.span(), message, "expected a composer");
-                let hint = "the composers are `parallel`, `background`, `priority background` and `total`";
-                self.report.push(diagnostic.did_you_mean(self.text(0), names::COMPOSERS.iter().copied(), hint));
+                let hint =
+                    "the composers are `parallel`, `background`, `priority background` and `total`";
+                self.report.push(diagnostic.did_you_mean(
+                    self.text(0),
+                    names::COMPOSERS.iter().copied(),
+                    hint,
+                ));
                 specification.readable = Readable::InPart;
-                (Composer::Parallel, if self.ahead(1) == Kind::Colon { 1 } else { 2 })
+                (
+                    Composer::Parallel,
+                    if self.ahead(1) == Kind::Colon { 1 } else { 2 },
+                )
             }
             _ => return None,
         })
@@ -220,12 +249,23 @@ impl Parser<'_, '_> {
             return Ok(());
         }
         if specification.parts.len() > 1 {
-            let span = specification.parts.get(1).map_or(specification.span, |part| part.span);
+            let span = specification
+                .parts
+                .get(1)
+                .map_or(specification.span, |part| part.span);
             self.report.push(
-                Diagnostic::error(span, "several parts need a composer", "this is a second part")
-                    .hint("write `parallel:` before the first part"),
+                Diagnostic::error(
+                    span,
+                    "several parts need a composer",
+                    "this is a second part",
+                )
+                .hint("write `parallel:` before the first part"),
             );
-        } else if specification.parts.iter().any(|part| part.replicas.is_some()) {
+        } else if specification
+            .parts
+            .iter()
+            .any(|part| part.replicas.is_some())
+        {
             specification.composer = Composer::Parallel;
         }
         Ok(())
@@ -234,16 +274,25 @@ impl Parser<'_, '_> {
     /// Reports a clause of a kind that is there already.
     pub(crate) fn once(&mut self, clauses: &[Clause], clause: &Clause) {
         let kind = core::mem::discriminant(&clause.kind);
-        if clauses.iter().any(|other| core::mem::discriminant(&other.kind) == kind) {
+        if clauses
+            .iter()
+            .any(|other| core::mem::discriminant(&other.kind) == kind)
+        {
             let label = "already given for this part";
-            self.report
-                .push(Diagnostic::error(clause.span, "a clause is written twice", label).hint("keep one of them"));
+            self.report.push(
+                Diagnostic::error(clause.span, "a clause is written twice", label)
+                    .hint("keep one of them"),
+            );
         }
     }
 
     /// Refuses what other programs call the number of calls that are in flight at once.
     pub(super) fn in_flight(&mut self, expected: &'static str) -> Failed {
-        let diagnostic = Diagnostic::error(self.span(), format!("unexpected {}", self.describe()), expected);
+        let diagnostic = Diagnostic::error(
+            self.span(),
+            format!("unexpected {}", self.describe()),
+            expected,
+        );
         let hint = "`8 rr` has eight calls in flight, on eight connections; on one, a procedure of your own sends several \
                     data units before it awaits their answers (docs/LANGUAGE.md, section 3)";
         self.fail(diagnostic.hint(hint))
@@ -254,11 +303,17 @@ impl Parser<'_, '_> {
         match self.kind() {
             Kind::Bar | Kind::Semicolon | Kind::Comma | Kind::End => Ok(()),
             // Only the `;` is missing.
-            Kind::Number(_) if self.token(0).breaks > 0 && self.looks_like_specification(0) => Ok(()),
+            Kind::Number(_) if self.token(0).breaks > 0 && self.looks_like_specification(0) => {
+                Ok(())
+            }
             Kind::Name if self.is_word(0, &IN_FLIGHT) => Err(self.in_flight(END)),
             Kind::Name => {
                 let mut words: Vec<&str> = names::CLAUSES.to_vec();
-                words.extend(stackline_core::units::SIZE_UNITS.iter().map(|(unit, _)| *unit));
+                words.extend(
+                    stackline_core::units::SIZE_UNITS
+                        .iter()
+                        .map(|(unit, _)| *unit),
+                );
                 Err(self.unexpected(END, &words))
             }
             _ => Err(self.unexpected(END, &[])),
@@ -299,13 +354,20 @@ impl Parser<'_, '_> {
     fn sweep(&mut self) -> Parsed<Sweep> {
         let name = self.new_name("expected the name of a variable")?;
         self.expect(Kind::Equals, "expected `=`")?;
-        let mut sweep = Sweep { span: name.span, name, values: Vec::new(), unit: Unit::None };
+        let mut sweep = Sweep {
+            span: name.span,
+            name,
+            values: Vec::new(),
+            unit: Unit::None,
+        };
         let mut step = Step::Next;
         loop {
             let value = self.swept_value()?;
             self.same_kind(&mut sweep, &value)?;
             if let Base::Number(number) = value.base {
-                sweep.values.push((step, number * value.unit.factor(), value.span));
+                sweep
+                    .values
+                    .push((step, number * value.unit.factor(), value.span));
             }
             step = match self.kind() {
                 Kind::Comma if self.is_another_value() => Step::Next,
@@ -318,7 +380,10 @@ impl Parser<'_, '_> {
                 step = Step::To;
                 self.take(Role::Plain);
             }
-            if step == Step::To && self.kind() == Kind::Comma && matches!(self.ahead(1), Kind::Number(_)) {
+            if step == Step::To
+                && self.kind() == Kind::Comma
+                && matches!(self.ahead(1), Kind::Number(_))
+            {
                 self.take(Role::Plain);
             }
         }
@@ -330,16 +395,27 @@ impl Parser<'_, '_> {
     /// A number with any unit.
     fn swept_value(&mut self) -> Parsed<Value> {
         use stackline_core::units::{BIT_RATES, RATE_UNITS, factor};
-        let unit = if self.ahead(1) == Kind::Name { self.text(1) } else { "" };
-        let rate =
-            factor(BIT_RATES, unit).is_some() || factor(RATE_UNITS, unit).is_some() && self.ahead(2) == Kind::Slash;
+        let unit = if self.ahead(1) == Kind::Name {
+            self.text(1)
+        } else {
+            ""
+        };
+        let rate = factor(BIT_RATES, unit).is_some()
+            || factor(RATE_UNITS, unit).is_some() && self.ahead(2) == Kind::Slash;
         if rate && matches!(self.kind(), Kind::Number(_)) {
             return self.rate();
         }
         if self.kind() == Kind::Name {
             let message = format!("unexpected {}", self.describe());
-            let diagnostic = Diagnostic::error(self.span(), message, "expected a number: words cannot be swept");
-            return Err(self.fail(diagnostic.hint("the stacks of a list may differ in a word, as in `over tcp, unix`")));
+            let diagnostic = Diagnostic::error(
+                self.span(),
+                message,
+                "expected a number: words cannot be swept",
+            );
+            return Err(self.fail(
+                diagnostic
+                    .hint("the stacks of a list may differ in a word, as in `over tcp, unix`"),
+            ));
         }
         let mut value = self.number(Expect::Any, "expected a number")?;
         if value.unit == Unit::None && self.kind() == Kind::Percent {
@@ -354,12 +430,17 @@ impl Parser<'_, '_> {
         let (before, unit) = (sweep.unit, value.unit.base());
         let needs = |unit| matches!(unit, Unit::Rate(_) | Unit::Percent);
         let first = sweep.values.is_empty();
-        if first || before == unit || before == Unit::None && !needs(unit) || unit == Unit::None && !needs(before) {
+        if first
+            || before == unit
+            || before == Unit::None && !needs(unit)
+            || unit == Unit::None && !needs(before)
+        {
             sweep.unit = if unit == Unit::None { before } else { unit };
             return Ok(());
         }
         let message = format!("the values of `{}` are not of one kind", sweep.name.text);
-        let diagnostic = Diagnostic::error(value.span, message, "another unit than the value before");
+        let diagnostic =
+            Diagnostic::error(value.span, message, "another unit than the value before");
         Err(self.fail(diagnostic.hint("write the same unit behind each value")))
     }
 
@@ -373,8 +454,10 @@ impl Parser<'_, '_> {
         }
         let end = self.unit_end(2);
         let after = self.token(end);
-        matches!(after.kind, Kind::Comma | Kind::Semicolon | Kind::Ellipsis | Kind::End)
-            || (after.breaks > 0 && self.begins_another(end))
+        matches!(
+            after.kind,
+            Kind::Comma | Kind::Semicolon | Kind::Ellipsis | Kind::End
+        ) || (after.breaks > 0 && self.begins_another(end))
     }
 
     /// Whether what stands on the next line can follow a sweep without a terminator.
@@ -386,12 +469,23 @@ impl Parser<'_, '_> {
     /// Where the unit ends that may stand there.
     fn unit_end(&self, ahead: usize) -> usize {
         use stackline_core::units::{BIT_RATES, RATE_UNITS, SIZE_UNITS, TIME_UNITS, factor};
-        let word = if self.ahead(ahead) == Kind::Name { self.text(ahead) } else { "" };
-        let is = |tables: &[&[(&str, f64)]]| tables.iter().any(|table| factor(table, word).is_some());
-        if self.ahead(ahead + 1) == Kind::Slash && self.ahead(ahead + 2) == Kind::Name && is(&[RATE_UNITS]) {
+        let word = if self.ahead(ahead) == Kind::Name {
+            self.text(ahead)
+        } else {
+            ""
+        };
+        let is =
+            |tables: &[&[(&str, f64)]]| tables.iter().any(|table| factor(table, word).is_some());
+        if self.ahead(ahead + 1) == Kind::Slash
+            && self.ahead(ahead + 2) == Kind::Name
+            && is(&[RATE_UNITS])
+        {
             return ahead + 3;
         }
-        ahead + usize::from(self.ahead(ahead) == Kind::Percent || is(&[SIZE_UNITS, TIME_UNITS, BIT_RATES]))
+        ahead
+            + usize::from(
+                self.ahead(ahead) == Kind::Percent || is(&[SIZE_UNITS, TIME_UNITS, BIT_RATES]),
+            )
     }
 
     fn sweep_end(&mut self) -> Parsed<()> {

@@ -36,8 +36,12 @@ impl Parser<'_, '_> {
                 self.take(Role::Plain);
                 Base::Number(number)
             }
-            Kind::Less if self.is_bracketed(0) && names::is_unit(self.text(1)) => return Err(self.unit_as_name(1)),
-            Kind::Name if self.is_swept(0) && names::is_unit(self.text(0)) => return Err(self.unit_as_name(0)),
+            Kind::Less if self.is_bracketed(0) && names::is_unit(self.text(1)) => {
+                return Err(self.unit_as_name(1));
+            }
+            Kind::Name if self.is_swept(0) && names::is_unit(self.text(0)) => {
+                return Err(self.unit_as_name(0));
+            }
             Kind::Less if self.is_bracketed(0) => {
                 self.take(Role::Bracket);
                 let base = Base::Variable(self.text(0).to_string());
@@ -53,7 +57,11 @@ impl Parser<'_, '_> {
             _ => return Err(self.unexpected(expected, &[])),
         };
         let unit = self.unit(expect)?;
-        Ok(Value { base, unit, span: start.to(self.last_span()) })
+        Ok(Value {
+            base,
+            unit,
+            span: start.to(self.last_span()),
+        })
     }
 
     /// Only a number, for places where nothing can be swept.
@@ -73,7 +81,11 @@ impl Parser<'_, '_> {
 
     /// A figure of a network: a number, or a variable that the specifications across it give values.
     pub(crate) fn figure(&mut self, expect: Expect, expected: &str) -> Parsed<Value> {
-        if self.is_figure() { self.value(expect, expected) } else { Err(self.unexpected(expected, &[])) }
+        if self.is_figure() {
+            self.value(expect, expected)
+        } else {
+            Err(self.unexpected(expected, &[]))
+        }
     }
 
     /// `< NAME >`, which is a variable.
@@ -87,7 +99,10 @@ impl Parser<'_, '_> {
     /// A unit where a variable stands: nothing may be called that.
     fn unit_as_name(&mut self, ahead: usize) -> Failed {
         let token = self.token(ahead).span;
-        let message = format!("`{}` is a unit and cannot be the name of a variable", self.text(ahead));
+        let message = format!(
+            "`{}` is a unit and cannot be the name of a variable",
+            self.text(ahead)
+        );
         let diagnostic = Diagnostic::error(token, message, "expected the name of a variable");
         self.fail(diagnostic.hint("choose another name, such as `N`, here and before its values"))
     }
@@ -101,14 +116,25 @@ impl Parser<'_, '_> {
         let unit = match (expect, size, time) {
             (Expect::Size | Expect::Any, Some(size), _) => Unit::Size(size),
             (Expect::Time | Expect::Any, _, Some(time)) => Unit::Time(time),
-            (Expect::Size, None, Some(_)) => return Err(self.wrong_unit("a unit of time", "a size", "KiB")),
-            (Expect::Time, Some(_), None) => return Err(self.wrong_unit("a unit of size", "a time", "ms")),
+            (Expect::Size, None, Some(_)) => {
+                return Err(self.wrong_unit("a unit of time", "a size", "KiB"));
+            }
+            (Expect::Time, Some(_), None) => {
+                return Err(self.wrong_unit("a unit of size", "a time", "ms"));
+            }
             _ => match self.meant(expect) {
                 Some((hint, unit)) => {
                     let message = format!("`{}` is not a unit", self.text(0));
-                    let such_as = if expect == Expect::Time { "`ms`" } else { "`KiB`" };
-                    let diagnostic =
-                        Diagnostic::error(self.span(), message, format!("expected a unit such as {such_as}"));
+                    let such_as = if expect == Expect::Time {
+                        "`ms`"
+                    } else {
+                        "`KiB`"
+                    };
+                    let diagnostic = Diagnostic::error(
+                        self.span(),
+                        message,
+                        format!("expected a unit such as {such_as}"),
+                    );
                     self.report.push(diagnostic.hint(hint));
                     // What follows is read all the same, so that its mistakes are found too.
                     unit
@@ -123,7 +149,9 @@ impl Parser<'_, '_> {
     /// What a unit of other programs can mean here: `64k`, `5m`; and the first of its meanings.
     fn meant(&self, expect: Expect) -> Option<(String, Unit)> {
         let (number, word) = (self.last_text(), self.text(0));
-        let taken = self.is_swept(0) || self.is_application(0) || !number.starts_with(|c: char| c.is_ascii_digit());
+        let taken = self.is_swept(0)
+            || self.is_application(0)
+            || !number.starts_with(|c: char| c.is_ascii_digit());
         if taken {
             return None;
         }
@@ -135,13 +163,15 @@ impl Parser<'_, '_> {
         };
         match (expect, power) {
             (Expect::Time, 2) => {
-                let hint = format!("write `{number} min` for minutes, or `{number} ms` for milliseconds");
+                let hint =
+                    format!("write `{number} min` for minutes, or `{number} ms` for milliseconds");
                 Some((hint, Unit::Time(factor(TIME_UNITS, "min")?)))
             }
             (Expect::Size | Expect::Any, 1..) => {
                 let (binary, decimal) = ([("KiB", "kB"), ("MiB", "MB"), ("GiB", "GB")])[power - 1];
-                let hint =
-                    format!("write `{number} {binary}` for steps of 1024, or `{number} {decimal}` for steps of 1000");
+                let hint = format!(
+                    "write `{number} {binary}` for steps of 1024, or `{number} {decimal}` for steps of 1000"
+                );
                 Some((hint, Unit::Size(factor(SIZE_UNITS, binary)?)))
             }
             _ => None,
@@ -150,7 +180,11 @@ impl Parser<'_, '_> {
 
     fn wrong_unit(&mut self, found: &str, wanted: &str, such_as: &str) -> Failed {
         let message = format!("`{}` is {found}, but this is {wanted}", self.text(0));
-        let diagnostic = Diagnostic::error(self.span(), message, format!("expected a unit such as `{such_as}`"));
+        let diagnostic = Diagnostic::error(
+            self.span(),
+            message,
+            format!("expected a unit such as `{such_as}`"),
+        );
         self.fail(diagnostic)
     }
 
@@ -167,20 +201,31 @@ impl Parser<'_, '_> {
             // `10 m` and `10mbit`, as other programs have it.
             let small = word.to_ascii_lowercase();
             let prefix = ["k", "m", "g"].into_iter().find(|prefix| {
-                small.strip_prefix(prefix).is_some_and(|rest| matches!(rest, "" | "bit" | "bits" | "bps" | "b"))
+                small
+                    .strip_prefix(prefix)
+                    .is_some_and(|rest| matches!(rest, "" | "bit" | "bits" | "bps" | "b"))
             });
             let Some(prefix) = prefix.filter(|_| self.ahead(1) != Kind::Slash) else {
                 let units = RATE_UNITS.iter().take(6).map(|(unit, _)| *unit);
                 return Err(self.unexpected(EXPECTED, &units.collect::<Vec<_>>()));
             };
-            let prefix = if prefix == "k" { prefix.to_string() } else { prefix.to_ascii_uppercase() };
-            let diagnostic = Diagnostic::error(self.span(), format!("unexpected `{word}`"), EXPECTED);
+            let prefix = if prefix == "k" {
+                prefix.to_string()
+            } else {
+                prefix.to_ascii_uppercase()
+            };
+            let diagnostic =
+                Diagnostic::error(self.span(), format!("unexpected `{word}`"), EXPECTED);
             return Err(self.fail(diagnostic.hint(format!("write `{number} {prefix}bit/s`"))));
         };
         self.take(Role::Plain);
         if whole.is_none() {
             if self.kind() != Kind::Slash || !self.is_word(1, &["s", "sec", "second"]) {
-                let diagnostic = Diagnostic::error(self.span(), format!("unexpected {}", self.describe()), EXPECTED);
+                let diagnostic = Diagnostic::error(
+                    self.span(),
+                    format!("unexpected {}", self.describe()),
+                    EXPECTED,
+                );
                 return Err(self.fail(diagnostic.hint(format!("write `{number} {word}/s`"))));
             }
             self.take(Role::Plain);
@@ -200,9 +245,17 @@ impl Parser<'_, '_> {
     pub(crate) fn drawn(&mut self, expect: Expect) -> Parsed<Drawn> {
         const INSIDE: &str = "expected a parameter";
         let text = self.text(0).to_string();
-        let name = Word { text, span: self.take(Role::Keyword) };
+        let name = Word {
+            text,
+            span: self.take(Role::Keyword),
+        };
         self.expect(Kind::Open, "expected `(`")?;
-        let mut drawn = Drawn { span: name.span, name, parameters: Vec::new(), file: None };
+        let mut drawn = Drawn {
+            span: name.span,
+            name,
+            parameters: Vec::new(),
+            file: None,
+        };
         if self.accept_word("file") {
             drawn.file = Some(self.file_name()?);
         } else if self.kind() != Kind::Close {
@@ -224,7 +277,11 @@ impl Parser<'_, '_> {
         }
         let path = self.whole_word();
         if path.contains('/') && !path.contains('"') {
-            let diagnostic = Diagnostic::error(self.span(), "unexpected `/` in a name without quotes", EXPECTED);
+            let diagnostic = Diagnostic::error(
+                self.span(),
+                "unexpected `/` in a name without quotes",
+                EXPECTED,
+            );
             return Err(self.fail(diagnostic.hint(format!("write `\"{path}\"`"))));
         }
         self.name(EXPECTED)
@@ -242,9 +299,12 @@ impl Parser<'_, '_> {
 
     /// Whether what follows the comma at hand is a stack.
     fn is_another_stack(&self) -> bool {
-        let declared = self.is_word(1, names::ITEMS) && matches!(self.ahead(2), Kind::Name | Kind::Number(_));
+        let declared =
+            self.is_word(1, names::ITEMS) && matches!(self.ahead(2), Kind::Name | Kind::Number(_));
         // A number of runs that is swept begins a specification.
-        let begins = self.is_application(2) || self.is_word(2, names::COMPOSERS) || self.is_word(2, names::HEADS);
+        let begins = self.is_application(2)
+            || self.is_word(2, names::COMPOSERS)
+            || self.is_word(2, names::HEADS);
         let runs = begins && self.is_swept(1);
         self.ahead(1) == Kind::Name && self.ahead(2) != Kind::Equals && !declared && !runs
             || (self.at_end_of_list() && !matches!(self.ahead(1), Kind::End | Kind::Number(_)))
@@ -252,7 +312,10 @@ impl Parser<'_, '_> {
 
     /// A comma with nothing behind it that could begin an item.
     fn at_end_of_list(&self) -> bool {
-        matches!(self.ahead(1), Kind::Comma | Kind::Semicolon | Kind::Bar | Kind::Colon | Kind::Text)
+        matches!(
+            self.ahead(1),
+            Kind::Comma | Kind::Semicolon | Kind::Bar | Kind::Colon | Kind::Text
+        )
     }
 
     fn stack(&mut self) -> Parsed<StackItem> {
@@ -266,7 +329,11 @@ impl Parser<'_, '_> {
             }
             self.expect(Kind::Close, "expected `,` or `)`")?;
         }
-        Ok(StackItem { name, options, at: start..self.position() })
+        Ok(StackItem {
+            name,
+            options,
+            at: start..self.position(),
+        })
     }
 
     fn option(&mut self) -> Parsed<OptionItem> {
@@ -281,7 +348,10 @@ impl Parser<'_, '_> {
             Kind::Name if !self.is_swept(0) => OptionText::Word(self.name(VALUE)?),
             _ => OptionText::Value(self.value(Expect::Any, VALUE)?),
         };
-        Ok(OptionItem { name, value: Some(value) })
+        Ok(OptionItem {
+            name,
+            value: Some(value),
+        })
     }
 
     /// How many tokens a data unit's size takes from `ahead` on, if one stands there.
@@ -290,7 +360,8 @@ impl Parser<'_, '_> {
             Kind::Number(_) => ahead + 1,
             Kind::Less if self.is_bracketed(ahead) => ahead + 3,
             Kind::Name if self.ahead(ahead + 1) == Kind::Open => {
-                let close = (ahead..ahead + LOOK_AHEAD).find(|at| self.ahead(*at) == Kind::Close)?;
+                let close =
+                    (ahead..ahead + LOOK_AHEAD).find(|at| self.ahead(*at) == Kind::Close)?;
                 return Some(close + 1);
             }
             Kind::Name if !names::is_reserved(self.text(ahead)) => ahead + 1,

@@ -33,9 +33,13 @@ const SIGNS: &[(&str, &[&str])] = &[
     ("'", &["\""]),
 ];
 /// What may be missing behind what stands before a mistake.
-const BEHIND: &[&str] = &["%", ";", ",", ":", " =", ")", "*", " 0 ms", " bit/s", " packets", "}"];
+const BEHIND: &[&str] = &[
+    "%", ";", ",", ":", " =", ")", "*", " 0 ms", " bit/s", " packets", "}",
+];
 /// What may be missing before the mistake itself.
-const BEFORE: &[&str] = &["in ", "over ", "across ", "via ", "on ", "file ", "memory ", "to ", "at ", "repeat "];
+const BEFORE: &[&str] = &[
+    "in ", "over ", "across ", "via ", "on ", "file ", "memory ", "to ", "at ", "repeat ",
+];
 
 /// A part of a text and what stands there instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,14 +52,27 @@ pub(super) struct Edit {
 
 impl Edit {
     fn new(part: Range<usize>, instead: impl Into<String>) -> Self {
-        Self { part, instead: instead.into(), before: String::new() }
+        Self {
+            part,
+            instead: instead.into(),
+            before: String::new(),
+        }
     }
 
     pub(super) fn apply(&self, text: &str) -> String {
         let head = &text[..self.part.start];
         // No space stands before a comma.
-        let head = if self.instead.starts_with(',') { head.trim_end() } else { head };
-        format!("{}{head}{}{}", self.before, self.instead, &text[self.part.end..])
+        let head = if self.instead.starts_with(',') {
+            head.trim_end()
+        } else {
+            head
+        };
+        format!(
+            "{}{head}{}{}",
+            self.before,
+            self.instead,
+            &text[self.part.end..]
+        )
     }
 
     /// Where it ends in the changed text, about.
@@ -82,8 +99,16 @@ struct Place<'t> {
 pub(super) fn at(text: &str, mistake: &Diagnostic) -> Vec<Edit> {
     let place = Place::of(text, mistake);
     let mut edits: Vec<Edit> = Vec::new();
-    let all = place.hinted(mistake).into_iter().chain(place.numbers()).chain(place.words()).chain(place.signs());
-    let all = all.chain(place.missing()).chain(place.order()).chain(place.left_out());
+    let all = place
+        .hinted(mistake)
+        .into_iter()
+        .chain(place.numbers())
+        .chain(place.words())
+        .chain(place.signs());
+    let all = all
+        .chain(place.missing())
+        .chain(place.order())
+        .chain(place.left_out());
     for edit in all {
         if !edits.contains(&edit) {
             edits.push(edit);
@@ -96,12 +121,22 @@ impl<'t> Place<'t> {
     fn of(text: &'t str, mistake: &Diagnostic) -> Self {
         let tokens = lex(text, mistake.origin, &mut Report::default()).list;
         let span = mistake.span.clone();
-        let here = tokens.iter().position(|token| token.span.end > span.start).unwrap_or(tokens.len() - 1);
-        Self { text, tokens, here, span }
+        let here = tokens
+            .iter()
+            .position(|token| token.span.end > span.start)
+            .unwrap_or(tokens.len() - 1);
+        Self {
+            text,
+            tokens,
+            here,
+            span,
+        }
     }
 
     fn range(&self, token: usize) -> Option<Range<usize>> {
-        self.tokens.get(token).map(|token| token.span.start..token.span.end)
+        self.tokens
+            .get(token)
+            .map(|token| token.span.start..token.span.end)
     }
 
     fn before(&self, steps: usize) -> Option<Range<usize>> {
@@ -111,13 +146,23 @@ impl<'t> Place<'t> {
     /// The mistake, at least a token long.
     fn wrong(&self) -> Range<usize> {
         let empty = self.span.is_empty();
-        self.range(self.here).filter(|_| empty).unwrap_or_else(|| self.span.clone())
+        self.range(self.here)
+            .filter(|_| empty)
+            .unwrap_or_else(|| self.span.clone())
     }
 
     /// What a hint says that names what to write, and not all there is.
     fn hinted(&self, mistake: &Diagnostic) -> Vec<Edit> {
-        let names = |hint: &&String| ["write ", "did you mean "].iter().any(|begin| hint.starts_with(begin));
-        let codes = mistake.hint.iter().filter(names).flat_map(|hint| quoted(hint));
+        let names = |hint: &&String| {
+            ["write ", "did you mean "]
+                .iter()
+                .any(|begin| hint.starts_with(begin))
+        };
+        let codes = mistake
+            .hint
+            .iter()
+            .filter(names)
+            .flat_map(|hint| quoted(hint));
         codes.flat_map(|code| self.as_hinted(code)).collect()
     }
 
@@ -126,23 +171,33 @@ impl<'t> Place<'t> {
         const BACK: usize = 4;
         let wrong = self.wrong();
         let first = code.split(' ').next();
-        let stands =
-            (1..=BACK).filter_map(|steps| self.before(steps)).find(|word| first == Some(&self.text[word.clone()]));
+        let stands = (1..=BACK)
+            .filter_map(|steps| self.before(steps))
+            .find(|word| first == Some(&self.text[word.clone()]));
         let (next, after) = (self.range(self.here + 1), self.range(self.here + 2));
         let value = match (&next, &after) {
             (Some(sign), Some(value)) if &self.text[sign.clone()] == "=" => Some(value.end),
             _ => None,
         };
         // A number instead of `100k` stands where that began.
-        let number =
-            self.before(1).filter(|before| before.end == wrong.start && code.starts_with(|c: char| c.is_ascii_digit()));
-        let from = stands.as_ref().or(number.as_ref()).map_or(wrong.start, |word| word.start);
+        let number = self.before(1).filter(|before| {
+            before.end == wrong.start && code.starts_with(|c: char| c.is_ascii_digit())
+        });
+        let from = stands
+            .as_ref()
+            .or(number.as_ref())
+            .map_or(wrong.start, |word| word.start);
         let before = stands.and(self.before(1)).map(|before| before.end);
         let ends = [value, Some(wrong.end), before, next.map(|next| next.end)];
         // Two numbers never become one.
-        let joins =
-            |end: usize| code.ends_with(char::is_alphanumeric) && self.text[end..].starts_with(char::is_alphanumeric);
-        let ends = ends.into_iter().flatten().filter(|end| *end > from && !joins(*end));
+        let joins = |end: usize| {
+            code.ends_with(char::is_alphanumeric)
+                && self.text[end..].starts_with(char::is_alphanumeric)
+        };
+        let ends = ends
+            .into_iter()
+            .flatten()
+            .filter(|end| *end > from && !joins(*end));
         ends.map(|end| Edit::new(from..end, code)).collect()
     }
 
@@ -153,19 +208,29 @@ impl<'t> Place<'t> {
         let number = |token: &Token| matches!(token.kind, Kind::Number(_));
         let mut edits = Vec::new();
         for three in self.tokens[near.clone()].windows(3) {
-            let close = three[0].span.end == three[1].span.start && three[1].span.end == three[2].span.start;
+            let close = three[0].span.end == three[1].span.start
+                && three[1].span.end == three[2].span.start;
             if close && number(&three[0]) && three[1].kind == Kind::Comma && number(&three[2]) {
                 let thousands = three[2].span.end - three[2].span.start == 3;
-                edits.push(Edit::new(three[1].span.start..three[1].span.end, if thousands { "" } else { "." }));
+                edits.push(Edit::new(
+                    three[1].span.start..three[1].span.end,
+                    if thousands { "" } else { "." },
+                ));
             }
         }
         for two in self.tokens[near].windows(2) {
             match (two[0].kind, two[1].kind) {
                 (Kind::Number(share), Kind::Percent) => {
-                    edits.push(Edit::new(two[0].span.start..two[1].span.end, format!("{}", share / 100.0)));
+                    edits.push(Edit::new(
+                        two[0].span.start..two[1].span.end,
+                        format!("{}", share / 100.0),
+                    ));
                 }
                 (Kind::Number(share), _) if share > 0.0 && share < 1.0 => {
-                    edits.push(Edit::new(two[0].span.start..two[0].span.end, format!("{}%", share * 100.0)));
+                    edits.push(Edit::new(
+                        two[0].span.start..two[0].span.end,
+                        format!("{}%", share * 100.0),
+                    ));
                 }
                 _ => {}
             }
@@ -176,8 +241,15 @@ impl<'t> Place<'t> {
     /// Our words for what stands at the mistake or just before it.
     fn words(&self) -> Vec<Edit> {
         let wrong = self.wrong();
-        let mut places: Vec<Range<usize>> =
-            [Some(wrong.clone()), self.before(1), self.before(2), self.before(3)].into_iter().flatten().collect();
+        let mut places: Vec<Range<usize>> = [
+            Some(wrong.clone()),
+            self.before(1),
+            self.before(2),
+            self.before(3),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         // `-t` is a sign and a word.
         places.extend(self.range(self.here + 1).map(|next| wrong.start..next.end));
         places.extend(self.range(self.here + 2).map(|next| wrong.start..next.end));
@@ -185,11 +257,25 @@ impl<'t> Place<'t> {
         let mut edits = Vec::new();
         for place in places {
             let word = &self.text[place.clone()];
-            let folded = if word.starts_with('-') { word.to_string() } else { fold(word) };
-            edits.extend(elsewhere(&folded).iter().map(|ours| Edit::new(place.clone(), *ours)));
+            let folded = if word.starts_with('-') {
+                word.to_string()
+            } else {
+                fold(word)
+            };
+            edits.extend(
+                elsewhere(&folded)
+                    .iter()
+                    .map(|ours| Edit::new(place.clone(), *ours)),
+            );
         }
         let word = &self.text[wrong.clone()];
-        let ours = [names::HEADS, names::CLAUSES, names::COMPOSERS, &["from", "to", "reordering", "ecn"]].concat();
+        let ours = [
+            names::HEADS,
+            names::CLAUSES,
+            names::COMPOSERS,
+            &["from", "to", "reordering", "ecn"],
+        ]
+        .concat();
         edits.extend(nearest(word, ours).map(|near| Edit::new(wrong.clone(), near)));
         edits
     }
@@ -197,21 +283,35 @@ impl<'t> Place<'t> {
     fn signs(&self) -> Vec<Edit> {
         let wrong = self.wrong();
         let sign = &self.text[wrong.clone()];
-        let two = |end: &str| self.text[wrong.start..].starts_with(end).then_some(wrong.start..wrong.start + end.len());
+        let two = |end: &str| {
+            self.text[wrong.start..]
+                .starts_with(end)
+                .then_some(wrong.start..wrong.start + end.len())
+        };
         let mut edits: Vec<Edit> = Vec::new();
         edits.extend(two("//").map(|part| Edit::new(part, "#")));
         edits.extend(two("<->").map(|part| Edit::new(part, "-")));
         // Two numbers never become one.
         let digit = |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_digit());
-        let joins = digit(self.text[..wrong.start].chars().next_back()) && digit(self.text[wrong.end..].chars().next());
-        let instead = SIGNS.iter().find(|(theirs, _)| *theirs == sign).map_or(&[][..], |(_, instead)| instead);
-        let instead = instead.iter().filter(|instead| !(joins && instead.is_empty()));
+        let joins = digit(self.text[..wrong.start].chars().next_back())
+            && digit(self.text[wrong.end..].chars().next());
+        let instead = SIGNS
+            .iter()
+            .find(|(theirs, _)| *theirs == sign)
+            .map_or(&[][..], |(_, instead)| instead);
+        let instead = instead
+            .iter()
+            .filter(|instead| !(joins && instead.is_empty()));
         edits.extend(instead.map(|instead| Edit::new(wrong.clone(), *instead)));
         // A name that swallowed the sign between two.
-        edits.extend(self.before(1).filter(|name| self.text[name.clone()].contains('-')).map(|name| {
-            let spaced = self.text[name.clone()].replacen('-', " - ", 1);
-            Edit::new(name, spaced)
-        }));
+        edits.extend(
+            self.before(1)
+                .filter(|name| self.text[name.clone()].contains('-'))
+                .map(|name| {
+                    let spaced = self.text[name.clone()].replacen('-', " - ", 1);
+                    Edit::new(name, spaced)
+                }),
+        );
         edits
     }
 
@@ -220,20 +320,33 @@ impl<'t> Place<'t> {
         let wrong = self.wrong();
         let mut edits: Vec<Edit> = Vec::new();
         if let Some(before) = self.before(1) {
-            edits.extend(BEHIND.iter().map(|missing| Edit::new(before.end..before.end, *missing)));
+            edits.extend(
+                BEHIND
+                    .iter()
+                    .map(|missing| Edit::new(before.end..before.end, *missing)),
+            );
         }
-        edits.extend(BEFORE.iter().map(|missing| Edit::new(wrong.start..wrong.start, *missing)));
+        edits.extend(
+            BEFORE
+                .iter()
+                .map(|missing| Edit::new(wrong.start..wrong.start, *missing)),
+        );
         if let Some(before) = self.before(1) {
-            edits.push(Edit::new(before.end..wrong.end, format!("({})", &self.text[wrong.clone()])));
+            edits.push(Edit::new(
+                before.end..wrong.end,
+                format!("({})", &self.text[wrong.clone()]),
+            ));
         }
-        let run = self.text[wrong.start..].find(|c: char| c.is_whitespace() || matches!(c, ';' | ',' | ')'));
+        let run = self.text[wrong.start..]
+            .find(|c: char| c.is_whitespace() || matches!(c, ';' | ',' | ')'));
         let run = wrong.start..run.map_or(self.text.len(), |length| wrong.start + length);
         let quotes = format!("\"{}\"", self.text[run.clone()].trim_matches('"'));
         edits.push(Edit::new(run.clone(), quotes.clone()));
         edits.push(Edit::new(run, format!("file {quotes}")));
         if self.text[wrong.clone()].starts_with('{') {
             let ends = self.tokens.windows(2).filter(|two| {
-                matches!(two[0].kind, Kind::Semicolon | Kind::CloseBrace) && matches!(two[1].kind, Kind::Number(_))
+                matches!(two[0].kind, Kind::Semicolon | Kind::CloseBrace)
+                    && matches!(two[1].kind, Kind::Number(_))
             });
             edits.extend(ends.map(|two| Edit::new(two[1].span.start..two[1].span.start, "} ")));
         }
@@ -248,10 +361,17 @@ impl<'t> Place<'t> {
             && let Some(value) = self.range(self.here + 1)
         {
             let item = format!("{}; ", &self.text[wrong.start..value.end]);
-            edits.push(Edit { part: wrong.start..value.end, instead: String::new(), before: item });
+            edits.push(Edit {
+                part: wrong.start..value.end,
+                instead: String::new(),
+                before: item,
+            });
         }
         let words = self.spaced();
-        let at = words.iter().position(|word| word.end > wrong.start).unwrap_or(0);
+        let at = words
+            .iter()
+            .position(|word| word.end > wrong.start)
+            .unwrap_or(0);
         for (first, middle, last) in [
             (1, 0, 2),
             (1, 1, 3),
@@ -264,11 +384,20 @@ impl<'t> Place<'t> {
             (0, 1, 3),
             (0, 1, 2),
         ] {
-            let Some(from) = at.checked_sub(first) else { continue };
-            let (Some(a), Some(b)) = (words.get(from..at + middle), words.get(at + middle..at + last)) else {
+            let Some(from) = at.checked_sub(first) else {
                 continue;
             };
-            let (Some(a0), Some(a1), Some(b0), Some(b1)) = (a.first(), a.last(), b.first(), b.last()) else { continue };
+            let (Some(a), Some(b)) = (
+                words.get(from..at + middle),
+                words.get(at + middle..at + last),
+            ) else {
+                continue;
+            };
+            let (Some(a0), Some(a1), Some(b0), Some(b1)) =
+                (a.first(), a.last(), b.first(), b.last())
+            else {
+                continue;
+            };
             let (left, right) = (&self.text[a0.start..a1.end], &self.text[b0.start..b1.end]);
             edits.push(Edit::new(a0.start..b1.end, format!("{right} {left}")));
         }
@@ -291,14 +420,19 @@ impl<'t> Place<'t> {
     /// Without a word that says nothing, or a name before a sign.
     fn left_out(&self) -> Vec<Edit> {
         let wrong = self.wrong();
-        let nothing = |part: &Range<usize>| SAY_NOTHING.contains(&fold(&self.text[part.clone()]).as_str());
+        let nothing =
+            |part: &Range<usize>| SAY_NOTHING.contains(&fold(&self.text[part.clone()]).as_str());
         let mut edits = Vec::new();
         if nothing(&wrong) {
             edits.push(Edit::new(wrong.clone(), ""));
-            let colon = self.range(self.here + 1).filter(|next| &self.text[next.clone()] == ":");
+            let colon = self
+                .range(self.here + 1)
+                .filter(|next| &self.text[next.clone()] == ":");
             edits.extend(colon.map(|colon| Edit::new(wrong.start..colon.end, "")));
         }
-        let named = self.before(1).filter(|name| nothing(name) && &self.text[wrong.clone()] == "=");
+        let named = self
+            .before(1)
+            .filter(|name| nothing(name) && &self.text[wrong.clone()] == "=");
         edits.extend(named.map(|name| Edit::new(name.start..wrong.end, "")));
         edits
     }

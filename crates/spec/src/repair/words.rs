@@ -197,5 +197,8 @@ pub(super) const SAY_NOTHING: &[&str] = &[
 
 /// Words of ours for a folded word of theirs.
 pub(crate) fn elsewhere(word: &str) -> &'static [&'static str] {
-    ELSEWHERE.iter().find(|(theirs, _)| *theirs == word).map_or(&[], |(_, ours)| ours)
+    ELSEWHERE
+        .iter()
+        .find(|(theirs, _)| *theirs == word)
+        .map_or(&[], |(_, ours)| ours)
 }

@@ -1,8 +1,8 @@
 //! The figures of a network: every place where a number, and so a variable, may stand. It only finds them.
 
 use super::{
-    ClockKind, DelayItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit, RateItem, ScheduleItem,
-    SettingItem, SwitchItem, Unit, Value,
+    ClockKind, DelayItem, LinkItem, LossItem, NetworkItem, NodeItem, QueueItem, QueueLimit,
+    RateItem, ScheduleItem, SettingItem, SwitchItem, Unit, Value,
 };
 
 /// What a figure is.
@@ -24,7 +24,9 @@ impl NetworkItem {
     /// Visits every figure.
     pub(crate) fn figures(&mut self, visit: &mut Visit<'_>) {
         self.hosts.iter_mut().for_each(|host| node(host, visit));
-        self.switches.iter_mut().for_each(|item| switch(item, visit));
+        self.switches
+            .iter_mut()
+            .for_each(|item| switch(item, visit));
         self.links.iter_mut().for_each(|item| link(item, visit));
     }
 }
@@ -34,11 +36,29 @@ fn all<'v>(values: impl IntoIterator<Item = &'v mut Value>, figure: Figure, visi
 }
 
 fn node(host: &mut NodeItem, visit: &mut Visit<'_>) {
-    all(host.buffer_frames.iter_mut().chain(&mut host.cpu), Figure::Plain, visit);
-    all(host.copy_per_packet.iter_mut().chain(&mut host.copy_per_byte), Figure::Time, visit);
-    let work = [&mut host.work_per_operation, &mut host.work_per_byte, &mut host.work_per_message];
+    all(
+        host.buffer_frames.iter_mut().chain(&mut host.cpu),
+        Figure::Plain,
+        visit,
+    );
+    all(
+        host.copy_per_packet
+            .iter_mut()
+            .chain(&mut host.copy_per_byte),
+        Figure::Time,
+        visit,
+    );
+    let work = [
+        &mut host.work_per_operation,
+        &mut host.work_per_byte,
+        &mut host.work_per_message,
+    ];
     let others = [&mut host.work_per_switch, &mut host.polls];
-    all(work.into_iter().chain(others).flatten(), Figure::Time, visit);
+    all(
+        work.into_iter().chain(others).flatten(),
+        Figure::Time,
+        visit,
+    );
     all(&mut host.pace, Figure::Rate, visit);
     all(&mut host.share, Figure::Percent, visit);
     if let Some((from, to, _)) = &mut host.down {
@@ -54,10 +74,19 @@ fn node(host: &mut NodeItem, visit: &mut Visit<'_>) {
 }
 
 fn switch(item: &mut SwitchItem, visit: &mut Visit<'_>) {
-    all(item.buffer.iter_mut().chain(&mut item.cells), Figure::Size, visit);
+    all(
+        item.buffer.iter_mut().chain(&mut item.cells),
+        Figure::Size,
+        visit,
+    );
     item.queue.iter_mut().for_each(|item| queue(item, visit));
     if let Some(imp) = &mut item.imp {
-        let numbers = [&mut imp.reassembly, &mut imp.window, &mut imp.channels, &mut imp.buffers];
+        let numbers = [
+            &mut imp.reassembly,
+            &mut imp.window,
+            &mut imp.channels,
+            &mut imp.buffers,
+        ];
         all(numbers.into_iter().flatten(), Figure::Plain, visit);
     }
 }
@@ -70,16 +99,28 @@ fn link(link: &mut LinkItem, visit: &mut Visit<'_>) {
     }
     match &mut link.delay {
         DelayItem::Constant(value) => visit(value, Figure::Time),
-        DelayItem::Schedule(item) => schedule(item, visit, |delay, visit| visit(delay, Figure::Time)),
+        DelayItem::Schedule(item) => {
+            schedule(item, visit, |delay, visit| visit(delay, Figure::Time))
+        }
     }
     link.loss.iter_mut().for_each(|item| loss(item, visit));
-    all(link.jitter.iter_mut().flat_map(|jitter| &mut jitter.drawn.parameters), Figure::Any, visit);
+    all(
+        link.jitter
+            .iter_mut()
+            .flat_map(|jitter| &mut jitter.drawn.parameters),
+        Figure::Any,
+        visit,
+    );
     all(&mut link.duplicate, Figure::Percent, visit);
     all(&mut link.mtu, Figure::Size, visit);
     link.queue.iter_mut().for_each(|item| queue(item, visit));
 }
 
-fn schedule<T>(item: &mut ScheduleItem<T>, visit: &mut Visit<'_>, figure: impl Fn(&mut T, &mut Visit<'_>)) {
+fn schedule<T>(
+    item: &mut ScheduleItem<T>,
+    visit: &mut Visit<'_>,
+    figure: impl Fn(&mut T, &mut Visit<'_>),
+) {
     for (from, value) in &mut item.steps {
         visit(from, Figure::Time);
         figure(value, visit);
@@ -103,7 +144,10 @@ fn queue(queue: &mut QueueItem, visit: &mut Visit<'_>) {
         Some(QueueLimit::Packets(value)) => visit(value, Figure::Plain),
         None => {}
     }
-    let settings = queue.discipline.iter_mut().flat_map(|discipline| &mut discipline.settings);
+    let settings = queue
+        .discipline
+        .iter_mut()
+        .flat_map(|discipline| &mut discipline.settings);
     settings.for_each(|setting| self::setting(setting, visit));
 }
 

@@ -25,7 +25,8 @@ impl NetworkItem {
 
     /// Names of its hosts, then of its switches.
     pub(crate) fn node_names(&self) -> impl Iterator<Item = &Word> {
-        self.host_names().chain(self.switches.iter().map(|item| &item.name))
+        self.host_names()
+            .chain(self.switches.iter().map(|item| &item.name))
     }
 }
 

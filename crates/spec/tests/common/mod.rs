@@ -10,7 +10,12 @@ const fn option(name: &'static str, kind: OptionKind) -> OptionTable {
 }
 
 const fn stack(name: &'static str, options: &'static [OptionTable]) -> StackTable {
-    StackTable { name, largest_unit: 1 << 40, options, ..StackTable::RELIABLE }
+    StackTable {
+        name,
+        largest_unit: 1 << 40,
+        options,
+        ..StackTable::RELIABLE
+    }
 }
 
 pub(crate) const STACKS: &[StackTable] = &[
@@ -27,26 +32,56 @@ pub(crate) const STACKS: &[StackTable] = &[
             option("receive", OptionKind::Word(&["block", "truncate"])),
         ],
     ),
-    StackTable { largest_unit: 65_507, least_bulk_unit: 16, files: false, ..stack("udp", &[]) },
-    StackTable { one_way: true, reliable: false, ..stack("discard", &[]) },
-    StackTable { one_host: true, ..stack("unix", &[]) },
-    stack("quic", &[option("zero_rtt", OptionKind::Word(&["on", "off"]))]),
+    StackTable {
+        largest_unit: 65_507,
+        least_bulk_unit: 16,
+        files: false,
+        ..stack("udp", &[])
+    },
+    StackTable {
+        one_way: true,
+        reliable: false,
+        ..stack("discard", &[])
+    },
+    StackTable {
+        one_host: true,
+        ..stack("unix", &[])
+    },
+    stack(
+        "quic",
+        &[option("zero_rtt", OptionKind::Word(&["on", "off"]))],
+    ),
     stack("blast", &[option("selective", OptionKind::Flag)]),
 ];
 
 /// A world that can do everything that any world can.
 const fn world(world: World, networks: bool) -> Available<'static> {
     let imps = matches!(world, World::Simulated);
-    let can = Capabilities { world, networks, imps, work: imps, ..Capabilities::EVERYTHING };
-    Available { can, stacks: STACKS }
+    let can = Capabilities {
+        world,
+        networks,
+        imps,
+        work: imps,
+        ..Capabilities::EVERYTHING
+    };
+    Available {
+        can,
+        stacks: STACKS,
+    }
 }
 
-const WORLDS: &[Available<'_>] =
-    &[world(World::Live, false), world(World::Emulated, true), world(World::Simulated, true)];
+const WORLDS: &[Available<'_>] = &[
+    world(World::Live, false),
+    world(World::Emulated, true),
+    world(World::Simulated, true),
+];
 
 /// Stacks of the examples that the other tests leave out.
 const TRANSFERS: [StackTable; 4] = [
-    StackTable { imps: true, ..stack("ncp", &[option("links", OptionKind::Number(1, 64))]) },
+    StackTable {
+        imps: true,
+        ..stack("ncp", &[option("links", OptionKind::Number(1, 64))])
+    },
     stack("saw", &[option("packet", OptionKind::BUFFER)]),
     stack("window", &[option("packet", OptionKind::BUFFER)]),
     stack(
@@ -63,7 +98,12 @@ const TRANSFERS: [StackTable; 4] = [
 
 /// What the examples need.
 pub(crate) fn stacks_of_examples() -> Vec<StackTable> {
-    STACKS.iter().filter(|stack| stack.name != "blast").chain(&TRANSFERS).copied().collect()
+    STACKS
+        .iter()
+        .filter(|stack| stack.name != "blast")
+        .chain(&TRANSFERS)
+        .copied()
+        .collect()
 }
 
 pub(crate) fn read_file(path: &str) -> Result<String, String> {
@@ -84,7 +124,11 @@ pub(crate) fn read_file(path: &str) -> Result<String, String> {
 }
 
 pub(crate) fn context() -> Context<'static> {
-    Context { worlds: WORLDS, read_file: &read_file, cores: &[] }
+    Context {
+        worlds: WORLDS,
+        read_file: &read_file,
+        cores: &[],
+    }
 }
 
 pub(crate) fn checked(text: &str) -> Checked {
@@ -95,10 +139,17 @@ pub(crate) fn checked(text: &str) -> Checked {
 pub(crate) fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
     let mut lines = Vec::new();
     for d in diagnostics {
-        let severity = if d.severity == Severity::Error { "error" } else { "warning" };
+        let severity = if d.severity == Severity::Error {
+            "error"
+        } else {
+            "warning"
+        };
         let under = text.get(d.span.clone()).unwrap_or("?");
         let hint = d.hint.as_deref().unwrap_or("-");
-        lines.push(format!("{severity}: {} [{under}] {} / {hint}", d.message, d.label));
+        lines.push(format!(
+            "{severity}: {} [{under}] {} / {hint}",
+            d.message, d.label
+        ));
     }
     lines.join("\n")
 }
@@ -106,19 +157,29 @@ pub(crate) fn shown(text: &str, diagnostics: &[Diagnostic]) -> String {
 /// The plan of a text without any error.
 pub(crate) fn plan(text: &str) -> Plan {
     let checked = checked(text);
-    checked.plan.unwrap_or_else(|| panic!("{text}\n{}", shown(text, &checked.diagnostics)))
+    checked
+        .plan
+        .unwrap_or_else(|| panic!("{text}\n{}", shown(text, &checked.diagnostics)))
 }
 
 /// The plan of a text without any diagnostic.
 pub(crate) fn clean(text: &str) -> Plan {
     let checked = checked(text);
-    assert!(checked.diagnostics.is_empty(), "{text}\n{}", shown(text, &checked.diagnostics));
+    assert!(
+        checked.diagnostics.is_empty(),
+        "{text}\n{}",
+        shown(text, &checked.diagnostics)
+    );
     checked.plan.expect("no diagnostic, so a plan")
 }
 
 /// Texts of the measurements.
 pub(crate) fn texts(text: &str) -> Vec<String> {
-    plan(text).measurements.into_iter().map(|m| m.text).collect()
+    plan(text)
+        .measurements
+        .into_iter()
+        .map(|m| m.text)
+        .collect()
 }
 
 /// The only diagnostic of a text.
@@ -140,8 +201,15 @@ pub(crate) fn without_lines(mut plan: Plan) -> Plan {
 /// Names and texts of all examples.
 pub(crate) fn examples() -> Vec<(String, String)> {
     let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let entries = std::fs::read_dir(directory).expect("the examples").map(|entry| entry.expect("an example"));
-    let named = entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
+    let entries = std::fs::read_dir(directory)
+        .expect("the examples")
+        .map(|entry| entry.expect("an example"));
+    let named = entries.map(|entry| {
+        (
+            entry.file_name().to_string_lossy().into_owned(),
+            entry.path(),
+        )
+    });
     let mut texts: Vec<(String, String)> = named
         .filter(|(name, _)| name.ends_with(".stackline"))
         .map(|(name, path)| (name, std::fs::read_to_string(path).expect("a text")))

@@ -34,7 +34,11 @@ pub(crate) struct Cell {
     pub(crate) spec: String,
 }
 
-const RATES: [(&str, u64); 3] = [("1 Mbit/s", 1_000_000), ("10 Mbit/s", 10_000_000), ("100 Mbit/s", 100_000_000)];
+const RATES: [(&str, u64); 3] = [
+    ("1 Mbit/s", 1_000_000),
+    ("10 Mbit/s", 10_000_000),
+    ("100 Mbit/s", 100_000_000),
+];
 const DELAYS: [u64; 3] = [1, 20, 100];
 /// A transfer takes as long at the full rate, or at twice the rate that losses allow.
 const SECONDS: u64 = 3;
@@ -43,13 +47,19 @@ const RUNS: u64 = 5;
 
 /// Every cell, in the order of printing; `quick` makes one run of a third of the data in each.
 pub(crate) fn all(quick: bool) -> Vec<Cell> {
-    let (seconds, drawn) = if quick { (SECONDS / 3, 1) } else { (SECONDS, RUNS) };
+    let (seconds, drawn) = if quick {
+        (SECONDS / 3, 1)
+    } else {
+        (SECONDS, RUNS)
+    };
     let mut cells = Vec::new();
     for congestion in ["cubic", "reno"] {
         for loss in ["", "loss 0.1%"] {
             for rate in RATES {
                 let runs = if loss.is_empty() { 1 } else { drawn };
-                cells.extend(DELAYS.map(|delay| throughput(congestion, loss, rate, delay, (runs, seconds))));
+                cells.extend(
+                    DELAYS.map(|delay| throughput(congestion, loss, rate, delay, (runs, seconds))),
+                );
             }
         }
     }
@@ -69,14 +79,24 @@ pub(crate) fn all(quick: bool) -> Vec<Cell> {
 }
 
 /// A transfer of so many seconds at a rate of so many Mbit/s over a bottleneck described, one way with the delay of it.
-fn bulk(name: String, stack: &str, mbit_s: u64, bottleneck: &str, (runs, seconds): (u64, u64)) -> Cell {
+fn bulk(
+    name: String,
+    stack: &str,
+    mbit_s: u64,
+    bottleneck: &str,
+    (runs, seconds): (u64, u64),
+) -> Cell {
     let bytes = mbit_s * seconds * 1_000_000 / 8;
     let spec = format!(
         "network n {{ host a, b; switch x; link a - x 1 Gbit/s 0 ms; {bottleneck} }} \
          {runs} timelimit {} from a to b bulk_put 16384 {bytes} B over {stack} across n;",
         4 * seconds
     );
-    Cell { kind: Kind::Throughput, name, spec }
+    Cell {
+        kind: Kind::Throughput,
+        name,
+        spec,
+    }
 }
 
 /// Windows and send buffers that limit.
@@ -99,8 +119,15 @@ fn buffers(seconds: u64) -> Vec<Cell> {
 /// Disciplines of queues, and queues that are short.
 fn queues(seconds: u64) -> Vec<Cell> {
     let mut cells = Vec::new();
-    let kinds =
-        ["codel", "fq_codel", "pie", "red(min = 30 kB, max = 90 kB)", "", "queue 100 packets", "queue 50 packets"];
+    let kinds = [
+        "codel",
+        "fq_codel",
+        "pie",
+        "red(min = 30 kB, max = 90 kB)",
+        "",
+        "queue 100 packets",
+        "queue 50 packets",
+    ];
     for kind in kinds {
         for (mbit_s, delay) in [(10, 5), (10, 20), (40, 5), (40, 20)] {
             let (queue, named) = match kind {
@@ -110,7 +137,13 @@ fn queues(seconds: u64) -> Vec<Cell> {
             };
             let bottleneck = format!("link x - b {mbit_s} Mbit/s {delay} ms {queue};");
             let name = format!("bulk_put tcp, {named}, {mbit_s} Mbit/s, {delay} ms");
-            cells.push(bulk(name, "tcp(congestion = cubic)", mbit_s, &bottleneck, (1, 2 * seconds)));
+            cells.push(bulk(
+                name,
+                "tcp(congestion = cubic)",
+                mbit_s,
+                &bottleneck,
+                (1, 2 * seconds),
+            ));
         }
     }
     cells
@@ -122,8 +155,10 @@ fn marks(seconds: u64) -> Vec<Cell> {
     for kind in ["codel", "fq_codel", "pie", "red(min = 30 kB, max = 90 kB)"] {
         for congestion in ["cubic", "reno"] {
             for (mbit_s, delay) in [(10, 20), (40, 5)] {
-                let bottleneck = format!("link x - b {mbit_s} Mbit/s {delay} ms queue 500 packets {kind} ecn;");
-                let name = format!("bulk_put tcp {congestion}, {kind} ecn, {mbit_s} Mbit/s, {delay} ms");
+                let bottleneck =
+                    format!("link x - b {mbit_s} Mbit/s {delay} ms queue 500 packets {kind} ecn;");
+                let name =
+                    format!("bulk_put tcp {congestion}, {kind} ecn, {mbit_s} Mbit/s, {delay} ms");
                 let stack = format!("tcp(congestion = {congestion})");
                 cells.push(bulk(name, &stack, mbit_s, &bottleneck, (1, 2 * seconds)));
             }
@@ -144,8 +179,14 @@ fn neighbours(seconds: u64, runs: u64) -> Vec<Cell> {
                  | from c to b bulk_put 16384 over tcp(congestion = cubic);",
                 2 * seconds
             );
-            let name = format!("bulk_put tcp beside another, {kind}, 20 Mbit/s, {own} ms beside {other} ms");
-            cells.push(Cell { kind: Kind::Throughput, name, spec });
+            let name = format!(
+                "bulk_put tcp beside another, {kind}, 20 Mbit/s, {own} ms beside {other} ms"
+            );
+            cells.push(Cell {
+                kind: Kind::Throughput,
+                name,
+                spec,
+            });
         }
     }
     cells
@@ -163,7 +204,13 @@ fn models(seconds: u64) -> Vec<Cell> {
     ];
     let cell = |(mbit_s, path): (u64, &str)| {
         let bottleneck = format!("link x - b {path};");
-        bulk(format!("bulk_put tcp bbr, {path}"), "tcp(congestion = bbr)", mbit_s, &bottleneck, (1, 2 * seconds))
+        bulk(
+            format!("bulk_put tcp bbr, {path}"),
+            "tcp(congestion = bbr)",
+            mbit_s,
+            &bottleneck,
+            (1, 2 * seconds),
+        )
     };
     paths.into_iter().map(cell).collect()
 }
@@ -177,7 +224,13 @@ fn ways_back(seconds: u64) -> Vec<Cell> {
                 "link x -> b 20 Mbit/s {delay} ms queue 250 packets; link b -> x {back} kbit/s {delay} ms queue 100 packets;"
             );
             let name = format!("bulk_put tcp, {back} kbit/s back, 20 Mbit/s, {delay} ms");
-            cells.push(bulk(name, "tcp(congestion = cubic)", 10, &bottleneck, (1, 2 * seconds)));
+            cells.push(bulk(
+                name,
+                "tcp(congestion = cubic)",
+                10,
+                &bottleneck,
+                (1, 2 * seconds),
+            ));
         }
     }
     cells
@@ -188,10 +241,20 @@ fn heavy_losses(seconds: u64, runs: u64) -> Vec<Cell> {
     let mut cells = Vec::new();
     for loss in ["1%", "2%", "gilbert_elliott(0.2%, 25%)"] {
         for (mbit_s, delay) in [(10, 5), (10, 20), (40, 10)] {
-            let bottleneck = format!("link x - b {mbit_s} Mbit/s {delay} ms loss {loss} queue 250 packets;");
+            let bottleneck =
+                format!("link x - b {mbit_s} Mbit/s {delay} ms loss {loss} queue 250 packets;");
             let name = format!("bulk_put tcp, loss {loss}, {mbit_s} Mbit/s, {delay} ms");
-            let cell = bulk(name, "tcp(congestion = cubic)", 4, &bottleneck, (runs, seconds));
-            cells.push(Cell { kind: Kind::LossyThroughput, ..cell });
+            let cell = bulk(
+                name,
+                "tcp(congestion = cubic)",
+                4,
+                &bottleneck,
+                (runs, seconds),
+            );
+            cells.push(Cell {
+                kind: Kind::LossyThroughput,
+                ..cell
+            });
         }
     }
     cells
@@ -223,12 +286,20 @@ fn throughput(
     (runs, seconds): (u64, u64),
 ) -> Cell {
     const UNIT: u64 = 16 << 10;
-    let expected = if loss.is_empty() { rate } else { rate.min(2 * loss_bound(delay)) };
+    let expected = if loss.is_empty() {
+        rate
+    } else {
+        rate.min(2 * loss_bound(delay))
+    };
     let count = (expected * seconds / 8 / UNIT).max(1);
     let network = network(named, delay, &format!("{loss} queue 250 packets"));
     let ends = if loss.is_empty() { "no loss" } else { loss };
     Cell {
-        kind: if loss.is_empty() { Kind::Throughput } else { Kind::LossyThroughput },
+        kind: if loss.is_empty() {
+            Kind::Throughput
+        } else {
+            Kind::LossyThroughput
+        },
         name: format!("bulk_get tcp {congestion}, {named}, {delay} ms, {ends}"),
         spec: format!(
             "{network} {runs} timelimit 8 from b to a bulk_get {UNIT}*{count} over tcp(congestion = {congestion}) across n;"
@@ -237,7 +308,10 @@ fn throughput(
 }
 
 fn response(name: &str, sizes: &str, delay: u64, quick: bool) -> Cell {
-    let (network, calls) = (network("100 Mbit/s", delay, "queue 250 packets"), if quick { 10 } else { 50 });
+    let (network, calls) = (
+        network("100 Mbit/s", delay, "queue 250 packets"),
+        if quick { 10 } else { 50 },
+    );
     Cell {
         kind: Kind::Response,
         name: format!("rr tcp {name}, 100 Mbit/s, {delay} ms"),
@@ -267,5 +341,7 @@ fn losses(delay: u64, runs: u64) -> Cell {
 
 /// Host, switch, host; the second link is the bottleneck.
 fn network(rate: &str, delay: u64, rest: &str) -> String {
-    format!("network n {{ host a, b; switch x; link a - x 1 Gbit/s 0 ms; link x - b {rate} {delay} ms {rest}; }}")
+    format!(
+        "network n {{ host a, b; switch x; link a - x 1 Gbit/s 0 ms; link x - b {rate} {delay} ms {rest}; }}"
+    )
 }

@@ -21,7 +21,8 @@ use std::process::ExitCode;
 use support::table;
 use world::Figure;
 
-const USAGE: &str = "cargo bench -p stackline --bench agreement [-- WORD... [--quick] [--seed N] [--list]]";
+const USAGE: &str =
+    "cargo bench -p stackline --bench agreement [-- WORD... [--quick] [--seed N] [--list]]";
 
 /// What was asked for.
 #[derive(Debug)]
@@ -40,39 +41,66 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let wanted = |cell: &Cell| options.words.iter().all(|word| cell.name.contains(word.as_str()));
-    let cells: Vec<Cell> = cells::all(options.quick).into_iter().filter(wanted).collect();
+    let wanted = |cell: &Cell| {
+        options
+            .words
+            .iter()
+            .all(|word| cell.name.contains(word.as_str()))
+    };
+    let cells: Vec<Cell> = cells::all(options.quick)
+        .into_iter()
+        .filter(wanted)
+        .collect();
     if options.list {
-        cells.iter().for_each(|cell| println!("{}\n    {}", cell.name, cell.spec));
+        cells
+            .iter()
+            .for_each(|cell| println!("{}\n    {}", cell.name, cell.spec));
         return ExitCode::SUCCESS;
     }
     eprintln!("{}", table::host());
-    println!("| cell | emulated | simulated | simulated / emulated | verdict |\n| --- | --- | --- | --- | --- |");
+    println!(
+        "| cell | emulated | simulated | simulated / emulated | verdict |\n| --- | --- | --- | --- | --- |"
+    );
     let mut verdicts = BTreeMap::<&str, usize>::new();
     for cell in &cells {
-        let (emulated, simulated) =
-            (world::carry_out(cell, "emulated", options.seed), world::carry_out(cell, "simulated", options.seed));
+        let (emulated, simulated) = (
+            world::carry_out(cell, "emulated", options.seed),
+            world::carry_out(cell, "simulated", options.seed),
+        );
         let (line, verdict) = row(cell, emulated, simulated);
         println!("{line}");
         *verdicts.entry(verdict).or_default() += 1;
     }
-    let counted = verdicts.iter().map(|(verdict, count)| format!("{verdict}: {count}")).collect::<Vec<_>>();
+    let counted = verdicts
+        .iter()
+        .map(|(verdict, count)| format!("{verdict}: {count}"))
+        .collect::<Vec<_>>();
     println!("\n{} cells. {}", cells.len(), counted.join(", "));
     eprintln!("{}", table::host());
     ExitCode::SUCCESS
 }
 
 fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options = Options { words: Vec::new(), quick: false, list: false, seed: 1 };
+    let mut options = Options {
+        words: Vec::new(),
+        quick: false,
+        list: false,
+        seed: 1,
+    };
     while let Some(word) = words.next() {
         match word.as_str() {
             "--bench" => {} // cargo adds it
             "--quick" => options.quick = true,
             "--list" => options.list = true,
             "--seed" => {
-                options.seed = words.next().and_then(|word| word.parse().ok()).ok_or("--seed takes a whole number")?;
+                options.seed = words
+                    .next()
+                    .and_then(|word| word.parse().ok())
+                    .ok_or("--seed takes a whole number")?;
             }
-            flag if flag.starts_with('-') => return Err(format!("`{flag}` is no flag of this benchmark")),
+            flag if flag.starts_with('-') => {
+                return Err(format!("`{flag}` is no flag of this benchmark"));
+            }
             _ => options.words.push(word),
         }
     }
@@ -80,7 +108,11 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
 }
 
 /// A row of the table, and its verdict in a word.
-fn row(cell: &Cell, emulated: Result<Figure, String>, simulated: Result<Figure, String>) -> (String, &'static str) {
+fn row(
+    cell: &Cell,
+    emulated: Result<Figure, String>,
+    simulated: Result<Figure, String>,
+) -> (String, &'static str) {
     let name = &cell.name;
     let (emulated, simulated) = match (emulated, simulated) {
         (Ok(emulated), Ok(simulated)) => (emulated, simulated),
@@ -88,8 +120,14 @@ fn row(cell: &Cell, emulated: Result<Figure, String>, simulated: Result<Figure, 
         (_, Err(reason)) => return (format!("| {name} | | left out: {reason} | | |"), "left out"),
     };
     let verdict = verdict(cell.kind, &emulated, &simulated);
-    let notes = [emulated.overload.clone().unwrap_or_default(), bare(cell, &emulated), drops(&emulated, &simulated)];
-    let words = std::iter::once(verdict.to_string()).chain(notes).filter(|words| !words.is_empty());
+    let notes = [
+        emulated.overload.clone().unwrap_or_default(),
+        bare(cell, &emulated),
+        drops(&emulated, &simulated),
+    ];
+    let words = std::iter::once(verdict.to_string())
+        .chain(notes)
+        .filter(|words| !words.is_empty());
     let words = words.collect::<Vec<_>>().join("; ");
     let ratio = simulated.mean / emulated.mean;
     (
@@ -104,13 +142,23 @@ fn row(cell: &Cell, emulated: Result<Figure, String>, simulated: Result<Figure, 
 
 /// What the emulator itself adds to a response time.
 fn bare(cell: &Cell, emulated: &Figure) -> String {
-    let trip = emulated.bare_round_trip.filter(|_| cell.kind == Kind::Response);
-    trip.map_or(String::new(), |seconds| format!("the emulator's own round trip {:.3} ms", seconds * 1e3))
+    let trip = emulated
+        .bare_round_trip
+        .filter(|_| cell.kind == Kind::Response);
+    trip.map_or(String::new(), |seconds| {
+        format!("the emulator's own round trip {:.3} ms", seconds * 1e3)
+    })
 }
 
 /// What the bottleneck dropped in both worlds, where it did.
 fn drops(emulated: &Figure, simulated: &Figure) -> String {
-    let or_none = |drops: &str| if drops.is_empty() { "none".to_owned() } else { drops.to_owned() };
+    let or_none = |drops: &str| {
+        if drops.is_empty() {
+            "none".to_owned()
+        } else {
+            drops.to_owned()
+        }
+    };
     match (emulated.drops.as_str(), simulated.drops.as_str()) {
         ("", "") => String::new(),
         (a, b) => format!("drops {} / {}", or_none(a), or_none(b)),
@@ -151,8 +199,19 @@ fn shown(kind: Kind, figure: &Figure) -> String {
         Kind::Response => " ms",
         Kind::Losses => "",
     };
-    let interval = figure.interval.map_or(String::new(), |(low, high)| format!(" ({}..{})", scaled(low), scaled(high)));
-    let values = figure.values.iter().map(|value| scaled(*value)).collect::<Vec<_>>().join(", ");
-    let values = if values.is_empty() { values } else { format!(" ({values})") };
+    let interval = figure.interval.map_or(String::new(), |(low, high)| {
+        format!(" ({}..{})", scaled(low), scaled(high))
+    });
+    let values = figure
+        .values
+        .iter()
+        .map(|value| scaled(*value))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let values = if values.is_empty() {
+        values
+    } else {
+        format!(" ({values})")
+    };
     format!("{}{unit}{interval}{values}", scaled(figure.mean))
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 /// One line of help.
-pub(crate) const USAGE: &str = "cargo bench --bench peers [-- WORD... [--rounds N] [--quick] [--json FILE] [--list]]";
+pub(crate) const USAGE: &str =
+    "cargo bench --bench peers [-- WORD... [--rounds N] [--quick] [--json FILE] [--list]]";
 
 /// Names of sides, which as words on the command line select sides and not cases.
 pub(crate) const SIDES: [&str; 6] = ["stackline", "bare", "iperf3", "iperf", "sockperf", "qperf"];
@@ -39,14 +40,24 @@ impl Options {
 
     /// The work of a round: a tenth of it when in a hurry.
     pub(crate) fn scaled(&self, count: u64) -> u64 {
-        if self.quick { (count / 10).max(1) } else { count }
+        if self.quick {
+            (count / 10).max(1)
+        } else {
+            count
+        }
     }
 }
 
 /// Reads the words after the program's name.
 pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
-    let mut options =
-        Options { rounds: 5, quick: false, json: None, list: false, words: Vec::new(), sides: Vec::new() };
+    let mut options = Options {
+        rounds: 5,
+        quick: false,
+        json: None,
+        list: false,
+        words: Vec::new(),
+        sides: Vec::new(),
+    };
     let mut words = words;
     let mut rounds = None;
     while let Some(word) = words.next() {
@@ -56,7 +67,9 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Options, Stri
             "--list" => options.list = true,
             "--rounds" => rounds = Some(number(words.next())?),
             "--json" => options.json = Some(words.next().ok_or("--json takes a file")?.into()),
-            flag if flag.starts_with('-') => return Err(format!("`{flag}` is no flag of this benchmark")),
+            flag if flag.starts_with('-') => {
+                return Err(format!("`{flag}` is no flag of this benchmark"));
+            }
             side if SIDES.contains(&side) => options.sides.push(word),
             _ => options.words.push(word),
         }
@@ -66,6 +79,8 @@ pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Options, Stri
 }
 
 fn number(word: Option<String>) -> Result<usize, String> {
-    let number = word.and_then(|word| word.parse().ok()).filter(|number| (1..=1000).contains(number));
+    let number = word
+        .and_then(|word| word.parse().ok())
+        .filter(|number| (1..=1000).contains(number));
     number.ok_or_else(|| "--rounds takes a number from 1 to 1000".to_owned())
 }

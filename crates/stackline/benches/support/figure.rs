@@ -32,7 +32,11 @@ impl Unit {
 
     /// Which way is better.
     pub(crate) fn better(self) -> &'static str {
-        if self == Self::BitPerSecond { "more is better" } else { "less is better" }
+        if self == Self::BitPerSecond {
+            "more is better"
+        } else {
+            "less is better"
+        }
     }
 }
 
@@ -51,7 +55,11 @@ impl Figure {
     /// A throughput.
     pub(crate) fn throughput(bytes: u64, wall_s: f64, cpu_s: f64) -> Self {
         let bytes = bytes as f64;
-        Self { value: bytes * 8.0 / wall_s, cpu: Some(cpu_s / (bytes / 1e9)), note: String::new() }
+        Self {
+            value: bytes * 8.0 / wall_s,
+            cpu: Some(cpu_s / (bytes / 1e9)),
+            note: String::new(),
+        }
     }
 
     /// The same figure with a note.
@@ -63,7 +71,11 @@ impl Figure {
 
 /// Median, least and greatest; `None` of nothing.
 pub(crate) fn spread(values: &[f64]) -> Option<(f64, f64, f64)> {
-    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    let mut sorted: Vec<f64> = values
+        .iter()
+        .copied()
+        .filter(|value| value.is_finite())
+        .collect();
     sorted.sort_by(f64::total_cmp);
     let (least, greatest) = (*sorted.first()?, *sorted.last()?);
     Some((middle(&sorted), least, greatest))
@@ -71,7 +83,11 @@ pub(crate) fn spread(values: &[f64]) -> Option<(f64, f64, f64)> {
 
 fn middle(sorted: &[f64]) -> f64 {
     let half = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[half] } else { f64::midpoint(sorted[half - 1], sorted[half]) }
+    if sorted.len() % 2 == 1 {
+        sorted[half]
+    } else {
+        f64::midpoint(sorted[half - 1], sorted[half])
+    }
 }
 
 /// The value below which a share of sorted samples lies.

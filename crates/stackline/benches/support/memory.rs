@@ -28,10 +28,19 @@ impl Peak {
 /// The processes of the group, and all their descendants, which may have made groups of their own.
 fn members(group: i32) -> Vec<String> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let all: Vec<Process> = numbers.filter_map(|entry| Process::read(entry.file_name().to_str()?)).collect();
-    let mut members: BTreeSet<i32> = all.iter().filter(|process| process.group == group).map(|p| p.pid).collect();
+    let all: Vec<Process> = numbers
+        .filter_map(|entry| Process::read(entry.file_name().to_str()?))
+        .collect();
+    let mut members: BTreeSet<i32> = all
+        .iter()
+        .filter(|process| process.group == group)
+        .map(|p| p.pid)
+        .collect();
     loop {
-        let children = all.iter().filter(|process| members.contains(&process.parent)).map(|process| process.pid);
+        let children = all
+            .iter()
+            .filter(|process| members.contains(&process.parent))
+            .map(|process| process.pid);
         let more: Vec<i32> = children.filter(|pid| !members.contains(pid)).collect();
         if more.is_empty() {
             return members.iter().map(i32::to_string).collect();
@@ -54,12 +63,20 @@ impl Process {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(1);
         let (parent, group) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        Some(Self { pid: number, parent, group })
+        Some(Self {
+            pid: number,
+            parent,
+            group,
+        })
     }
 }
 
 fn field(pid: &str, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.split_ascii_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+    line.split_ascii_whitespace()
+        .next()?
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
 }

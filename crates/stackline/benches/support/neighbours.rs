@@ -12,7 +12,10 @@ pub(crate) struct Neighbours {
 impl Neighbours {
     /// Starts to look.
     pub(crate) fn watch() -> Self {
-        Self { start: Instant::now(), others_s: others_s() }
+        Self {
+            start: Instant::now(),
+            others_s: others_s(),
+        }
     }
 
     /// Processors' worth of time that others took since.
@@ -25,8 +28,15 @@ impl Neighbours {
 /// Time in which the processors were busy, or taken away by a hypervisor, but not with the benchmark.
 fn others_s() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/stat").ok()?;
-    let ticks = stat.lines().next()?.split_ascii_whitespace().skip(1).take(8);
+    let ticks = stat
+        .lines()
+        .next()?
+        .split_ascii_whitespace()
+        .skip(1)
+        .take(8);
     let ticks: Vec<u64> = ticks.map_while(|tick| tick.parse().ok()).collect();
-    let [user, nice, system, _idle, _iowait, irq, softirq, steal] = ticks[..] else { return None };
+    let [user, nice, system, _idle, _iowait, irq, softirq, steal] = ticks[..] else {
+        return None;
+    };
     Some((user + nice + system + irq + softirq + steal) as f64 / 100.0 - sys::family_cpu_s())
 }

@@ -25,24 +25,34 @@ pub(crate) struct End {
 impl End {
     /// Forks; the child runs on the core and says what `work` returns. The benchmark has one thread, so any call is
     /// allowed in the child.
-    pub(crate) fn fork(core: Option<usize>, work: impl FnOnce() -> std::io::Result<Value>) -> Result<Self, String> {
+    pub(crate) fn fork(
+        core: Option<usize>,
+        work: impl FnOnce() -> std::io::Result<Value>,
+    ) -> Result<Self, String> {
         let (reader, writer) = pipe().map_err(|error| format!("pipe: {error}"))?;
         // SAFETY: this process has one thread.
         match unsafe { libc::fork() } {
             -1 => Err(format!("fork: {}", Error::last_os_error())),
             0 => child(core, writer, work),
-            pid => Ok(Self { pid, answer: reader }),
+            pid => Ok(Self {
+                pid,
+                answer: reader,
+            }),
         }
     }
 
     /// Waits for what the child says.
     pub(crate) fn join(mut self) -> Result<Value, String> {
         let mut text = String::new();
-        let read = self.answer.read_to_string(&mut text).map_err(|error| error.to_string());
+        let read = self
+            .answer
+            .read_to_string(&mut text)
+            .map_err(|error| error.to_string());
         wait(self.pid);
         self.pid = 0;
         read?;
-        let value: Value = serde_json::from_str(&text).map_err(|_| "an end of the loop died".to_owned())?;
+        let value: Value =
+            serde_json::from_str(&text).map_err(|_| "an end of the loop died".to_owned())?;
         match value.get("error").and_then(Value::as_str) {
             Some(error) => Err(error.to_owned()),
             None => Ok(value),
@@ -70,7 +80,11 @@ fn pipe() -> std::io::Result<(File, File)> {
     }
 }
 
-fn child(core: Option<usize>, mut writer: File, work: impl FnOnce() -> std::io::Result<Value>) -> ! {
+fn child(
+    core: Option<usize>,
+    mut writer: File,
+    work: impl FnOnce() -> std::io::Result<Value>,
+) -> ! {
     let answer = bound(core).and_then(|()| work());
     let answer = answer.unwrap_or_else(|error| serde_json::json!({"error": error.to_string()}));
     let written = writer.write_all(answer.to_string().as_bytes());
@@ -105,8 +119,16 @@ pub(crate) struct Ended {
 impl Ended {
     /// What was said by a command that succeeded.
     pub(crate) fn output(&self) -> Result<&str, String> {
-        let complaint = self.stderr.trim().lines().next_back().or(self.stdout.trim().lines().next_back());
-        if self.success { Ok(&self.stdout) } else { Err(complaint.unwrap_or("it failed without a word").to_owned()) }
+        let complaint = self.stderr.trim().lines().next_back().or(self
+            .stdout
+            .trim()
+            .lines()
+            .next_back());
+        if self.success {
+            Ok(&self.stdout)
+        } else {
+            Err(complaint.unwrap_or("it failed without a word").to_owned())
+        }
     }
 }
 
@@ -134,14 +156,27 @@ impl Running {
     /// Starts a command on a core.
     pub(crate) fn start(command: &mut Command, core: Option<usize>) -> Result<Self, String> {
         let name = scratch("words");
-        let files = Files { out: name.with_extension("out"), err: name.with_extension("err") };
+        let files = Files {
+            out: name.with_extension("out"),
+            err: name.with_extension("err"),
+        };
         let create = |path: &Path| File::create(path).map_err(|error| error.to_string());
-        command.stdin(Stdio::null()).stdout(create(&files.out)?).stderr(create(&files.err)?).process_group(0);
+        command
+            .stdin(Stdio::null())
+            .stdout(create(&files.out)?)
+            .stderr(create(&files.err)?)
+            .process_group(0);
         // SAFETY: the hook only makes system calls.
         unsafe { command.pre_exec(move || bound(core)) };
         let start = Instant::now();
-        let child = command.spawn().map_err(|error| format!("{:?}: {error}", command.get_program()))?;
-        Ok(Self { pid: child.id() as i32, files, start })
+        let child = command
+            .spawn()
+            .map_err(|error| format!("{:?}: {error}", command.get_program()))?;
+        Ok(Self {
+            pid: child.id() as i32,
+            files,
+            start,
+        })
     }
 
     /// Its number, which is also that of its process group.
@@ -155,7 +190,8 @@ impl Running {
         unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-            libc::waitid(libc::P_PID, self.pid as u32, &raw mut info, flags) == 0 && info.si_pid() == 0
+            libc::waitid(libc::P_PID, self.pid as u32, &raw mut info, flags) == 0
+                && info.si_pid() == 0
         }
     }
 
@@ -166,7 +202,13 @@ impl Running {
         end_group(self.pid);
         self.pid = 0;
         let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
-        Ended { success: status == 0, stdout: text(&self.files.out), stderr: text(&self.files.err), wall_s, cpu_s }
+        Ended {
+            success: status == 0,
+            stdout: text(&self.files.out),
+            stderr: text(&self.files.err),
+            wall_s,
+            cpu_s,
+        }
     }
 
     /// Ends it and the children it forked for its clients; its CPU time.
@@ -230,12 +272,19 @@ fn end_group(group: i32) {
 pub(crate) fn scratch(what: &str) -> PathBuf {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    std::env::temp_dir().join(format!("stackline-peers-{}-{what}-{number}", std::process::id()))
+    std::env::temp_dir().join(format!(
+        "stackline-peers-{}-{what}-{number}",
+        std::process::id()
+    ))
 }
 
 /// Waits until a port of this host is listened to (TCP) or bound (UDP).
 pub(crate) fn until_bound(port: u16, udp: bool) -> Result<(), String> {
-    let files = if udp { ["/proc/net/udp", "/proc/net/udp6"] } else { ["/proc/net/tcp", "/proc/net/tcp6"] };
+    let files = if udp {
+        ["/proc/net/udp", "/proc/net/udp6"]
+    } else {
+        ["/proc/net/tcp", "/proc/net/tcp6"]
+    };
     let state = if udp { "07" } else { "0A" };
     let place = format!(":{port:04X}");
     let bound = |line: &str| {
@@ -243,7 +292,12 @@ pub(crate) fn until_bound(port: u16, udp: bool) -> Result<(), String> {
         words.next().is_some_and(|local| local.ends_with(&place)) && words.nth(1) == Some(state)
     };
     for _ in 0..400 {
-        if files.iter().any(|file| fs::read_to_string(file).unwrap_or_default().lines().any(bound)) {
+        if files.iter().any(|file| {
+            fs::read_to_string(file)
+                .unwrap_or_default()
+                .lines()
+                .any(bound)
+        }) {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -253,6 +307,8 @@ pub(crate) fn until_bound(port: u16, udp: bool) -> Result<(), String> {
 
 /// A port nobody uses now.
 pub(crate) fn free_port() -> Result<u16, String> {
-    let port = std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    port.map(|address| address.port()).map_err(|error| error.to_string())
+    let port =
+        std::net::TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
+    port.map(|address| address.port())
+        .map_err(|error| error.to_string())
 }

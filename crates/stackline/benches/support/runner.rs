@@ -28,7 +28,11 @@ impl Row {
 
     /// The note of the last round.
     pub(crate) fn note(&self) -> &str {
-        self.rounds.iter().flatten().next_back().map_or("", |figure| figure.note.trim())
+        self.rounds
+            .iter()
+            .flatten()
+            .next_back()
+            .map_or("", |figure| figure.note.trim())
     }
 
     fn figures(&self, of: impl Fn(&Figure) -> Option<f64>) -> Vec<f64> {
@@ -37,7 +41,11 @@ impl Row {
 
     /// This side's figure over another's, round by round, so that what the host did to both cancels.
     pub(crate) fn ratio(&self, other: &Self) -> Option<(f64, f64, f64)> {
-        let pairs = self.rounds.iter().zip(&other.rounds).filter_map(|(a, b)| Some((a.as_ref()?, b.as_ref()?)));
+        let pairs = self
+            .rounds
+            .iter()
+            .zip(&other.rounds)
+            .filter_map(|(a, b)| Some((a.as_ref()?, b.as_ref()?)));
         spread(&pairs.map(|(a, b)| a.value / b.value).collect::<Vec<_>>())
     }
 }
@@ -58,12 +66,22 @@ pub(crate) struct Outcome {
 
 /// Runs a case; `None` when none of its sides is wanted.
 pub(crate) fn run(case: Case, options: &Options) -> Option<Outcome> {
-    let sides: Vec<_> = case.sides.into_iter().filter(|side| options.wants_side(&side.name)).collect();
+    let sides: Vec<_> = case
+        .sides
+        .into_iter()
+        .filter(|side| options.wants_side(&side.name))
+        .collect();
     if sides.is_empty() {
         return None;
     }
-    let rounds = case.rounds.map_or(options.rounds, |own| if options.quick { 1 } else { own });
-    let row = |name: &String| Row { side: name.clone(), rounds: Vec::new(), failure: None };
+    let rounds = case
+        .rounds
+        .map_or(options.rounds, |own| if options.quick { 1 } else { own });
+    let row = |name: &String| Row {
+        side: name.clone(),
+        rounds: Vec::new(),
+        failure: None,
+    };
     let mut rows: Vec<Row> = sides.iter().map(|side| row(&side.name)).collect();
     let neighbours = Neighbours::watch();
     for round in 0..rounds {
@@ -75,7 +93,13 @@ pub(crate) fn run(case: Case, options: &Options) -> Option<Outcome> {
             keep(&mut rows[turn], (sides[turn].run)());
         }
     }
-    Some(Outcome { name: case.name, unit: case.unit, rows, notes: case.notes, others: neighbours.took() })
+    Some(Outcome {
+        name: case.name,
+        unit: case.unit,
+        rows,
+        notes: case.notes,
+        others: neighbours.took(),
+    })
 }
 
 fn keep(row: &mut Row, result: Result<Figure, String>) {

@@ -39,11 +39,15 @@ pub(crate) fn connect(port: u16) -> Result<RawFd> {
     let address = libc::sockaddr_in {
         sin_family: libc::AF_INET as libc::sa_family_t,
         sin_port: port.to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from(std::net::Ipv4Addr::LOCALHOST).to_be() },
+        sin_addr: libc::in_addr {
+            s_addr: u32::from(std::net::Ipv4Addr::LOCALHOST).to_be(),
+        },
         sin_zero: [0; 8],
     };
     // SAFETY: plain numbers.
-    let fd = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) } as isize)?;
+    let fd = check(
+        unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) } as isize,
+    )?;
     let fd = fd as RawFd;
     let size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
     // SAFETY: the address is a live sockaddr_in and the size is its own.
@@ -60,7 +64,14 @@ pub(crate) fn listen(fd: RawFd, backlog: i32) -> Result<()> {
 /// `accept4(2)`.
 pub(crate) fn accept(fd: RawFd) -> Result<RawFd> {
     // SAFETY: no address is asked for.
-    let new = unsafe { libc::accept4(fd, std::ptr::null_mut(), std::ptr::null_mut(), libc::SOCK_CLOEXEC) };
+    let new = unsafe {
+        libc::accept4(
+            fd,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            libc::SOCK_CLOEXEC,
+        )
+    };
     check(new as isize).map(|fd| fd as RawFd)
 }
 
@@ -68,7 +79,8 @@ pub(crate) fn accept(fd: RawFd) -> Result<RawFd> {
 pub(crate) fn option(fd: RawFd, level: i32, name: i32, value: i32) -> Result<()> {
     let size = size_of::<i32>() as libc::socklen_t;
     // SAFETY: the value is a live integer of that size.
-    check(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), size) } as isize).map(drop)
+    check(unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), size) } as isize)
+        .map(drop)
 }
 
 /// Buffers of this size, beyond the limit where the process may.
@@ -81,7 +93,11 @@ pub(crate) fn buffers(fd: RawFd, bytes: i32) -> Result<()> {
 
 /// Whether something can be read within the time.
 pub(crate) fn readable(fd: RawFd, wait: Duration) -> Result<bool> {
-    let mut one = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut one = libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
     let wait_ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
     // SAFETY: one live pollfd.
     check(unsafe { libc::poll(&raw mut one, 1, wait_ms) } as isize).map(|n| n > 0)
@@ -93,7 +109,8 @@ pub(crate) fn pin(core: usize) -> Result<()> {
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);
-        check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) as isize).map(drop)
+        check(libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) as isize)
+            .map(drop)
     }
 }
 
@@ -124,7 +141,10 @@ pub(crate) fn seconds(usage: &libc::rusage) -> f64 {
 
 /// Nanoseconds of the monotonic clock.
 pub(crate) fn now_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: the kernel fills a live timespec.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64

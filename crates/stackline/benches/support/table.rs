@@ -23,7 +23,10 @@ pub(crate) fn text(outcome: &Outcome) -> String {
         _ = writeln!(text, "  {note}");
     }
     if let Some(others) = outcome.others.filter(|others| *others > DISTURBING) {
-        _ = writeln!(text, "  warning: other work took {others:.2} processors meanwhile; run it again on an idle host");
+        _ = writeln!(
+            text,
+            "  warning: other work took {others:.2} processors meanwhile; run it again on an idle host"
+        );
     }
     text
 }
@@ -33,34 +36,65 @@ const DISTURBING: f64 = 0.1;
 
 fn line(outcome: &Outcome, row: &Row) -> String {
     let Some((median, least, greatest)) = row.value() else {
-        return format!("{:<22} failed: {}", row.side, row.failure.as_deref().unwrap_or("no reason"));
+        return format!(
+            "{:<22} failed: {}",
+            row.side,
+            row.failure.as_deref().unwrap_or("no reason")
+        );
     };
     let (scale, _) = outcome.unit.shown();
     let range = format!("{:.2}..{:.2}", least / scale, greatest / scale);
-    let cpu = row.cpu().map_or("-".to_owned(), |(cpu, _, _)| format!("{:.3}", cpu / outcome.unit.cost().0));
-    let ratio = ratio(outcome, row).map_or(String::new(), |(r, low, high)| format!("{r:.3} ({low:.3}..{high:.3})"));
-    let failure = row.failure.as_ref().map_or(String::new(), |reason| format!(" (a round failed: {reason})"));
+    let cpu = row.cpu().map_or("-".to_owned(), |(cpu, _, _)| {
+        format!("{:.3}", cpu / outcome.unit.cost().0)
+    });
+    let ratio = ratio(outcome, row).map_or(String::new(), |(r, low, high)| {
+        format!("{r:.3} ({low:.3}..{high:.3})")
+    });
+    let failure = row.failure.as_ref().map_or(String::new(), |reason| {
+        format!(" (a round failed: {reason})")
+    });
     let median = median / scale;
-    format!("{:<22} {median:>10.2} {range:>21} {cpu:>12}   {ratio:<24} {}{failure}", row.side, row.note())
-        .trim_end()
-        .to_owned()
+    format!(
+        "{:<22} {median:>10.2} {range:>21} {cpu:>12}   {ratio:<24} {}{failure}",
+        row.side,
+        row.note()
+    )
+    .trim_end()
+    .to_owned()
 }
 
 /// stackline's figure over a side's; the side that is like it is compared when there are several.
 fn ratio(outcome: &Outcome, row: &Row) -> Option<(f64, f64, f64)> {
-    let subject = outcome.rows.iter().find(|row| row.side.starts_with("stackline"))?;
-    if row.side.starts_with("stackline") { None } else { subject.ratio(row) }
+    let subject = outcome
+        .rows
+        .iter()
+        .find(|row| row.side.starts_with("stackline"))?;
+    if row.side.starts_with("stackline") {
+        None
+    } else {
+        subject.ratio(row)
+    }
 }
 
 /// What the host is and how busy: figures taken beside other work are worth less.
 pub(crate) fn host() -> String {
-    let (kernel, load) = (line_of("/proc/sys/kernel/osrelease"), line_of("/proc/loadavg"));
+    let (kernel, load) = (
+        line_of("/proc/sys/kernel/osrelease"),
+        line_of("/proc/loadavg"),
+    );
     let show = |line: Option<String>| line.unwrap_or_else(|| "unknown".to_owned());
-    format!("Linux {}, {} processors, load {}", show(kernel), processors(), show(load))
+    format!(
+        "Linux {}, {} processors, load {}",
+        show(kernel),
+        processors(),
+        show(load)
+    )
 }
 
 fn line_of(file: &str) -> Option<String> {
-    std::fs::read_to_string(file).ok().map(|text| text.trim().to_owned())
+    std::fs::read_to_string(file)
+        .ok()
+        .map(|text| text.trim().to_owned())
 }
 
 fn processors() -> usize {
@@ -91,7 +125,10 @@ fn case(outcome: &Outcome) -> Value {
 }
 
 fn side(outcome: &Outcome, row: &Row) -> Value {
-    let rounds = row.rounds.iter().map(|figure| figure.as_ref().map(|figure| figure.value));
+    let rounds = row
+        .rounds
+        .iter()
+        .map(|figure| figure.as_ref().map(|figure| figure.value));
     json!({
         "side": row.side,
         "rounds": rounds.collect::<Vec<_>>(),
@@ -104,5 +141,8 @@ fn side(outcome: &Outcome, row: &Row) -> Value {
 }
 
 fn three(spread: Option<(f64, f64, f64)>) -> Value {
-    spread.map_or(Value::Null, |(median, min, max)| json!({"median": median, "min": min, "max": max}))
+    spread.map_or(
+        Value::Null,
+        |(median, min, max)| json!({"median": median, "min": min, "max": max}),
+    )
 }

@@ -28,14 +28,20 @@ impl All {
     /// A line for each.
     pub(crate) fn lines(&self) -> String {
         let mut out = String::new();
-        self.0.iter().for_each(|(seed, judged)| line(&mut out, *seed, judged));
+        self.0
+            .iter()
+            .for_each(|(seed, judged)| line(&mut out, *seed, judged));
         out
     }
 
     /// What they come to.
     pub(crate) fn table(&self) -> String {
         let mut out = String::new();
-        let judged: Vec<&Judged> = self.0.iter().filter_map(|(_, judged)| judged.as_ref().ok()).collect();
+        let judged: Vec<&Judged> = self
+            .0
+            .iter()
+            .filter_map(|(_, judged)| judged.as_ref().ok())
+            .collect();
         table(&mut out, &judged, self.0.len() - judged.len());
         out
     }
@@ -46,11 +52,16 @@ impl All {
         let of = |verdict| {
             let sure = judged().map(move |judged| {
                 let said = judged.said.iter().filter(|said| said.confidence >= 0.9);
-                said.filter(|said| judged.truth.verdict(said, &judged.scenario) == verdict).count()
+                said.filter(|said| judged.truth.verdict(said, &judged.scenario) == verdict)
+                    .count()
             });
             sure.sum()
         };
-        (of(Verdict::Right), of(Verdict::Wrong), self.0.len() - judged().count())
+        (
+            of(Verdict::Right),
+            of(Verdict::Wrong),
+            self.0.len() - judged().count(),
+        )
     }
 }
 
@@ -63,23 +74,44 @@ fn one(place: &Place, seed: u64) -> Result<Judged, String> {
             without.insert(change, place.takes_s(&other)?);
         }
     }
-    Ok(Judged { scenario, truth: Truth::of(took_s, &without), said })
+    Ok(Judged {
+        scenario,
+        truth: Truth::of(took_s, &without),
+        said,
+    })
 }
 
 fn line(out: &mut String, seed: u64, judged: &Result<Judged, String>) {
     let judged = match judged {
         Ok(judged) => judged,
         Err(error) => {
-            let _ = writeln!(out, "{seed}: FAILED {}", error.lines().next().unwrap_or_default());
+            let _ = writeln!(
+                out,
+                "{seed}: FAILED {}",
+                error.lines().next().unwrap_or_default()
+            );
             return;
         }
     };
-    let saves: Vec<String> =
-        judged.truth.saves.iter().map(|(change, saves)| format!("{change:?} {saves:.2}")).collect();
-    let _ = writeln!(out, "{seed}: planted {:?}; {}", judged.scenario.planted, saves.join(", "));
+    let saves: Vec<String> = judged
+        .truth
+        .saves
+        .iter()
+        .map(|(change, saves)| format!("{change:?} {saves:.2}"))
+        .collect();
+    let _ = writeln!(
+        out,
+        "{seed}: planted {:?}; {}",
+        judged.scenario.planted,
+        saves.join(", ")
+    );
     for said in &judged.said {
         let verdict = judged.truth.verdict(said, &judged.scenario);
-        let _ = writeln!(out, "    {verdict:?} {:.2} {}: {}", said.confidence, said.kind, said.sentence);
+        let _ = writeln!(
+            out,
+            "    {verdict:?} {:.2} {}: {}",
+            said.confidence, said.kind, said.sentence
+        );
     }
     for cause in judged.truth.causes() {
         if !judged.truth.is_named(cause, &judged.said, &judged.scenario) {
@@ -90,9 +122,17 @@ fn line(out: &mut String, seed: u64, judged: &Result<Judged, String>) {
 
 fn table(out: &mut String, all: &[&Judged], failed: usize) {
     let mut diagram = Reliability::default();
-    let (mut named, mut causes) = (BTreeMap::<Change, u32>::new(), BTreeMap::<Change, u32>::new());
+    let (mut named, mut causes) = (
+        BTreeMap::<Change, u32>::new(),
+        BTreeMap::<Change, u32>::new(),
+    );
     let mut wrong = BTreeMap::<&str, (u32, u32)>::new();
-    for Judged { scenario, truth, said } in all {
+    for Judged {
+        scenario,
+        truth,
+        said,
+    } in all
+    {
         for finding in said {
             let verdict = truth.verdict(finding, scenario);
             diagram.add(finding.confidence, verdict);
@@ -100,7 +140,11 @@ fn table(out: &mut String, all: &[&Judged], failed: usize) {
             *right += u32::from(verdict == Verdict::Right);
             *false_ones += u32::from(verdict == Verdict::Wrong);
         }
-        let sure: Vec<Said> = said.iter().filter(|said| said.confidence >= 0.8).cloned().collect();
+        let sure: Vec<Said> = said
+            .iter()
+            .filter(|said| said.confidence >= 0.8)
+            .cloned()
+            .collect();
         for cause in truth.causes() {
             *causes.entry(cause).or_default() += 1;
             *named.entry(cause).or_default() += u32::from(truth.is_named(cause, &sure, scenario));
@@ -112,21 +156,45 @@ fn table(out: &mut String, all: &[&Judged], failed: usize) {
         all.len(),
         100.0 * CAUSE
     );
-    let _ =
-        writeln!(out, "| confidence | right | wrong | open | share right (95 %) |\n| --- | --- | --- | --- | --- |");
+    let _ = writeln!(
+        out,
+        "| confidence | right | wrong | open | share right (95 %) |\n| --- | --- | --- | --- | --- |"
+    );
     for bin in &diagram.bins {
-        let share = bin.share().map_or_else(String::new, |(share, [low, high])| {
-            format!("{:.1} % ({:.1} to {:.1})", 100.0 * share, 100.0 * low, 100.0 * high)
-        });
-        let _ =
-            writeln!(out, "| {} to {} | {} | {} | {} | {share} |", bin.from, bin.to, bin.right, bin.wrong, bin.open);
+        let share = bin
+            .share()
+            .map_or_else(String::new, |(share, [low, high])| {
+                format!(
+                    "{:.1} % ({:.1} to {:.1})",
+                    100.0 * share,
+                    100.0 * low,
+                    100.0 * high
+                )
+            });
+        let _ = writeln!(
+            out,
+            "| {} to {} | {} | {} | {} | {share} |",
+            bin.from, bin.to, bin.right, bin.wrong, bin.open
+        );
     }
-    let _ = writeln!(out, "\n| cause by removal | times | named with 80 % or more |\n| --- | --- | --- |");
+    let _ = writeln!(
+        out,
+        "\n| cause by removal | times | named with 80 % or more |\n| --- | --- | --- |"
+    );
     for (cause, times) in &causes {
-        let _ = writeln!(out, "| {cause:?} | {times} | {} |", named.get(cause).copied().unwrap_or(0));
+        let _ = writeln!(
+            out,
+            "| {cause:?} | {times} | {} |",
+            named.get(cause).copied().unwrap_or(0)
+        );
     }
     let own = |cause: &&Change| !matches!(cause, Change::Rate | Change::Delay);
-    let sum = |of: &BTreeMap<Change, u32>| of.keys().filter(own).filter_map(|cause| of.get(cause)).sum::<u32>();
+    let sum = |of: &BTreeMap<Change, u32>| {
+        of.keys()
+            .filter(own)
+            .filter_map(|cause| of.get(cause))
+            .sum::<u32>()
+    };
     let (all_causes, all_named) = (sum(&causes), sum(&named));
     let _ = writeln!(
         out,
@@ -142,28 +210,56 @@ fn table(out: &mut String, all: &[&Judged], failed: usize) {
 /// How often exactly the causes were named.
 fn sets(out: &mut String, all: &[&Judged]) {
     let exact = |judged: &&&Judged| {
-        let sure: Vec<Said> = judged.said.iter().filter(|said| said.confidence >= 0.8).cloned().collect();
+        let sure: Vec<Said> = judged
+            .said
+            .iter()
+            .filter(|said| said.confidence >= 0.8)
+            .cloned()
+            .collect();
         judged.truth.is_exact(&sure, &judged.scenario)
     };
     let own = |cause: &Change| matches!(cause, Change::Rate | Change::Delay);
-    let _ = writeln!(out, "\n| causes | specifications | exactly these were named |\n| --- | --- | --- |");
+    let _ = writeln!(
+        out,
+        "\n| causes | specifications | exactly these were named |\n| --- | --- | --- |"
+    );
     for n in 0..=3 {
         let those = || {
-            let several = |judged: &&&Judged| judged.truth.causes().iter().filter(|cause| !own(cause)).count() == n;
+            let several = |judged: &&&Judged| {
+                judged
+                    .truth
+                    .causes()
+                    .iter()
+                    .filter(|cause| !own(cause))
+                    .count()
+                    == n
+            };
             all.iter().filter(several)
         };
-        let _ = writeln!(out, "| {n} | {} | {} |", those().count(), those().filter(exact).count());
+        let _ = writeln!(
+            out,
+            "| {n} | {} | {} |",
+            those().count(),
+            those().filter(exact).count()
+        );
     }
 }
 
 /// What advice said it is worth, beside what taking the cause away brings.
 fn advice(out: &mut String, all: &[&Judged]) {
     let (mut near, mut more, mut less, mut given) = (0, 0, 0, 0);
-    for Judged { scenario, truth, said } in all {
+    for Judged {
+        scenario,
+        truth,
+        said,
+    } in all
+    {
         for finding in said {
             given += finding.gains.len();
             let best = finding.gains.iter().copied().reduce(f64::max);
-            let Some((says, is)) = best.zip(truth.worth(finding, scenario)) else { continue };
+            let Some((says, is)) = best.zip(truth.worth(finding, scenario)) else {
+                continue;
+            };
             *match says / is {
                 ratio if ratio > 1.0 + THIRD => &mut more,
                 ratio if ratio < 1.0 - THIRD => &mut less,

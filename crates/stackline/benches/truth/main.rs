@@ -29,7 +29,13 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    let mut options = Options { minutes: 10.0, count: u64::MAX, from: 1, list: false, only: None };
+    let mut options = Options {
+        minutes: 10.0,
+        count: u64::MAX,
+        from: 1,
+        list: false,
+        only: None,
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next();
@@ -59,14 +65,22 @@ fn main() -> ExitCode {
         let [(held, of), (alleged, inert), (right, ranked)] = all.counts();
         let share = |some: usize, all: usize| some as f64 / all.max(1) as f64;
         let good = (0.93..=0.97).contains(&share(held, of)) && share(alleged, inert) <= 0.05;
-        return if good && share(right, ranked) >= SURE { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return if good && share(right, ranked) >= SURE {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        };
     }
     let wanted = |what: &str| options.only.as_deref().is_none_or(|only| only == what);
     let both = wanted("diagnosis") && wanted("prediction");
     let share = Duration::from_secs_f64(60.0 * options.minutes / if both { 2.0 } else { 1.0 });
     let found = !wanted("diagnosis") || diagnosed(&options, share);
     let predicted = !wanted("prediction") || predicted(&options, share);
-    if found && predicted { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if found && predicted {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 fn enough(right: usize, wrong: usize) -> bool {
@@ -85,11 +99,23 @@ fn diagnosed(options: &Options, time: Duration) -> bool {
 
 fn predicted(options: &Options, time: Duration) -> bool {
     let right = [false, true].map(|simulate| {
-        let all = prediction::judge(options.from, options.count, Instant::now() + time / 2, simulate);
+        let all = prediction::judge(
+            options.from,
+            options.count,
+            Instant::now() + time / 2,
+            simulate,
+        );
         if options.list {
             print!("{}", all.lines());
         }
-        println!("\n{}", if simulate { "With what is simulated:" } else { "By closed forms:" });
+        println!(
+            "\n{}",
+            if simulate {
+                "With what is simulated:"
+            } else {
+                "By closed forms:"
+            }
+        );
         print!("{}", all.table());
         let [right, wrong, _] = all.counts();
         enough(right, wrong)

@@ -28,7 +28,9 @@ pub(crate) struct All(Vec<(u64, Result<Asked, String>)>);
 
 /// Predicts the specifications of seeds from `from` on, until one of the limits is reached.
 pub(crate) fn judge(from: u64, count: u64, until: Instant, simulate: bool) -> All {
-    All(seeds::each(from, count, until, |place: &Place, seed| place.predicted(&Question::draw(seed), simulate)))
+    All(seeds::each(from, count, until, |place: &Place, seed| {
+        place.predicted(&Question::draw(seed), simulate)
+    }))
 }
 
 impl Asked {
@@ -43,7 +45,9 @@ impl Asked {
     }
 
     fn verdict(&self) -> Option<Verdict> {
-        let Some(predicted) = self.predicted else { return Some(Verdict::Open) };
+        let Some(predicted) = self.predicted else {
+            return Some(Verdict::Open);
+        };
         let median = self.median().filter(|median| *median > 0.0)?;
         Some(match predicted / median {
             ratio if (ratio - 1.0).abs() <= NEAR => Verdict::Right,
@@ -54,7 +58,9 @@ impl Asked {
 
     /// How far the interval reaches to its wider side, over the figure.
     fn width(&self) -> Option<f64> {
-        let [least, greatest] = self.interval[..] else { return None };
+        let [least, greatest] = self.interval[..] else {
+            return None;
+        };
         let predicted = self.predicted?;
         Some((greatest / predicted - 1.0).max(1.0 - least / predicted))
     }
@@ -67,7 +73,11 @@ impl All {
         for (seed, asked) in &self.0 {
             let traits = Question::draw(*seed).traits.join(", ");
             let _ = match asked {
-                Err(error) => writeln!(out, "{seed} failed ({traits}): {}", error.lines().next().unwrap_or_default()),
+                Err(error) => writeln!(
+                    out,
+                    "{seed} failed ({traits}): {}",
+                    error.lines().next().unwrap_or_default()
+                ),
                 Ok(asked) => writeln!(
                     out,
                     "{seed} {:?} ({traits}): {:?} {:?}, measured {:?}",
@@ -83,17 +93,24 @@ impl All {
 
     /// What they come to: in all, and for each trait.
     pub(crate) fn table(&self) -> String {
-        let mut out =
-            String::from("\n| specifications | right | within | miss | open |\n| --- | --- | --- | --- | --- |\n");
+        let mut out = String::from(
+            "\n| specifications | right | within | miss | open |\n| --- | --- | --- | --- | --- |\n",
+        );
         let mut rows: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
         let (mut held, mut figures, mut widths) = (0, 0, Vec::new());
         for (seed, asked) in self.asked() {
-            let Some(verdict) = asked.verdict() else { continue };
+            let Some(verdict) = asked.verdict() else {
+                continue;
+            };
             for name in Question::draw(seed).traits.into_iter().chain(["all"]) {
                 rows.entry(name).or_default()[verdict as usize] += 1;
             }
             if asked.predicted.is_some() {
-                held += asked.figures.iter().filter(|figure| asked.holds(**figure)).count();
+                held += asked
+                    .figures
+                    .iter()
+                    .filter(|figure| asked.holds(**figure))
+                    .count();
                 figures += asked.figures.len();
                 widths.extend(asked.width());
             }
@@ -102,7 +119,9 @@ impl All {
             let _ = writeln!(out, "| {name} | {right} | {within} | {miss} | {open} |");
         }
         widths.sort_unstable_by(f64::total_cmp);
-        let width = widths.get(widths.len() / 2).map_or(0.0, |width| 100.0 * width);
+        let width = widths
+            .get(widths.len() / 2)
+            .map_or(0.0, |width| 100.0 * width);
         let failed = self.0.len() - self.asked().count();
         let _ = writeln!(
             out,
@@ -114,12 +133,24 @@ impl All {
     /// How many figures are right or within their interval, how many are not, and how many specifications have none.
     pub(crate) fn counts(&self) -> [usize; 3] {
         let of = |wanted: &[Verdict]| {
-            self.asked().filter(|(_, asked)| asked.verdict().is_some_and(|verdict| wanted.contains(&verdict))).count()
+            self.asked()
+                .filter(|(_, asked)| {
+                    asked
+                        .verdict()
+                        .is_some_and(|verdict| wanted.contains(&verdict))
+                })
+                .count()
         };
-        [of(&[Verdict::Right, Verdict::Within]), of(&[Verdict::Miss]), of(&[Verdict::Open])]
+        [
+            of(&[Verdict::Right, Verdict::Within]),
+            of(&[Verdict::Miss]),
+            of(&[Verdict::Open]),
+        ]
     }
 
     fn asked(&self) -> impl Iterator<Item = (u64, &Asked)> {
-        self.0.iter().filter_map(|(seed, asked)| Some((*seed, asked.as_ref().ok()?)))
+        self.0
+            .iter()
+            .filter_map(|(seed, asked)| Some((*seed, asked.as_ref().ok()?)))
     }
 }

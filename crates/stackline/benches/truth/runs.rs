@@ -24,14 +24,19 @@ impl Place {
     }
 
     pub(crate) fn stackline(&self, words: &[&str]) -> Result<Vec<u8>, String> {
-        let program = std::env::var_os("STACKLINE_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_stackline").into());
+        let program = std::env::var_os("STACKLINE_BIN")
+            .unwrap_or_else(|| env!("CARGO_BIN_EXE_stackline").into());
         let output = Command::new(program)
             .args(words)
             .env("STACKLINE_RUNS", self.0.path())
             .output()
             .map_err(|error| error.to_string())?;
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
-        if output.status.success() { Ok(output.stdout) } else { Err(words) }
+        if output.status.success() {
+            Ok(output.stdout)
+        } else {
+            Err(words)
+        }
     }
 
     /// Seconds that the measured part takes.
@@ -52,9 +57,19 @@ impl Place {
             kind: finding["kind"].as_str().unwrap_or_default().to_owned(),
             sentence: finding["sentence"].as_str().unwrap_or_default().to_owned(),
             confidence: finding["confidence"].as_f64().unwrap_or(0.0),
-            gains: finding["expected"].as_array().into_iter().flatten().filter_map(median_gain).collect(),
+            gains: finding["expected"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(median_gain)
+                .collect(),
         };
-        let findings = json["findings"].as_array().into_iter().flatten().map(said).collect();
+        let findings = json["findings"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(said)
+            .collect();
         let seconds = elapsed_s(&run);
         let _ = fs::remove_dir_all(run);
         Ok((seconds?, findings))
@@ -65,8 +80,10 @@ impl Place {
         let output = self.stackline(&["run", "--json", "-e", &question.text])?;
         let run: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
         let more: &[&str] = if simulate { &[] } else { &["--forms"] };
-        let output = self.stackline(&[&["predict", "--json", "-e", question.text.as_str()], more].concat())?;
-        let predicted: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
+        let output =
+            self.stackline(&[&["predict", "--json", "-e", question.text.as_str()], more].concat())?;
+        let predicted: Value =
+            serde_json::from_slice(&output).map_err(|error| error.to_string())?;
         let _ = run["run"].as_str().map(fs::remove_dir_all);
         let (summary, prediction) = (&run["measurements"][0], &predicted["predictions"][0]);
         let figures = match prediction["metric"].as_str() {
@@ -74,7 +91,14 @@ impl Place {
             Some("connect") => &summary["run_values"]["connect_s"],
             _ => &summary["run_values"]["throughput_bit_s"],
         };
-        let numbers = |value: &Value| value.as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+        let numbers = |value: &Value| {
+            value
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_f64)
+                .collect()
+        };
         Ok(Asked {
             predicted: prediction["predicted"].as_f64(),
             interval: numbers(&prediction["interval"]),
@@ -90,7 +114,10 @@ impl Place {
         }
         let output = self.stackline(&words)?;
         let json: Value = serde_json::from_slice(&output).map_err(|error| error.to_string())?;
-        json["run"].as_str().map(PathBuf::from).ok_or_else(|| "the result does not say where it is".to_owned())
+        json["run"]
+            .as_str()
+            .map(PathBuf::from)
+            .ok_or_else(|| "the result does not say where it is".to_owned())
     }
 }
 
@@ -101,8 +128,13 @@ fn median_gain(expected: &Value) -> Option<f64> {
 /// Seconds on the initiator's clock.
 fn elapsed_s(run: &Path) -> Result<f64, String> {
     let journal = fs::read_to_string(run.join("runs.jsonl")).map_err(|error| error.to_string())?;
-    let lines = journal.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines = journal
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let measured = lines.filter(|record| record["part"].as_u64().unwrap_or(0) == 0);
-    let ns = measured.filter_map(|record| record["elapsed_ns"].as_f64()).next();
-    ns.map(|ns| ns / 1e9).ok_or_else(|| "nothing was measured".to_owned())
+    let ns = measured
+        .filter_map(|record| record["elapsed_ns"].as_f64())
+        .next();
+    ns.map(|ns| ns / 1e9)
+        .ok_or_else(|| "nothing was measured".to_owned())
 }

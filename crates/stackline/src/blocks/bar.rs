@@ -7,10 +7,15 @@ use std::time::{Duration, Instant};
 
 /// A bar of bytes, which any thread may move.
 pub(super) fn bytes(all: u64, what: &'static str) -> ProgressBar {
-    let target = if stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let target = if stderr().is_terminal() {
+        ProgressDrawTarget::stderr()
+    } else {
+        ProgressDrawTarget::hidden()
+    };
     let bar = ProgressBar::with_draw_target(Some(all), target);
-    let style =
-        ProgressStyle::with_template("{bar:24} {bytes}/{total_bytes}, {bytes_per_sec}, about {eta} left  {msg}");
+    let style = ProgressStyle::with_template(
+        "{bar:24} {bytes}/{total_bytes}, {bytes_per_sec}, about {eta} left  {msg}",
+    );
     if let Ok(style) = style {
         bar.set_style(style);
     }
@@ -21,8 +26,17 @@ pub(super) fn bytes(all: u64, what: &'static str) -> ProgressBar {
 pub(super) fn figures(blocks: u64, bytes: u64, took: Duration) -> String {
     let seconds = took.as_secs_f64().max(1e-9);
     let rate = (bytes as f64 / seconds) as u64;
-    let blocks = if blocks == 1 { "1 block".to_owned() } else { format!("{blocks} blocks") };
-    format!("{blocks}, {} in {}, {}/s", units::size(bytes), units::time(seconds), units::size(rate))
+    let blocks = if blocks == 1 {
+        "1 block".to_owned()
+    } else {
+        format!("{blocks} blocks")
+    };
+    format!(
+        "{blocks}, {} in {}, {}/s",
+        units::size(bytes),
+        units::time(seconds),
+        units::size(rate)
+    )
 }
 
 /// A clock that begins now.

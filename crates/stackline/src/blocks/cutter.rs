@@ -18,10 +18,17 @@ pub(super) const MOST_PIXELS: u32 = 1 << 20;
 /// The pyramid of a picture of that size.
 pub(super) fn about(width: u32, height: u32) -> Result<Pyramid> {
     if !(1..=MOST_PIXELS).contains(&width) || !(1..=MOST_PIXELS).contains(&height) {
-        let error = Error::input(format!("a picture of {width} by {height} pixels cannot be cut into tiles"));
+        let error = Error::input(format!(
+            "a picture of {width} by {height} pixels cannot be cut into tiles"
+        ));
         return Err(error.hint("both sides have 1 to 1,048,576 pixels"));
     }
-    Ok(Pyramid { width, height, tile: SIDE as u16, pixel_bytes: PIXEL as u8 })
+    Ok(Pyramid {
+        width,
+        height,
+        tile: SIDE as u16,
+        pixel_bytes: PIXEL as u8,
+    })
 }
 
 struct Level {
@@ -48,10 +55,20 @@ impl Cutter {
         let levels = (0..about.levels()).map(|level| {
             let size = |pixels: u32| (u64::from(pixels)).div_ceil(1 << level) as usize;
             let (width, height) = (size(about.width), size(about.height));
-            Level { width, height, rows: 0, band: vec![0; width.next_multiple_of(SIDE) * SIDE * PIXEL], odd: None }
+            Level {
+                width,
+                height,
+                rows: 0,
+                band: vec![0; width.next_multiple_of(SIDE) * SIDE * PIXEL],
+                odd: None,
+            }
         });
         let levels = levels.collect();
-        Ok(Self { about, file, levels })
+        Ok(Self {
+            about,
+            file,
+            levels,
+        })
     }
 
     /// The next row of the full resolution.
@@ -64,7 +81,8 @@ impl Cutter {
         let level = &mut self.levels[at];
         let stride = level.width.next_multiple_of(SIDE) * PIXEL;
         let within = level.rows % SIDE;
-        level.band[within * stride..][..level.width * PIXEL].copy_from_slice(&row[..level.width * PIXEL]);
+        level.band[within * stride..][..level.width * PIXEL]
+            .copy_from_slice(&row[..level.width * PIXEL]);
         level.rows += 1;
         let is_last = level.rows == level.height;
         let above = match level.odd.take() {
@@ -88,12 +106,22 @@ impl Cutter {
         let row = ((level.rows - 1) / SIDE) as u32;
         let mut tile = vec![0; TILE_BYTES as usize];
         for column in 0..level.width.div_ceil(SIDE) {
-            for (from, to) in level.band.chunks_exact(stride).zip(tile.chunks_exact_mut(SIDE * PIXEL)) {
+            for (from, to) in level
+                .band
+                .chunks_exact(stride)
+                .zip(tile.chunks_exact_mut(SIDE * PIXEL))
+            {
                 to.copy_from_slice(&from[column * SIDE * PIXEL..][..SIDE * PIXEL]);
             }
-            let number = self.about.number(Tile { level: at as u8, row, column: column as u32 });
+            let number = self.about.number(Tile {
+                level: at as u8,
+                row,
+                column: column as u32,
+            });
             let offset = number.unwrap_or(0) * u64::from(TILE_BYTES);
-            self.file.write_all_at(&tile, offset).map_err(|error| unwritten(&error))?;
+            self.file
+                .write_all_at(&tile, offset)
+                .map_err(|error| unwritten(&error))?;
         }
         level.band.fill(0);
         Ok(())
@@ -101,17 +129,24 @@ impl Cutter {
 
     /// The file of tiles, in the order of their blocks.
     pub(super) fn finish(self) -> Result<File> {
-        let missing = self.levels.first().map_or(0, |level| level.height - level.rows);
+        let missing = self
+            .levels
+            .first()
+            .map_or(0, |level| level.height - level.rows);
         if missing > 0 {
-            return Err(Error::input(format!("the picture ends {missing} rows too early")));
+            return Err(Error::input(format!(
+                "the picture ends {missing} rows too early"
+            )));
         }
         Ok(self.file)
     }
 }
 
 fn unwritten(error: &std::io::Error) -> Error {
-    Error::environment(format!("the tiles cannot be written to a temporary file: {error}"))
-        .hint("TMPDIR names a directory with as much room as the set takes")
+    Error::environment(format!(
+        "the tiles cannot be written to a temporary file: {error}"
+    ))
+    .hint("TMPDIR names a directory with as much room as the set takes")
 }
 
 /// One row of half the length: each pixel the mean of the up to four below it.
@@ -120,8 +155,15 @@ fn halved(first: &[u8], second: &[u8]) -> Vec<u8> {
     let mut row = Vec::with_capacity(first.len().div_ceil(2 * PIXEL) * PIXEL);
     for (a, b) in pairs {
         for colour in 0..PIXEL {
-            let right = if a.len() == 2 * PIXEL { colour + PIXEL } else { colour };
-            let sum = [a[colour], a[right], b[colour], b[right]].map(u16::from).iter().sum::<u16>();
+            let right = if a.len() == 2 * PIXEL {
+                colour + PIXEL
+            } else {
+                colour
+            };
+            let sum = [a[colour], a[right], b[colour], b[right]]
+                .map(u16::from)
+                .iter()
+                .sum::<u16>();
             row.push(((sum + 2) / 4) as u8);
         }
     }
@@ -137,19 +179,29 @@ mod tests {
         let about = about(300, 130).unwrap();
         let mut cutter = Cutter::new(about.clone()).unwrap();
         for y in 0..130_u32 {
-            let row: Vec<u8> = (0..300_u32).flat_map(|x| [x as u8, y as u8, 8 * (x % 2 + y % 2) as u8]).collect();
+            let row: Vec<u8> = (0..300_u32)
+                .flat_map(|x| [x as u8, y as u8, 8 * (x % 2 + y % 2) as u8])
+                .collect();
             cutter.row(&row).unwrap();
         }
         let file = cutter.finish().unwrap();
         let pixel = |level, x: u32, y: u32| {
-            let tile = Tile { level, row: y / 128, column: x / 128 };
+            let tile = Tile {
+                level,
+                row: y / 128,
+                column: x / 128,
+            };
             let at = about.number(tile).unwrap() * u64::from(TILE_BYTES);
             let mut pixel = [0; 3];
-            file.read_exact_at(&mut pixel, at + u64::from((y % 128) * 128 + x % 128) * 3).unwrap();
+            file.read_exact_at(&mut pixel, at + u64::from((y % 128) * 128 + x % 128) * 3)
+                .unwrap();
             pixel
         };
         assert_eq!(about.tiles(), 6 + 2 + 1);
-        assert_eq!((pixel(0, 200, 129), pixel(0, 255, 1)), ([200, 129, 8], [255, 1, 16]));
+        assert_eq!(
+            (pixel(0, 200, 129), pixel(0, 255, 1)),
+            ([200, 129, 8], [255, 1, 16])
+        );
         assert_eq!((pixel(0, 300, 0), pixel(0, 0, 130)), ([0; 3], [0; 3]));
         // The mean of 10 and 11 is 10.5, rounded up; of the pattern below it, 8.
         assert_eq!(pixel(1, 5, 7), [11, 15, 8]);

@@ -7,8 +7,9 @@ use stackline_core::units;
 /// A time, or a distribution of times, in seconds.
 pub(super) fn of(text: &str) -> Result<Distribution> {
     let wrong = || {
-        Error::input(format!("{text} is no time and no distribution of times"))
-            .hint("as in `10 ms`, `uniform(5 ms, 15 ms)`, `bivalue(8 ms, 22 ms)` or `exponential(12 ms)`")
+        Error::input(format!("{text} is no time and no distribution of times")).hint(
+            "as in `10 ms`, `uniform(5 ms, 15 ms)`, `bivalue(8 ms, 22 ms)` or `exponential(12 ms)`",
+        )
     };
     match text.split_once('(') {
         None => seconds(text).map(Distribution::Constant).ok_or_else(wrong),
@@ -22,10 +23,21 @@ pub(super) fn of(text: &str) -> Result<Distribution> {
 
 fn seconds(text: &str) -> Option<f64> {
     let text = text.trim();
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let split = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
-    let factor = if unit.is_empty() { Some(1.0) } else { units::factor(units::TIME_UNITS, unit.trim()) }?;
-    number.trim().parse::<f64>().ok().map(|number| number * factor).filter(|value| (0.0..=3600.0).contains(value))
+    let factor = if unit.is_empty() {
+        Some(1.0)
+    } else {
+        units::factor(units::TIME_UNITS, unit.trim())
+    }?;
+    number
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .map(|number| number * factor)
+        .filter(|value| (0.0..=3600.0).contains(value))
 }
 
 #[cfg(test)]
@@ -35,8 +47,19 @@ mod tests {
     #[test]
     fn times_and_distributions() {
         assert_eq!(of("10 ms").unwrap(), Distribution::Constant(0.01));
-        assert_eq!(of("bivalue(8 ms, 22ms)").unwrap(), Distribution::Bivalue(0.008, 0.022, 0.5));
-        for wrong in ["", "fast", "10 m/s", "uniform(9 ms, 1 ms)", "bivalue(8 ms", "-1 ms", "nan"] {
+        assert_eq!(
+            of("bivalue(8 ms, 22ms)").unwrap(),
+            Distribution::Bivalue(0.008, 0.022, 0.5)
+        );
+        for wrong in [
+            "",
+            "fast",
+            "10 m/s",
+            "uniform(9 ms, 1 ms)",
+            "bivalue(8 ms",
+            "-1 ms",
+            "nan",
+        ] {
             assert!(of(wrong).is_err(), "{wrong}");
         }
     }

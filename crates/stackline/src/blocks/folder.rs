@@ -54,26 +54,44 @@ pub(super) fn index_bytes(first: &[u8]) -> Option<u64> {
 
 /// The files of a set, from its index and its size.
 pub(super) fn parts(index: &[u8], bytes: u64) -> Result<Vec<Part>> {
-    let damaged = |what: &str| Error::measurement(format!("the index of the directory is damaged: {what}"));
-    let text = index.get(FIRST_LINE..).and_then(|rest| std::str::from_utf8(rest).ok());
+    let damaged =
+        |what: &str| Error::measurement(format!("the index of the directory is damaged: {what}"));
+    let text = index
+        .get(FIRST_LINE..)
+        .and_then(|rest| std::str::from_utf8(rest).ok());
     let mut at = index.len() as u64;
     let mut parts = Vec::new();
     for line in text.ok_or_else(|| damaged("it is no text"))?.lines() {
         let line: Line = serde_json::from_str(line).map_err(|error| damaged(&error.to_string()))?;
         let path = Path::new(&line.path);
-        let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+        let plain = path
+            .components()
+            .all(|part| matches!(part, Component::Normal(_)));
         if line.path.is_empty() || !plain {
             return Err(damaged(&format!("{} leads out of it", line.path)));
         }
-        if line.path.split('/').any(|name| name.len() > LONGEST_NAME || name.contains('\0')) {
+        if line
+            .path
+            .split('/')
+            .any(|name| name.len() > LONGEST_NAME || name.contains('\0'))
+        {
             return Err(damaged(&format!("{} is not a name of a file", line.path)));
         }
-        let (is_directory, executable, bytes) = (line.path.ends_with('/'), line.executable, line.bytes);
-        parts.push(Part { path: path.into(), at, bytes, executable, is_directory });
+        let (is_directory, executable, bytes) =
+            (line.path.ends_with('/'), line.executable, line.bytes);
+        parts.push(Part {
+            path: path.into(),
+            at,
+            bytes,
+            executable,
+            is_directory,
+        });
         at = at.checked_add(bytes).ok_or_else(|| damaged("sizes"))?;
     }
     if at != bytes {
-        return Err(damaged("the sizes of its files are not the size of the set"));
+        return Err(damaged(
+            "the sizes of its files are not the size of the set",
+        ));
     }
     let mut sorted: Vec<&Part> = parts.iter().collect();
     sorted.sort_by(|a, b| a.path.cmp(&b.path));
@@ -83,7 +101,10 @@ pub(super) fn parts(index: &[u8], bytes: u64) -> Result<Vec<Part>> {
             return Err(damaged(&format!("{} is there twice", first.display())));
         }
         if second.starts_with(first) && !two[0].is_directory {
-            return Err(damaged(&format!("{} is a file and a directory", first.display())));
+            return Err(damaged(&format!(
+                "{} is a file and a directory",
+                first.display()
+            )));
         }
     }
     Ok(parts)
@@ -106,22 +127,37 @@ impl Folder {
         let mut found = Found::default();
         for name in names {
             let path = Path::new(name);
-            if path.metadata().map_err(|error| unread(path, &error))?.is_dir() {
-                let inside = if names.len() == 1 { PathBuf::new() } else { last(path)? };
+            if path
+                .metadata()
+                .map_err(|error| unread(path, &error))?
+                .is_dir()
+            {
+                let inside = if names.len() == 1 {
+                    PathBuf::new()
+                } else {
+                    last(path)?
+                };
                 found.directory(path, &inside)?;
             } else {
                 found.file(path, &last(path)?)?;
             }
         }
         found.files.sort_by(|a, b| a.0.path.cmp(&b.0.path));
-        if let Some(pair) = found.files.windows(2).find(|pair| pair[0].0.path == pair[1].0.path) {
+        if let Some(pair) = found
+            .files
+            .windows(2)
+            .find(|pair| pair[0].0.path == pair[1].0.path)
+        {
             let message = format!("two sources are called {}", pair[0].0.path);
-            return Err(Error::input(message).hint("load them as two sets, or the directory that holds both"));
+            return Err(Error::input(message)
+                .hint("load them as two sets, or the directory that holds both"));
         }
         match found.left_out {
             0 => {}
             1 => output::say(&"note: a link or special file is left out"),
-            count => output::say(&format!("note: {count} links and special files are left out")),
+            count => output::say(&format!(
+                "note: {count} links and special files are left out"
+            )),
         }
         Self::of(found.files, block)
     }
@@ -129,11 +165,13 @@ impl Folder {
     fn of(found: Vec<(Line, PathBuf)>, block: u32) -> Result<Self> {
         let mut lines = String::new();
         for (line, _) in &found {
-            lines += &serde_json::to_string(line).map_err(|error| Error::input(error.to_string()))?;
+            lines +=
+                &serde_json::to_string(line).map_err(|error| Error::input(error.to_string()))?;
             lines.push('\n');
         }
         if lines.len() as u64 > LONGEST {
-            return Err(Error::input("there are too many files for one set").hint("load parts as sets of their own"));
+            return Err(Error::input("there are too many files for one set")
+                .hint("load parts as sets of their own"));
         }
         let index = format!("{FIRST}{:020}\n{lines}", lines.len()).into_bytes();
         let mut bytes = index.len() as u64;
@@ -142,7 +180,13 @@ impl Folder {
             files.push((bytes, line.bytes, path));
             bytes += line.bytes;
         }
-        Ok(Self { index, files, bytes, block, open: None })
+        Ok(Self {
+            index,
+            files,
+            bytes,
+            block,
+            open: None,
+        })
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -151,20 +195,33 @@ impl Folder {
 
     /// Reads from the set's byte `at` on, of one file or the index; how much.
     fn read(&mut self, at: u64, into: &mut [u8]) -> Result<usize> {
-        if let Some(rest) = self.index.get(usize::try_from(at).unwrap_or(usize::MAX)..).filter(|rest| !rest.is_empty())
+        if let Some(rest) = self
+            .index
+            .get(usize::try_from(at).unwrap_or(usize::MAX)..)
+            .filter(|rest| !rest.is_empty())
         {
             let count = rest.len().min(into.len());
             into[..count].copy_from_slice(&rest[..count]);
             return Ok(count);
         }
-        let which = self.files.partition_point(|(begins, bytes, _)| begins + bytes <= at);
+        let which = self
+            .files
+            .partition_point(|(begins, bytes, _)| begins + bytes <= at);
         let (begins, bytes, path) = &self.files[which];
-        let count = usize::try_from(begins + bytes - at).unwrap_or(usize::MAX).min(into.len());
+        let count = usize::try_from(begins + bytes - at)
+            .unwrap_or(usize::MAX)
+            .min(into.len());
         if self.open.as_ref().is_none_or(|(open, _)| *open != which) {
-            self.open = Some((which, File::open(path).map_err(|error| unread(path, &error))?));
+            self.open = Some((
+                which,
+                File::open(path).map_err(|error| unread(path, &error))?,
+            ));
         }
-        let Some((_, file)) = &self.open else { return Err(shorter(path)) };
-        file.read_exact_at(&mut into[..count], at - begins).map_err(|error| unread(path, &error))?;
+        let Some((_, file)) = &self.open else {
+            return Err(shorter(path));
+        };
+        file.read_exact_at(&mut into[..count], at - begins)
+            .map_err(|error| unread(path, &error))?;
         Ok(count)
     }
 }
@@ -172,7 +229,10 @@ impl Folder {
 impl Source for Folder {
     fn block(&mut self, number: u64, into: &mut Vec<u8>) -> Result<()> {
         let mut at = number * u64::from(self.block);
-        into.resize(usize::try_from(self.bytes.saturating_sub(at).min(self.block.into())).unwrap_or(0), 0);
+        into.resize(
+            usize::try_from(self.bytes.saturating_sub(at).min(self.block.into())).unwrap_or(0),
+            0,
+        );
         let mut done = 0;
         while done < into.len() {
             let count = self.read(at, &mut into[done..])?;
@@ -184,7 +244,10 @@ impl Source for Folder {
 
 /// The name of a source among others.
 fn last(path: &Path) -> Result<PathBuf> {
-    let name = path.canonicalize().ok().and_then(|path| path.file_name().map(PathBuf::from));
+    let name = path
+        .canonicalize()
+        .ok()
+        .and_then(|path| path.file_name().map(PathBuf::from));
     name.ok_or_else(|| Error::input(format!("{} has no name", path.display())))
 }
 
@@ -199,7 +262,11 @@ impl Found {
         let mut entries = fs::read_dir(path).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
         let entries = entries.as_mut().map_err(|error| unread(path, error))?;
         if entries.is_empty() && inside != Path::new("") {
-            let line = Line { path: text(inside)? + "/", bytes: 0, executable: false };
+            let line = Line {
+                path: text(inside)? + "/",
+                bytes: 0,
+                executable: false,
+            };
             self.files.push((line, path.into()));
         }
         for entry in entries.iter() {
@@ -219,10 +286,20 @@ impl Found {
     fn file(&mut self, path: &Path, inside: &Path) -> Result<()> {
         let metadata = path.metadata().map_err(|error| unread(path, &error))?;
         if !metadata.is_file() {
-            return Err(Error::input(format!("{} is no file or directory", path.display())));
+            return Err(Error::input(format!(
+                "{} is no file or directory",
+                path.display()
+            )));
         }
         let executable = metadata.permissions().mode() & 0o100 != 0;
-        self.files.push((Line { path: text(inside)?, bytes: metadata.len(), executable }, path.into()));
+        self.files.push((
+            Line {
+                path: text(inside)?,
+                bytes: metadata.len(),
+                executable,
+            },
+            path.into(),
+        ));
         Ok(())
     }
 }
@@ -230,7 +307,10 @@ impl Found {
 fn text(path: &Path) -> Result<String> {
     let text = path.to_str().map(str::to_owned);
     text.ok_or_else(|| {
-        let message = format!("the name {} is not UTF-8, and cannot be kept", path.display());
+        let message = format!(
+            "the name {} is not UTF-8, and cannot be kept",
+            path.display()
+        );
         Error::input(message).hint("rename it, or load an archive of the directory")
     })
 }
@@ -266,9 +346,19 @@ mod tests {
         let all = whole(&mut folder);
         let index = index_bytes(&all).unwrap();
         let parts = parts(&all[..index as usize], all.len() as u64).unwrap();
-        let shown: Vec<_> =
-            parts.iter().map(|part| (part.path.to_str().unwrap(), part.bytes, part.is_directory)).collect();
-        assert_eq!(shown, [("a", 5, false), ("b/empty/", 0, true), ("b/long", 3000, false), ("z", 0, false)]);
+        let shown: Vec<_> = parts
+            .iter()
+            .map(|part| (part.path.to_str().unwrap(), part.bytes, part.is_directory))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("a", 5, false),
+                ("b/empty/", 0, true),
+                ("b/long", 3000, false),
+                ("z", 0, false)
+            ]
+        );
         assert_eq!(&all[parts[0].at as usize..][..5], b"first");
         assert_eq!(all[parts[2].at as usize..], [7; 3000]);
     }
@@ -276,12 +366,24 @@ mod tests {
     #[test]
     fn an_index_that_leads_elsewhere_is_refused() {
         for path in ["../x", "/etc/x", "a/../../x", "", "a/./../../x"] {
-            let line = serde_json::to_string(&Line { path: path.into(), bytes: 0, executable: false }).unwrap() + "\n";
+            let line = serde_json::to_string(&Line {
+                path: path.into(),
+                bytes: 0,
+                executable: false,
+            })
+            .unwrap()
+                + "\n";
             let index = format!("{FIRST}{:020}\n{line}", line.len());
             assert_eq!(index_bytes(index.as_bytes()), Some(index.len() as u64));
-            assert!(parts(index.as_bytes(), index.len() as u64).is_err(), "{path}");
+            assert!(
+                parts(index.as_bytes(), index.len() as u64).is_err(),
+                "{path}"
+            );
         }
-        assert_eq!(index_bytes(b"stackline directory 1 99999999999999999999\n"), None);
+        assert_eq!(
+            index_bytes(b"stackline directory 1 99999999999999999999\n"),
+            None
+        );
         assert_eq!(index_bytes(b"stackline directory 1 12"), None);
     }
 

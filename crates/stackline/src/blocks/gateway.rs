@@ -35,7 +35,10 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
     // Meanwhile it serves: what it needs of the master it asks for with each request.
     std::thread::spawn(move || {
         if let Err(error) = Client::connect(&master, client::Options::default()) {
-            output::say(&format!("{}; until it is there, answers are 503", error.message));
+            output::say(&format!(
+                "{}; until it is there, answers are 503",
+                error.message
+            ));
         }
     });
     let (mut told, mut said) = (0, None::<Instant>);
@@ -43,7 +46,8 @@ pub(crate) fn gateway(flags: &BlocksGateway) -> Result {
         std::thread::sleep(LOOK);
         let closed = running.closed_for_room();
         if closed > told && said.is_none_or(|said| said.elapsed() >= REST) {
-            let words = "clients that were closed because they took nothing while others waited for room";
+            let words =
+                "clients that were closed because they took nothing while others waited for room";
             output::say(&format!("{words}: {}", closed - told));
             (told, said) = (closed, Some(Instant::now()));
         }

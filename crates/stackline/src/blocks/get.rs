@@ -30,16 +30,29 @@ pub(super) fn get(flags: &BlocksGet) -> Result {
     listen_for_ctrl_c([&interrupted])?;
     let (master, name) = (flags.at.master.clone(), flags.set.clone());
     // A master that says nothing is not waited for by whoever wants to end it.
-    let (client, set) = interruptible::until(&interrupted, "the read was ended before it was done", move || {
-        let client = Client::connect(&master, Options::default())?;
-        let set = client.open(&name)?;
-        Ok((client, set))
-    })?;
+    let (client, set) = interruptible::until(
+        &interrupted,
+        "the read was ended before it was done",
+        move || {
+            let client = Client::connect(&master, Options::default())?;
+            let set = client.open(&name)?;
+            Ok((client, set))
+        },
+    )?;
     let bar = bar::bytes(0, "");
-    let reading = Reading { client, set, bar, interrupted };
+    let reading = Reading {
+        client,
+        set,
+        bar,
+        interrupted,
+    };
     let result = reading.get(flags);
     reading.bar.finish_and_clear();
-    reading.client.notes().iter().for_each(|note| output::say(&format!("note: {note}")));
+    reading
+        .client
+        .notes()
+        .iter()
+        .for_each(|note| output::say(&format!("note: {note}")));
     output::print(&result?)?;
     Ok(Exit::Done)
 }
@@ -48,7 +61,9 @@ impl Reading {
     fn get(&self, flags: &BlocksGet) -> Result<String> {
         let (name, blocks) = (&self.set.about.name, self.set.about.blocks());
         let numbers = match (flags.tile, flags.blocks) {
-            (Some(which), _) => tile::block(&self.set.about, which).map(|number| number..number + 1)?,
+            (Some(which), _) => {
+                tile::block(&self.set.about, which).map(|number| number..number + 1)?
+            }
             (None, Some((first, last))) if last < blocks => first..last + 1,
             (None, Some((_, last))) => {
                 let error = Error::input(format!("the set {name} has no block {last}"));
@@ -63,7 +78,9 @@ impl Reading {
         let count = numbers.end - numbers.start;
         let index = match flags.output.is_some() && flags.tile.is_none() && flags.blocks.is_none() {
             // Whoever cannot read the index is told of all blocks that cannot be read.
-            true => self.index().or_else(|error| self.read(numbers.clone(), |_, _| Ok(())).and(Err(error)))?,
+            true => self
+                .index()
+                .or_else(|error| self.read(numbers.clone(), |_, _| Ok(())).and(Err(error)))?,
             false => None,
         };
         let to = match (&flags.output, index) {
@@ -85,20 +102,34 @@ impl Reading {
                 format!(" to {}", path.display())
             }
             (Some(path), None) => {
-                let path = if path.is_dir() { path.join(name) } else { path.clone() };
+                let path = if path.is_dir() {
+                    path.join(name)
+                } else {
+                    path.clone()
+                };
                 self.file(&path, numbers, bytes)?;
                 format!(" to {}", path.display())
             }
         };
-        Ok(format!("read {name}: {}{to}\n", bar::figures(count, bytes, clock())))
+        Ok(format!(
+            "read {name}: {}{to}\n",
+            bar::figures(count, bytes, clock())
+        ))
     }
 
     /// Bytes of the blocks before that one.
     fn bytes_before(&self, number: u64) -> u64 {
-        self.set.about.bytes.min(number.saturating_mul(self.set.about.block_size.into()))
+        self.set
+            .about
+            .bytes
+            .min(number.saturating_mul(self.set.about.block_size.into()))
     }
 
-    fn read(&self, numbers: Range<u64>, mut take: impl FnMut(u64, Vec<u8>) -> Result<()>) -> Result<()> {
+    fn read(
+        &self,
+        numbers: Range<u64>,
+        mut take: impl FnMut(u64, Vec<u8>) -> Result<()>,
+    ) -> Result<()> {
         let goes_on = || !self.interrupted.load(Ordering::Relaxed);
         range_while(&self.client, &self.set, numbers, goes_on, |number, data| {
             self.bar.inc(data.len() as u64);
@@ -115,7 +146,8 @@ impl Reading {
                 file.set_len(bytes).map_err(failed)?;
             }
             self.read(numbers, |number, data| {
-                file.write_all_at(&data, self.bytes_before(number) - before).map_err(failed)
+                file.write_all_at(&data, self.bytes_before(number) - before)
+                    .map_err(failed)
             })
         })
     }
@@ -126,7 +158,9 @@ impl Reading {
             return Ok(None);
         }
         let first = self.some(0..1)?;
-        let Some(length) = folder::index_bytes(&first).filter(|length| *length <= self.set.about.bytes) else {
+        let Some(length) =
+            folder::index_bytes(&first).filter(|length| *length <= self.set.about.bytes)
+        else {
             return Ok(None);
         };
         let mut index = self.some(0..length.div_ceil(self.set.about.block_size.into()))?;
@@ -154,13 +188,24 @@ impl Reading {
         let failed = |error: std::io::Error| unwritten(path, &error);
         let is_empty = fs::read_dir(path).map(|mut entries| entries.next().is_none());
         if path.symlink_metadata().is_ok() && !is_empty.unwrap_or(false) {
-            let error = Error::input(format!("{} is there already, and the set is a directory", path.display()));
+            let error = Error::input(format!(
+                "{} is there already, and the set is a directory",
+                path.display()
+            ));
             return Err(error.hint("-o names a directory that is not there yet, or an empty one"));
         }
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let making = tempfile::Builder::new().prefix(".blocks-").tempdir_in(parent).map_err(failed)?;
+        let parent = path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let making = tempfile::Builder::new()
+            .prefix(".blocks-")
+            .tempdir_in(parent)
+            .map_err(failed)?;
         let mut parts = Parts::make(making.path(), parts).map_err(failed)?;
-        self.read(numbers, |number, data| parts.put(self.bytes_before(number), &data).map_err(failed))?;
+        self.read(numbers, |number, data| {
+            parts.put(self.bytes_before(number), &data).map_err(failed)
+        })?;
         drop(parts);
         fs::set_permissions(making.path(), Permissions::from_mode(0o755)).map_err(failed)?;
         fs::rename(making.path(), path).map_err(failed)?;
@@ -189,27 +234,40 @@ impl Parts {
             if let Some(parent) = path.parent() {
                 fs::create_dir_all(parent)?;
             }
-            let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(&path)?;
             file.set_len(part.bytes)?;
             if part.executable {
                 let mode = file.metadata()?.permissions().mode();
                 file.set_permissions(Permissions::from_mode(mode | (mode & 0o444) >> 2))?;
             }
         }
-        Ok(Self { root: root.into(), parts, open: None })
+        Ok(Self {
+            root: root.into(),
+            parts,
+            open: None,
+        })
     }
 
     /// Writes bytes of the set, from its byte `at` on, into the files that they are of.
     fn put(&mut self, mut at: u64, mut data: &[u8]) -> std::io::Result<()> {
-        let mut which = self.parts.partition_point(|part| part.at + part.bytes <= at);
+        let mut which = self
+            .parts
+            .partition_point(|part| part.at + part.bytes <= at);
         while let Some(part) = self.parts.get(which).filter(|_| !data.is_empty()) {
             if at < part.at {
                 // The index.
-                let skipped = usize::try_from(part.at - at).unwrap_or(usize::MAX).min(data.len());
+                let skipped = usize::try_from(part.at - at)
+                    .unwrap_or(usize::MAX)
+                    .min(data.len());
                 (at, data) = (at + skipped as u64, &data[skipped..]);
                 continue;
             }
-            let count = usize::try_from(part.at + part.bytes - at).unwrap_or(usize::MAX).min(data.len());
+            let count = usize::try_from(part.at + part.bytes - at)
+                .unwrap_or(usize::MAX)
+                .min(data.len());
             if count > 0 {
                 if self.open.as_ref().is_none_or(|(open, _)| *open != which) {
                     let path = self.root.join(&part.path);
@@ -228,8 +286,10 @@ impl Parts {
 fn unwritten(path: &Path, error: &std::io::Error) -> Error {
     match error.kind() {
         // Blocks come in any order.
-        ErrorKind::NotSeekable => Error::input(format!("{} cannot be written at any place", path.display()))
-            .hint("-o names a file, not a pipe"),
+        ErrorKind::NotSeekable => {
+            Error::input(format!("{} cannot be written at any place", path.display()))
+                .hint("-o names a file, not a pipe")
+        }
         _ => output::unwritten(path.display(), error),
     }
 }

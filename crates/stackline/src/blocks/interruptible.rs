@@ -28,7 +28,9 @@ pub(super) fn until<T: Send + 'static>(
                 return Err(Error::new(Blame::Interrupted, words));
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(Error::measurement("its thread broke off")),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::measurement("its thread broke off"));
+            }
         }
     }
 }

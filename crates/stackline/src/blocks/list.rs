@@ -54,14 +54,38 @@ fn server_json(server: &ServerInfo) -> Value {
 }
 
 fn text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
-    let mut rows =
-        vec![["set", "blocks", "bytes", "block", "reachable", "copies", "placement", "picture"].map(String::from)];
+    let mut rows = vec![
+        [
+            "set",
+            "blocks",
+            "bytes",
+            "block",
+            "reachable",
+            "copies",
+            "placement",
+            "picture",
+        ]
+        .map(String::from),
+    ];
     rows.extend(sets.iter().map(set_row));
-    let mut text = if sets.is_empty() { "no sets\n".into() } else { columns(&rows) };
-    let mut rows = vec![["server", "address", "state", "disk", "state", "used", "of", ""].map(String::from)];
+    let mut text = if sets.is_empty() {
+        "no sets\n".into()
+    } else {
+        columns(&rows)
+    };
+    let mut rows = vec![
+        [
+            "server", "address", "state", "disk", "state", "used", "of", "",
+        ]
+        .map(String::from),
+    ];
     for server in servers {
         let state = |up: bool| if up { "up" } else { "down" }.to_owned();
-        let mut first = [server.name.clone(), server.address.clone(), state(server.up)];
+        let mut first = [
+            server.name.clone(),
+            server.address.clone(),
+            state(server.up),
+        ];
         for disk in &server.disks {
             let [name, address, up] = std::mem::take(&mut first);
             let (used, of) = (room(disk.used), room(disk.capacity));
@@ -71,12 +95,29 @@ fn text(sets: &[SetInfo], servers: &[ServerInfo]) -> String {
                 copies => format!("{copies} damaged copies were met"),
             };
             let is_read_only = disk.up && !disk.writable;
-            let disk_state = if is_read_only { "read-only".to_owned() } else { state(disk.up) };
-            rows.push([name, address, up, disk.path.clone(), disk_state, used, of, damaged]);
+            let disk_state = if is_read_only {
+                "read-only".to_owned()
+            } else {
+                state(disk.up)
+            };
+            rows.push([
+                name,
+                address,
+                up,
+                disk.path.clone(),
+                disk_state,
+                used,
+                of,
+                damaged,
+            ]);
         }
     }
     text.push('\n');
-    text += &if servers.is_empty() { "no servers\n".into() } else { columns(&rows) };
+    text += &if servers.is_empty() {
+        "no servers\n".into()
+    } else {
+        columns(&rows)
+    };
     text
 }
 
@@ -90,12 +131,24 @@ fn room(bytes: u64) -> String {
 fn set_row(set: &SetInfo) -> [String; 8] {
     let about = &set.about;
     let blocks = about.blocks();
-    let written = if set.sealed { blocks.to_string() } else { format!("{} of {blocks} (not whole)", set.written) };
-    let reachable =
-        if set.reachable == set.written { "all".into() } else { format!("{} of {}", set.reachable, set.written) };
+    let written = if set.sealed {
+        blocks.to_string()
+    } else {
+        format!("{} of {blocks} (not whole)", set.written)
+    };
+    let reachable = if set.reachable == set.written {
+        "all".into()
+    } else {
+        format!("{} of {}", set.reachable, set.written)
+    };
     let picture = about.picture.as_ref();
-    let picture = picture.map_or_else(String::new, |p| format!("{}x{}, {} levels", p.width, p.height, p.levels()));
-    let (bytes, block) = (units::size(about.bytes), units::size(about.block_size.into()));
+    let picture = picture.map_or_else(String::new, |p| {
+        format!("{}x{}, {} levels", p.width, p.height, p.levels())
+    });
+    let (bytes, block) = (
+        units::size(about.bytes),
+        units::size(about.block_size.into()),
+    );
     [
         about.name.clone(),
         written,
@@ -110,10 +163,20 @@ fn set_row(set: &SetInfo) -> [String; 8] {
 
 /// Rows of a table, each column as wide as its widest word.
 fn columns<const N: usize>(rows: &[[String; N]]) -> String {
-    let widths: Vec<usize> =
-        (0..N).map(|at| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0)).collect();
+    let widths: Vec<usize> = (0..N)
+        .map(|at| {
+            rows.iter()
+                .map(|row| row[at].chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
     let line = |row: &[String; N]| {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let cells: Vec<String> = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
         cells.join("  ").trim_end().to_owned() + "\n"
     };
     rows.iter().map(line).collect()

@@ -20,7 +20,8 @@ use std::time::Duration;
 pub(super) fn load(flags: &BlocksLoad) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
-    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?.ok_or_else(connection::no_key)?;
+    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?
+        .ok_or_else(connection::no_key)?;
     let bar = bar::bytes(0, "reading the source");
     let (flags, loading) = (flags.clone(), bar.clone());
     let work = move || loaded(&flags, &key, &loading);
@@ -36,25 +37,52 @@ pub(super) fn load(flags: &BlocksLoad) -> Result {
 
 /// Loads, and says what was loaded.
 fn loaded(flags: &BlocksLoad, key: &Key, bar: &ProgressBar) -> Result<String> {
-    let client = Client::connect(&flags.at.master, Options { key: Some(key.clone()), ..Options::default() })?;
+    let client = Client::connect(
+        &flags.at.master,
+        Options {
+            key: Some(key.clone()),
+            ..Options::default()
+        },
+    )?;
     let mut opened = source::open(&flags.source, flags.block, flags.plain)?;
     let (placement, given) = placement::of(flags.placement.as_deref(), opened.picture.is_some())?;
     if let Some(given) = &given {
         let servers = client.list()?.1;
-        placement::check(given, servers.iter().filter(|server| server.up).map(|server| server.disks.len()).sum())?;
+        placement::check(
+            given,
+            servers
+                .iter()
+                .filter(|server| server.up)
+                .map(|server| server.disks.len())
+                .sum(),
+        )?;
     }
     let (block_size, bytes, replicas) = (opened.block, opened.bytes, flags.replicas);
     let name = flags.set.clone();
-    let about = Set { name, block_size, bytes, replicas, placement, picture: opened.picture };
+    let about = Set {
+        name,
+        block_size,
+        bytes,
+        replicas,
+        placement,
+        picture: opened.picture,
+    };
     if let Some(fault) = about.fault() {
-        return Err(Error::input(format!("the set {} is not possible: {fault}", about.name)));
+        return Err(Error::input(format!(
+            "the set {} is not possible: {fault}",
+            about.name
+        )));
     }
     bar.set_length(bytes);
     bar.set_message(about.name.clone());
     bar.reset_eta();
     let clock = bar::clock();
-    let disk_of = given.map(|given| move |number: u64| given[(number % given.len() as u64) as usize]);
-    let how = How { given: disk_of.as_ref().map(|disk| disk as &dyn Fn(u64) -> u32), batch: flags.batch };
+    let disk_of =
+        given.map(|given| move |number: u64| given[(number % given.len() as u64) as usize]);
+    let how = How {
+        given: disk_of.as_ref().map(|disk| disk as &dyn Fn(u64) -> u32),
+        batch: flags.batch,
+    };
     let progress = |done: u64| {
         bar.set_position((done * u64::from(block_size)).min(bytes));
         Ok(())
@@ -70,5 +98,9 @@ fn words(about: &Set, Loaded { written, before }: Loaded, took: Duration) -> Str
         0 => String::new(),
         _ => format!(" ({before} of {} blocks were there)", about.blocks()),
     };
-    format!("loaded {}: {}{before}\n", about.name, bar::figures(written, bytes, took))
+    format!(
+        "loaded {}: {}{before}\n",
+        about.name,
+        bar::figures(written, bytes, took)
+    )
 }

@@ -27,7 +27,10 @@ impl Form {
             Some(Self::Png)
         } else if begins(b"\xff\xd8\xff") {
             Some(Self::Jpeg)
-        } else if [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"].iter().any(|magic| begins(*magic)) {
+        } else if [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"]
+            .iter()
+            .any(|magic| begins(*magic))
+        {
             Some(Self::Tiff)
         } else {
             None

@@ -9,16 +9,24 @@ pub(super) type Placed = (Placement, Option<Vec<u32>>);
 /// Of what `--placement` says; of a picture tiles, of all else one disk after the other without it.
 pub(super) fn of(text: Option<&str>, is_picture: bool) -> Result<Placed> {
     let Some(text) = text else {
-        return Ok((if is_picture { Placement::Tiles } else { Placement::RoundRobin }, None));
+        return Ok((
+            if is_picture {
+                Placement::Tiles
+            } else {
+                Placement::RoundRobin
+            },
+            None,
+        ));
     };
-    let (word, rest) = text.split_once(':').map_or((text, None), |(word, rest)| (word, Some(rest)));
+    let (word, rest) = text
+        .split_once(':')
+        .map_or((text, None), |(word, rest)| (word, Some(rest)));
     match (word, rest) {
         ("round-robin", None) => Ok((Placement::RoundRobin, None)),
         ("hash", None) => Ok((Placement::Hash, None)),
         ("tiles", None) if is_picture => Ok((Placement::Tiles, None)),
-        ("tiles", None) => {
-            Err(Error::input("only a picture has tiles").hint("--placement round-robin is for all sets"))
-        }
+        ("tiles", None) => Err(Error::input("only a picture has tiles")
+            .hint("--placement round-robin is for all sets")),
         ("random", seed) => {
             let seed = seed.map_or(Some(1), |seed| seed.parse().ok());
             Ok((Placement::Random(seed.ok_or_else(|| unknown(text))?), None))
@@ -36,12 +44,24 @@ fn unknown(text: &str) -> Error {
 /// Numbers of disks: in the text itself, or in the file it names.
 fn given(text: &str) -> Result<Vec<u32>> {
     let numbers = |text: &str| -> Option<Vec<u32>> {
-        let words = text.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
-        words.map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>().filter(|disks| !disks.is_empty())
+        let words = text
+            .split(|c: char| c == ',' || c.is_whitespace())
+            .filter(|word| !word.is_empty());
+        words
+            .map(|word| word.parse().ok())
+            .collect::<Option<Vec<u32>>>()
+            .filter(|disks| !disks.is_empty())
     };
     // A file of such a name can be named as ./NAME.
-    if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit() || matches!(c, ',' | '-' | '+' | ' ')) {
-        let disks = text.split(',').map(|word| word.parse().ok()).collect::<Option<Vec<u32>>>();
+    if !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, ',' | '-' | '+' | ' '))
+    {
+        let disks = text
+            .split(',')
+            .map(|word| word.parse().ok())
+            .collect::<Option<Vec<u32>>>();
         return disks.ok_or_else(|| {
             Error::input(format!("given:{text} is not a list of disks"))
                 .hint("numbers from 0 with commas between them, such as given:0,0,1")
@@ -75,8 +95,14 @@ mod tests {
     fn words_and_lists() {
         assert_eq!(of(None, true).unwrap(), (Placement::Tiles, None));
         assert_eq!(of(None, false).unwrap(), (Placement::RoundRobin, None));
-        assert_eq!(of(Some("random:9"), false).unwrap(), (Placement::Random(9), None));
-        assert_eq!(of(Some("given:0,2,1"), false).unwrap(), (Placement::Given, Some(vec![0, 2, 1])));
+        assert_eq!(
+            of(Some("random:9"), false).unwrap(),
+            (Placement::Random(9), None)
+        );
+        assert_eq!(
+            of(Some("given:0,2,1"), false).unwrap(),
+            (Placement::Given, Some(vec![0, 2, 1]))
+        );
         for text in [
             "tiles",
             "given",

@@ -11,7 +11,10 @@ pub(super) fn read_all(mut file: File, path: &Path, most: u64) -> Result<Vec<u8>
     let read = (&mut file).take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| unread(path, &error))?;
     if bytes.len() as u64 > most {
-        let message = format!("{} is larger than {most} bytes, too large for a picture of that form", path.display());
+        let message = format!(
+            "{} is larger than {most} bytes, too large for a picture of that form",
+            path.display()
+        );
         return Err(Error::input(message).hint("make a TIFF of it, which is read piece by piece"));
     }
     Ok(bytes)
@@ -28,6 +31,9 @@ pub(super) fn unread(path: &Path, error: &std::io::Error) -> Error {
 
 /// That a file is no longer what it was when the load began.
 pub(super) fn shorter(path: &Path) -> Error {
-    Error::input(format!("{} became shorter while it was loaded", path.display()))
-        .hint("load a copy that nobody changes, under another name or after `stackline blocks delete`")
+    Error::input(format!(
+        "{} became shorter while it was loaded",
+        path.display()
+    ))
+    .hint("load a copy that nobody changes, under another name or after `stackline blocks delete`")
 }

@@ -85,8 +85,9 @@ fn against(flags: &Replay) -> Result {
             Some(lists) => {
                 let of_set = lists.get(name).cloned();
                 let missing = || {
-                    Error::input(format!("the trace has no lists of the set {name}"))
-                        .hint("without a set on the command line all sets of the trace are asked for")
+                    Error::input(format!("the trace has no lists of the set {name}")).hint(
+                        "without a set on the command line all sets of the trace are asked for",
+                    )
                 };
                 Demand::Trace(of_set.ok_or_else(missing)?)
             }
@@ -108,9 +109,15 @@ fn against(flags: &Replay) -> Result {
         interrupted: &interrupted,
     };
     let outcome = live::run(&client, &session, running)?;
-    let names: BTreeMap<u16, String> = servers.into_iter().map(|server| (server.id, server.name)).collect();
-    let mut notes: Vec<String> =
-        outcome.gone.iter().map(|(name, words)| format!("server {name} went: {words}")).collect();
+    let names: BTreeMap<u16, String> = servers
+        .into_iter()
+        .map(|server| (server.id, server.name))
+        .collect();
+    let mut notes: Vec<String> = outcome
+        .gone
+        .iter()
+        .map(|(name, words)| format!("server {name} went: {words}"))
+        .collect();
     if outcome.latest.0 > LATE.0 {
         notes.push(format!(
             "a list was {} late: this machine was too busy to keep the times",
@@ -122,21 +129,45 @@ fn against(flags: &Replay) -> Result {
     }
     let client_name = flags.as_host.clone().unwrap_or_else(|| "client".into());
     let master = flags.master_name.clone().unwrap_or_else(|| "master".into());
-    let names_of_hosts = Names { client: client_name, master, servers: names.clone() };
+    let names_of_hosts = Names {
+        client: client_name,
+        master,
+        servers: names.clone(),
+    };
     let record = outcome.record;
     let run = match flags.no_history {
         true => None,
-        false => Some(kept::keep((&flags.name, flags.sharing.access()), &names_of_hosts.client, |emit| {
-            ways(&record, &names_of_hosts, 0, emit);
-            if let Some(file) = &flags.watched {
-                watched::tell(file, emit);
-            }
-        })?),
+        false => Some(kept::keep(
+            (&flags.name, flags.sharing.access()),
+            &names_of_hosts.client,
+            |emit| {
+                ways(&record, &names_of_hosts, 0, emit);
+                if let Some(file) = &flags.watched {
+                    watched::tell(file, emit);
+                }
+            },
+        )?),
     };
     let (again, drops) = (BTreeMap::new(), BTreeMap::new());
     let asked_for = schedule(flags).duration;
-    show(flags, Session { record, end: outcome.end, asked_for, names, again, notes, run, drops })?;
-    if outcome.interrupted { Err(Error::interrupted()) } else { Ok(Exit::Done) }
+    show(
+        flags,
+        Session {
+            record,
+            end: outcome.end,
+            asked_for,
+            names,
+            again,
+            notes,
+            run,
+            drops,
+        },
+    )?;
+    if outcome.interrupted {
+        Err(Error::interrupted())
+    } else {
+        Ok(Exit::Done)
+    }
 }
 
 /// Waits until so many servers are up.
@@ -146,7 +177,9 @@ fn wait_for_servers(client: &Client, servers: Option<usize>) -> Result<()> {
         && client.list()?.1.iter().filter(|server| server.up).count() < servers
     {
         if Instant::now() > until {
-            return Err(Error::environment(format!("{servers} servers were to be up after 20 s")));
+            return Err(Error::environment(format!(
+                "{servers} servers were to be up after 20 s"
+            )));
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
@@ -157,7 +190,13 @@ fn wait_for_servers(client: &Client, servers: Option<usize>) -> Result<()> {
 fn running(record: &Record) {
     if stderr().is_terminal() {
         let score = &record.score;
-        let last = score.by_second.len().checked_sub(2).and_then(|at| score.by_second.get(at)).copied().unwrap_or(0);
+        let last = score
+            .by_second
+            .len()
+            .checked_sub(2)
+            .and_then(|at| score.by_second.get(at))
+            .copied()
+            .unwrap_or(0);
         output::say(&format_args!(
             "{} lists, {} blocks, {} useful",
             score.lists,

@@ -24,14 +24,24 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
     follow_stdin(&interrupted, flags.with_stdin);
     let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?;
     if key.is_none() {
-        output::say(&"note: there is no key, so nothing can be written and no server joins (`stackline blocks key`)");
+        output::say(
+            &"note: there is no key, so nothing can be written and no server joins (`stackline blocks key`)",
+        );
     }
     let data = flags.data.clone().or_else(usual_data).ok_or_else(|| {
         Error::environment("there is no home directory for what the master remembers")
             .hint("--data DIR names a directory")
     })?;
     let places = Limits::default();
-    let running = master::start(master::Options { listen: flags.listen, key, places, say: notes::say }, &data)?;
+    let running = master::start(
+        master::Options {
+            listen: flags.listen,
+            key,
+            places,
+            say: notes::say,
+        },
+        &data,
+    )?;
     say_who_may_read(running.address());
     output::print(&format!("{}\n", running.address()))?;
     wait(|| interrupted.load(Ordering::Relaxed) || running.failure().is_some());
@@ -42,7 +52,9 @@ pub(super) fn master(flags: &flags::BlocksMaster) -> Result {
 /// Where a master remembers unless it is told.
 fn usual_data() -> Option<PathBuf> {
     let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share"));
-    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from).or_else(home)?;
+    let data = std::env::var_os("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .or_else(home)?;
     Some(data.join("stackline").join("blocks"))
 }
 
@@ -51,11 +63,17 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
     let interrupted = Arc::new(AtomicBool::new(false));
     listen_for_ctrl_c([&interrupted])?;
     follow_stdin(&interrupted, flags.with_stdin);
-    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?.ok_or_else(connection::no_key)?;
+    let key = key::find(flags.key.key.as_deref(), |note| output::say(&note))?
+        .ok_or_else(connection::no_key)?;
     let disks = disks(flags)?;
-    let send_buffer = flags.send_buffer.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    let send_buffer = flags
+        .send_buffer
+        .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let options = server::Options {
-        name: flags.name.clone().unwrap_or_else(stackline_events::setting::host),
+        name: flags
+            .name
+            .clone()
+            .unwrap_or_else(stackline_events::setting::host),
         listen: flags.listen,
         master: flags.at.master.clone(),
         key,
@@ -77,15 +95,25 @@ pub(super) fn serve(flags: &flags::BlocksServe) -> Result {
 
 /// The disks of a server: one that cannot be used now keeps its place, as long as another can.
 fn disks(flags: &flags::BlocksServe) -> Result<Vec<Disk>> {
-    let opened: Vec<Result<Disk>> = flags.disk.iter().map(|path| Disk::open(path, flags.direct, flags.size)).collect();
+    let opened: Vec<Result<Disk>> = flags
+        .disk
+        .iter()
+        .map(|path| Disk::open(path, flags.direct, flags.size))
+        .collect();
     let is_any_there = opened.iter().any(|disk| disk.is_ok());
     let disk = |(path, opened): (&PathBuf, Result<Disk>)| match opened {
         Err(error) if is_any_there && error.blame == Blame::Environment => {
-            output::say(&format!("note: {}; the other disks are served without it", error.message));
+            output::say(&format!(
+                "note: {}; the other disks are served without it",
+                error.message
+            ));
             Ok(Disk::missing(path))
         }
         Ok(disk) if !disk.is_writable() => {
-            output::say(&format!("note: the disk {} can only be read: it gets no more blocks", path.display()));
+            output::say(&format!(
+                "note: the disk {} can only be read: it gets no more blocks",
+                path.display()
+            ));
             Ok(disk)
         }
         opened => opened,
@@ -95,7 +123,9 @@ fn disks(flags: &flags::BlocksServe) -> Result<Vec<Disk>> {
 
 fn say_who_may_read(address: SocketAddr) {
     if !address.ip().is_loopback() {
-        output::say(&format!("note: whoever reaches {address} may read its blocks; writing needs the key"));
+        output::say(&format!(
+            "note: whoever reaches {address} may read its blocks; writing needs the key"
+        ));
     }
 }
 

@@ -39,48 +39,82 @@ pub(super) fn open(names: &[String], block: Option<u64>, plain: bool) -> Result<
     }
     let block = block_size(block)?;
     let folder = folder::Folder::open(names, block)?;
-    Ok(Opened { bytes: folder.bytes(), source: Box::new(folder), block, picture: None })
+    Ok(Opened {
+        bytes: folder.bytes(),
+        source: Box::new(folder),
+        block,
+        picture: None,
+    })
 }
 
 fn file(path: &Path, is_device: bool, block: Option<u64>, plain: bool) -> Result<Opened> {
     // Not opened if it is something else: a pipe would be waited for.
     if !is_device && !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
-        let error = Error::input(format!("{} is no file, directory or block device", path.display()));
+        let error = Error::input(format!(
+            "{} is no file, directory or block device",
+            path.display()
+        ));
         return Err(error.hint("write what comes from a pipe into a file first"));
     }
     let mut file = File::open(path).map_err(|error| unread(path, &error))?;
-    let bytes = file.seek(SeekFrom::End(0)).map_err(|error| unread(path, &error))?;
+    let bytes = file
+        .seek(SeekFrom::End(0))
+        .map_err(|error| unread(path, &error))?;
     if bytes == 0 {
-        return Err(Error::input(format!("{} is empty", path.display())).hint("a set has at least one byte"));
+        return Err(Error::input(format!("{} is empty", path.display()))
+            .hint("a set has at least one byte"));
     }
     let mut first = [0; 8];
-    let filled = file.read_at(&mut first, 0).map_err(|error| unread(path, &error))?;
+    let filled = file
+        .read_at(&mut first, 0)
+        .map_err(|error| unread(path, &error))?;
     let form = picture::Form::of(&first[..filled]);
     if let Some(form) = form.filter(|_| !plain) {
         file.rewind().map_err(|error| unread(path, &error))?;
         let (tiles, about) = picture::cut(form, file, path)?;
-        let blocks = FileBlocks::new(tiles, cutter::TILE_BYTES, about.tiles() * u64::from(cutter::TILE_BYTES), path);
+        let blocks = FileBlocks::new(
+            tiles,
+            cutter::TILE_BYTES,
+            about.tiles() * u64::from(cutter::TILE_BYTES),
+            path,
+        );
         return pyramid(Box::new(blocks), about, block);
     }
     let block = block_size(block)?;
-    Ok(Opened { source: Box::new(FileBlocks::new(file, block, bytes, path)), bytes, block, picture: None })
+    Ok(Opened {
+        source: Box::new(FileBlocks::new(file, block, bytes, path)),
+        bytes,
+        block,
+        picture: None,
+    })
 }
 
 fn pyramid(source: Box<dyn Source>, about: Pyramid, block: Option<u64>) -> Result<Opened> {
     if block.is_some_and(|block| block != about.tile_bytes()) {
         let error = Error::input("the blocks of a picture are its tiles, of 48 KiB each");
-        return Err(error.hint("leave --block out, or load the picture's file as it is with --plain"));
+        return Err(
+            error.hint("leave --block out, or load the picture's file as it is with --plain")
+        );
     }
     let bytes = about.tiles() * about.tile_bytes();
-    Ok(Opened { source, bytes, block: cutter::TILE_BYTES, picture: Some(about) })
+    Ok(Opened {
+        source,
+        bytes,
+        block: cutter::TILE_BYTES,
+        picture: Some(about),
+    })
 }
 
 fn block_size(block: Option<u64>) -> Result<u32> {
     let (least, most) = limits::BLOCK_SIZES;
     let block = block.unwrap_or_else(|| limits::USUAL_BLOCK.into());
-    u32::try_from(block).ok().filter(|block| (least..=most).contains(block)).ok_or_else(|| {
-        Error::input(format!("blocks of {block} bytes are not possible")).hint("they have 512 B to 16 MiB")
-    })
+    u32::try_from(block)
+        .ok()
+        .filter(|block| (least..=most).contains(block))
+        .ok_or_else(|| {
+            Error::input(format!("blocks of {block} bytes are not possible"))
+                .hint("they have 512 B to 16 MiB")
+        })
 }
 
 /// The blocks of a file, one after the other.
@@ -93,7 +127,12 @@ struct FileBlocks {
 
 impl FileBlocks {
     fn new(file: File, block: u32, bytes: u64, path: &Path) -> Self {
-        Self { file, block, bytes, path: path.into() }
+        Self {
+            file,
+            block,
+            bytes,
+            path: path.into(),
+        }
     }
 }
 
@@ -102,6 +141,8 @@ impl Source for FileBlocks {
         let at = number * u64::from(self.block);
         let length = self.bytes.saturating_sub(at).min(self.block.into());
         into.resize(usize::try_from(length).unwrap_or(0), 0);
-        self.file.read_exact_at(into, at).map_err(|error| unread(&self.path, &error))
+        self.file
+            .read_exact_at(into, at)
+            .map_err(|error| unread(&self.path, &error))
     }
 }

@@ -22,12 +22,14 @@ impl Terrain {
     pub(super) fn of(text: &str) -> Option<Result<Self>> {
         let rest = text.strip_prefix("terrain:")?;
         let (size, seed) = rest.split_once(':').unwrap_or((rest, "1"));
-        let sides = size.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+        let sides = size
+            .split_once('x')
+            .and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
         let Some(((width, height), seed)) = sides.zip(seed.parse().ok()) else {
             let error = Error::input(format!("{text} is no terrain"));
-            return Some(Err(
-                error.hint("terrain:WIDTHxHEIGHT or terrain:WIDTHxHEIGHT:SEED, as in terrain:4096x4096:7")
-            ));
+            return Some(Err(error.hint(
+                "terrain:WIDTHxHEIGHT or terrain:WIDTHxHEIGHT:SEED, as in terrain:4096x4096:7",
+            )));
         };
         Some(cutter::about(width, height).map(|about| Self { about, seed }))
     }
@@ -38,7 +40,9 @@ impl Terrain {
 
     /// Pixels of the coarsest octave's lattice: a fourth of the longer side, rounded to a power of two.
     fn longest(&self) -> i64 {
-        1 << (self.about.width.max(self.about.height) / 4).max(64).ilog2()
+        1 << (self.about.width.max(self.about.height) / 4)
+            .max(64)
+            .ilog2()
     }
 
     /// Heights of a tile's pixels and those around them, from about -1 to 1.
@@ -55,18 +59,33 @@ impl Terrain {
         heights
     }
 
-    fn add_octave(&self, heights: &mut [f32], (left, top): (i64, i64), step: i64, wavelength: i64, share: f32) {
+    fn add_octave(
+        &self,
+        heights: &mut [f32],
+        (left, top): (i64, i64),
+        step: i64,
+        wavelength: i64,
+        share: f32,
+    ) {
         let salt = scattered(self.seed ^ wavelength as u64);
-        let across: Vec<(i64, f32)> = (0..POINTS as i64).map(|at| place(left + at * step, wavelength)).collect();
+        let across: Vec<(i64, f32)> = (0..POINTS as i64)
+            .map(|at| place(left + at * step, wavelength))
+            .collect();
         let first = across[0].0;
         let count = (across[POINTS - 1].0 - first + 2) as usize;
-        let lattice = |y: i64| -> Vec<f32> { (0..count as i64).map(|x| value(salt, first + x, y)).collect() };
+        let lattice = |y: i64| -> Vec<f32> {
+            (0..count as i64)
+                .map(|x| value(salt, first + x, y))
+                .collect()
+        };
         let mut rows: Option<(i64, Vec<f32>, Vec<f32>)> = None;
         for (row, heights) in heights.chunks_exact_mut(POINTS).enumerate() {
             let (y, down) = place(top + row as i64 * step, wavelength);
             let (_, above, below) = match rows.take() {
                 Some(same) if same.0 == y => rows.insert(same),
-                Some((before, _, below)) if before + 1 == y => rows.insert((y, below, lattice(y + 1))),
+                Some((before, _, below)) if before + 1 == y => {
+                    rows.insert((y, below, lattice(y + 1)))
+                }
                 _ => rows.insert((y, lattice(y), lattice(y + 1))),
             };
             for (height, (x, right)) in heights.iter_mut().zip(&across) {
@@ -86,7 +105,9 @@ impl Terrain {
         let (width, height) = (size(self.about.width), size(self.about.height));
         for y in 0..SIDE {
             for x in 0..SIDE {
-                let within = |at: usize, tiles: u32, most: u64| at as u64 + u64::from(tiles) * (SIDE as u64) < most;
+                let within = |at: usize, tiles: u32, most: u64| {
+                    at as u64 + u64::from(tiles) * (SIDE as u64) < most
+                };
                 if !within(x, tile.column, width) || !within(y, tile.row, height) {
                     into.extend([0; PIXEL]);
                     continue;
@@ -143,7 +164,11 @@ const COLOURS: [(f32, [f32; 3]); 7] = [
 
 /// The colour of a height with slopes to the east and the south. Water is flat.
 fn coloured(height: f32, east: f32, south: f32) -> [u8; PIXEL] {
-    let above = COLOURS.iter().position(|(at, _)| height < *at).unwrap_or(COLOURS.len() - 1).max(1);
+    let above = COLOURS
+        .iter()
+        .position(|(at, _)| height < *at)
+        .unwrap_or(COLOURS.len() - 1)
+        .max(1);
     let ((low, first), (high, second)) = (COLOURS[above - 1], COLOURS[above]);
     let part = ((height - low) / (high - low)).clamp(0.0, 1.0);
     // Light from the north-west, 45 degrees high, on the normal (-east, -south, 1).
@@ -152,7 +177,10 @@ fn coloured(height: f32, east: f32, south: f32) -> [u8; PIXEL] {
     } else {
         (0.5 * east + 0.5 * south + 0.707) / (east * east + south * south + 1.0).sqrt() / 0.707
     };
-    [0, 1, 2].map(|at| ((first[at] + (second[at] - first[at]) * part) * lit.clamp(0.25, 1.35)).clamp(0.0, 255.0) as u8)
+    [0, 1, 2].map(|at| {
+        ((first[at] + (second[at] - first[at]) * part) * lit.clamp(0.25, 1.35)).clamp(0.0, 255.0)
+            as u8
+    })
 }
 
 #[cfg(test)]
@@ -180,14 +208,24 @@ mod tests {
     }
 
     fn crc(bytes: &[u8]) -> u64 {
-        bytes.iter().fold(0, |sum, byte| scattered(sum ^ u64::from(*byte)))
+        bytes
+            .iter()
+            .fold(0, |sum, byte| scattered(sum ^ u64::from(*byte)))
     }
 
     #[test]
     fn tiles_go_on_in_their_neighbours() {
         let (west, east) = (terrain("terrain:1024x1024"), terrain("terrain:1024x1024"));
-        let west = west.heights(Tile { level: 1, row: 1, column: 1 });
-        let east = east.heights(Tile { level: 1, row: 1, column: 2 });
+        let west = west.heights(Tile {
+            level: 1,
+            row: 1,
+            column: 1,
+        });
+        let east = east.heights(Tile {
+            level: 1,
+            row: 1,
+            column: 2,
+        });
         for row in 0..POINTS {
             // The last two columns of one are the first two of the other.
             assert_eq!(west[row * POINTS + SIDE..][..2], east[row * POINTS..][..2]);
@@ -197,19 +235,40 @@ mod tests {
     #[test]
     fn a_coarse_level_shows_the_same_land() {
         let terrain = terrain("terrain:2048x2048:3");
-        let fine = terrain.heights(Tile { level: 0, row: 4, column: 4 });
-        let coarse = terrain.heights(Tile { level: 3, row: 0, column: 0 });
+        let fine = terrain.heights(Tile {
+            level: 0,
+            row: 4,
+            column: 4,
+        });
+        let coarse = terrain.heights(Tile {
+            level: 3,
+            row: 0,
+            column: 0,
+        });
         // The middle of a tile in the fine level, and the pixel over it.
         let at = |x: usize, y: usize| (y + 1) * POINTS + x + 1;
-        let mean: f32 =
-            (0..8).flat_map(|y| (0..8).map(move |x| (x, y))).map(|(x, y)| fine[at(64 + x, 64 + y)]).sum::<f32>() / 64.0;
-        assert!((mean - coarse[at(72, 72)]).abs() < 0.03, "{mean} {}", coarse[at(72, 72)]);
+        let mean: f32 = (0..8)
+            .flat_map(|y| (0..8).map(move |x| (x, y)))
+            .map(|(x, y)| fine[at(64 + x, 64 + y)])
+            .sum::<f32>()
+            / 64.0;
+        assert!(
+            (mean - coarse[at(72, 72)]).abs() < 0.03,
+            "{mean} {}",
+            coarse[at(72, 72)]
+        );
     }
 
     #[test]
     fn what_is_beyond_the_picture_is_black() {
         let edge = tile("terrain:200x200", 0, 1, 1);
-        assert_eq!(edge[(71 * SIDE + 71) * PIXEL..][..3].iter().filter(|byte| **byte > 0).count(), 3);
+        assert_eq!(
+            edge[(71 * SIDE + 71) * PIXEL..][..3]
+                .iter()
+                .filter(|byte| **byte > 0)
+                .count(),
+            3
+        );
         assert_eq!(edge[(71 * SIDE + 72) * PIXEL..][..3], [0; 3]);
         assert_eq!(edge[72 * SIDE * PIXEL..][..3], [0; 3]);
     }
@@ -217,7 +276,14 @@ mod tests {
     #[test]
     fn texts_that_are_no_terrain() {
         assert!(Terrain::of("map.png").is_none());
-        for text in ["terrain:", "terrain:5", "terrain:5x", "terrain:0x5", "terrain:5x5:x", "terrain:9999999x5"] {
+        for text in [
+            "terrain:",
+            "terrain:5",
+            "terrain:5x",
+            "terrain:0x5",
+            "terrain:5x5:x",
+            "terrain:9999999x5",
+        ] {
             assert!(Terrain::of(text).unwrap().is_err(), "{text}");
         }
     }

@@ -15,7 +15,10 @@ fn picture(about: &Set) -> Result<&Pyramid> {
 pub(super) fn block(about: &Set, (level, row, column): (u8, u32, u32)) -> Result<u64> {
     let picture = picture(about)?;
     picture.number(Tile { level, row, column }).ok_or_else(|| {
-        let error = Error::input(format!("the picture {} has no tile {level}/{row}/{column}", about.name));
+        let error = Error::input(format!(
+            "the picture {} has no tile {level}/{row}/{column}",
+            about.name
+        ));
         let last = picture.levels() - 1;
         let (columns, rows) = picture.grid(level.min(last));
         error.hint(format!(
@@ -35,9 +38,15 @@ pub(super) fn png(about: &Set, pixels: &[u8]) -> Result<Vec<u8>> {
         2 => png::ColorType::GrayscaleAlpha,
         3 => png::ColorType::Rgb,
         4 => png::ColorType::Rgba,
-        bytes => return Err(Error::input(format!("pixels of {bytes} bytes have no form in PNG"))),
+        bytes => {
+            return Err(Error::input(format!(
+                "pixels of {bytes} bytes have no form in PNG"
+            )));
+        }
     };
-    let failed = |error: png::EncodingError| Error::measurement(format!("the tile cannot be written as PNG: {error}"));
+    let failed = |error: png::EncodingError| {
+        Error::measurement(format!("the tile cannot be written as PNG: {error}"))
+    };
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, picture.tile.into(), picture.tile.into());
     encoder.set_color(colour);

@@ -17,8 +17,16 @@ pub(super) fn levels(flags: &DisplayBench) -> Vec<Level> {
 
 /// The pictures that are sent.
 pub(super) fn pictures(flags: &DisplayBench) -> Vec<Picture> {
-    let paper = [PictureFlag::Vectors, PictureFlag::Rectangles, PictureFlag::Text];
-    let wanted = if flags.picture.is_empty() { &paper[..] } else { &flags.picture };
+    let paper = [
+        PictureFlag::Vectors,
+        PictureFlag::Rectangles,
+        PictureFlag::Text,
+    ];
+    let wanted = if flags.picture.is_empty() {
+        &paper[..]
+    } else {
+        &flags.picture
+    };
     let is_wanted = |picture: &Picture| wanted.iter().any(|flag| flag.name() == picture.name);
     bench::pictures().into_iter().filter(is_wanted).collect()
 }

@@ -23,7 +23,11 @@ pub(super) const INTERNET: Of = ("STACKLINE_INTERNET_SECRET", "internet.secret")
 const MOST: usize = 255;
 
 const fn source((variable, usual): Of, file: Option<&Path>) -> Source<'_> {
-    Source { file, variable, usual }
+    Source {
+        file,
+        variable,
+        usual,
+    }
 }
 
 fn told(found: Found) -> Result<Secret> {
@@ -31,7 +35,10 @@ fn told(found: Found) -> Result<Secret> {
         output::say(&note);
     }
     if found.secret.bytes().len() > MOST {
-        return Err(Error::input(format!("a secret has at most {MOST} bytes here")).hint("choose a shorter one"));
+        return Err(
+            Error::input(format!("a secret has at most {MOST} bytes here"))
+                .hint("choose a shorter one"),
+        );
     }
     Ok(found.secret)
 }
@@ -48,6 +55,13 @@ pub(super) fn known(of: Of, file: Option<&Path>) -> Result<Option<Secret>> {
 
 /// An address with the secret of the internet server in it, where there is one.
 pub(super) fn through(address: &Address) -> Result<Address> {
-    let secret = if address.is_through_server() { known(INTERNET, None)? } else { None };
-    Ok(secret.map_or_else(|| address.clone(), |secret| address.clone().knowing(&secret)))
+    let secret = if address.is_through_server() {
+        known(INTERNET, None)?
+    } else {
+        None
+    };
+    Ok(secret.map_or_else(
+        || address.clone(),
+        |secret| address.clone().knowing(&secret),
+    ))
 }

@@ -35,8 +35,13 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
         return Err(stage::no_rate());
     }
     let place = format!("{}, simulated", stage.place());
-    let rows: Vec<Row> = rows(&all).into_iter().map(|row| stage.explained(row)).collect();
-    let (Some(name), Some(ways)) = (&own.keep, ways) else { return show(&place, &rows, flags.json) };
+    let rows: Vec<Row> = rows(&all)
+        .into_iter()
+        .map(|row| stage.explained(row))
+        .collect();
+    let (Some(name), Some(ways)) = (&own.keep, ways) else {
+        return show(&place, &rows, flags.json);
+    };
     let run = keep((name, own.sharing.access()), &stage, &ways)?;
     if flags.json {
         let mut value = stackline_report::display::display_json(&place, &rows);
@@ -44,12 +49,18 @@ pub(super) fn bench(flags: &DisplayBench) -> Result {
         output::json(&value, false)?;
     } else {
         show(&place, &rows, false)?;
-        output::print(&format!("\nkept in {run}; `stackline lifelines last`, `diagnose last`, `open`\n"))?;
+        output::print(&format!(
+            "\nkept in {run}; `stackline lifelines last`, `diagnose last`, `open`\n"
+        ))?;
     }
     Ok(Exit::Done)
 }
 
-fn measured(flags: &DisplayBench, stage: &Stage, mut ways: Option<&mut Ways>) -> Result<Vec<Measured>> {
+fn measured(
+    flags: &DisplayBench,
+    stage: &Stage,
+    mut ways: Option<&mut Ways>,
+) -> Result<Vec<Measured>> {
     let (scene, trials) = (stage.scene(1), usize::from(flags.trials));
     let mut all = Vec::new();
     for picture in &pictures(flags) {
@@ -64,6 +75,10 @@ fn measured(flags: &DisplayBench, stage: &Stage, mut ways: Option<&mut Ways>) ->
 
 /// Keeps the ways of requests as a run; where.
 fn keep(kept_as: (&str, Access), stage: &Stage, ways: &Ways) -> Result<String> {
-    let zero = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    kept::keep(kept_as, stage.client(), |emit| ways.tell(&stage.network, zero, emit))
+    let zero = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64);
+    kept::keep(kept_as, stage.client(), |emit| {
+        ways.tell(&stage.network, zero, emit)
+    })
 }

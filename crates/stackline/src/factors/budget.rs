@@ -16,26 +16,36 @@ impl Budget {
     /// How many runs there is time for.
     pub(crate) fn runs(&self) -> usize {
         // A part is for what is not known yet: other levels may take longer.
-        let runs = 0.8 * self.within.as_secs_f64() / self.each.as_secs_f64().max(1e-4) * self.at_once as f64;
+        let runs = 0.8 * self.within.as_secs_f64() / self.each.as_secs_f64().max(1e-4)
+            * self.at_once as f64;
         (runs as usize).clamp(2, 100_000)
     }
 
     /// What it leaves out of the best there could be, in words.
     pub(crate) fn given_up(&self, design: &Design, replicates: u32) -> String {
         let full: usize = design.levels.iter().product();
-        let (within, runs) = (units::time(self.within.as_secs_f64()), units::time(self.each.as_secs_f64()));
+        let (within, runs) = (
+            units::time(self.within.as_secs_f64()),
+            units::time(self.each.as_secs_f64()),
+        );
         let lost = match (&design.kind, design.resolution()) {
             (Kind::Full, _) => "nothing is given up",
             (Kind::Fraction(_), Some(3)) => "effects are mixed with interactions of two",
             (Kind::Fraction(_), Some(4)) => "interactions of two are mixed with each other",
             (Kind::Fraction(_), _) => "interactions of two are mixed with those of three and more",
-            (Kind::Screening, _) => "interactions are not seen, and parts of them are in the effects",
+            (Kind::Screening, _) => {
+                "interactions are not seen, and parts of them are in the effects"
+            }
             (Kind::OneAtATime | Kind::Given, _) => "interactions are not seen",
         };
         let combinations = design.rows.len();
-        let takes = self.each.as_secs_f64() * combinations as f64 * f64::from(replicates) / self.at_once as f64;
+        let takes = self.each.as_secs_f64() * combinations as f64 * f64::from(replicates)
+            / self.at_once as f64;
         let late = if takes > self.within.as_secs_f64() {
-            format!("; it does not fit: it takes about {}, and nothing smaller says anything", units::time(takes))
+            format!(
+                "; it does not fit: it takes about {}, and nothing smaller says anything",
+                units::time(takes)
+            )
         } else {
             String::new()
         };

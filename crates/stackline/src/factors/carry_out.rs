@@ -91,16 +91,31 @@ impl Order {
             for at in (1..rows).rev() {
                 block.swap(at, (draw.next_u64() % (at as u64 + 1)) as usize);
             }
-            let seed =
-                |row: usize| experiment.base.seed.saturating_add(u64::from(replicate) * rows as u64 + row as u64);
-            runs.extend(block.into_iter().map(|row| Run { row, replicate, seed: seed(row) }));
+            let seed = |row: usize| {
+                experiment
+                    .base
+                    .seed
+                    .saturating_add(u64::from(replicate) * rows as u64 + row as u64)
+            };
+            runs.extend(block.into_iter().map(|row| Run {
+                row,
+                replicate,
+                seed: seed(row),
+            }));
         }
         // Those of the centre stand among the others, to see what drifts.
         let (step, all) = (runs.len() / (centre as usize + 1) + 1, runs.len() as u64);
         for number in 0..centre {
             let seed = experiment.base.seed.saturating_add(all + u64::from(number));
             let at = (step * (number as usize + 1)).min(runs.len());
-            runs.insert(at, Run { row: rows, replicate: number, seed });
+            runs.insert(
+                at,
+                Run {
+                    row: rows,
+                    replicate: number,
+                    seed,
+                },
+            );
         }
         Self { runs }
     }
@@ -146,7 +161,11 @@ impl Kept {
         let path = directory.join(RUNS);
         let file = Directory::open(&directory).and_then(|kept| kept.append(Path::new(RUNS)));
         let file = file.map_err(|error| output::unwritten(path.display(), &error))?;
-        Ok(Self { directory, file, done })
+        Ok(Self {
+            directory,
+            file,
+            done,
+        })
     }
 
     fn add(&mut self, done: Done) -> Result<()> {
@@ -170,25 +189,40 @@ impl Kept {
     pub(super) fn keep(&self, name: &str, value: &Value) -> Result<()> {
         let path = self.directory.join(name);
         let text = format!("{value:#}\n");
-        let written = Directory::open(&self.directory).and_then(|kept| kept.replace(Path::new(name), text.as_bytes()));
+        let written = Directory::open(&self.directory)
+            .and_then(|kept| kept.replace(Path::new(name), text.as_bytes()));
         written.map_err(|error| output::unwritten(path.display(), &error))
     }
 
     /// What all runs have that did not fail.
     pub(super) fn responses(&self) -> BTreeSet<ResponseFlag> {
         let mut all: Option<BTreeSet<ResponseFlag>> = None;
-        for figures in self.done.iter().filter_map(|done| done.outcome.as_ref().ok()) {
+        for figures in self
+            .done
+            .iter()
+            .filter_map(|done| done.outcome.as_ref().ok())
+        {
             let own: BTreeSet<ResponseFlag> = figures.keys().copied().collect();
             all = Some(all.map_or(own.clone(), |all| all.intersection(&own).copied().collect()));
         }
         all.unwrap_or_default()
     }
 
-    pub(super) fn observed(&self, response: ResponseFlag, rows: usize, has_blocks: bool) -> Vec<Observation> {
+    pub(super) fn observed(
+        &self,
+        response: ResponseFlag,
+        rows: usize,
+        has_blocks: bool,
+    ) -> Vec<Observation> {
         let of = |done: &Done| {
             let value = *done.outcome.as_ref().ok()?.get(&response)?;
             let block = if has_blocks { done.replicate } else { 0 };
-            Some(Observation { row: done.row, block, order: done.order, value })
+            Some(Observation {
+                row: done.row,
+                block,
+                order: done.order,
+                value,
+            })
         };
         let of_rows = self.done.iter().filter(|done| done.row < rows);
         let mut all: Vec<Observation> = of_rows.filter_map(of).collect();
@@ -199,23 +233,42 @@ impl Kept {
     /// What the runs of the centre had, which stand behind all rows.
     pub(super) fn at_centre(&self, response: ResponseFlag, rows: usize) -> Vec<f64> {
         let centre = self.done.iter().filter(|done| done.row == rows);
-        centre.filter_map(|done| done.outcome.as_ref().ok()?.get(&response).copied()).collect()
+        centre
+            .filter_map(|done| done.outcome.as_ref().ok()?.get(&response).copied())
+            .collect()
     }
 
     pub(super) fn failed(&self) -> usize {
-        self.done.iter().filter(|done| done.outcome.is_err()).count()
+        self.done
+            .iter()
+            .filter(|done| done.outcome.is_err())
+            .count()
     }
 
     /// Reasons to doubt the runs: those that failed, and flags that many have.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let causes: BTreeSet<&String> = self.done.iter().filter_map(|done| done.outcome.as_ref().err()).collect();
+        let causes: BTreeSet<&String> = self
+            .done
+            .iter()
+            .filter_map(|done| done.outcome.as_ref().err())
+            .collect();
         for cause in causes {
-            let count = self.done.iter().filter(|done| done.outcome.as_ref().err() == Some(cause)).count();
-            notes.push(format!("{count} of {} runs failed and are left out: {cause}", self.done.len()));
+            let count = self
+                .done
+                .iter()
+                .filter(|done| done.outcome.as_ref().err() == Some(cause))
+                .count();
+            notes.push(format!(
+                "{count} of {} runs failed and are left out: {cause}",
+                self.done.len()
+            ));
         }
         let mut flags: BTreeMap<&String, usize> = BTreeMap::new();
-        self.done.iter().flat_map(|done| &done.flags).for_each(|flag| *flags.entry(flag).or_default() += 1);
+        self.done
+            .iter()
+            .flat_map(|done| &done.flags)
+            .for_each(|flag| *flags.entry(flag).or_default() += 1);
         let mut flags: Vec<_> = flags.into_iter().collect();
         flags.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         for (flag, count) in flags.into_iter().take(3) {
@@ -236,26 +289,44 @@ fn read(directory: &Path, identity: &str) -> Result<Vec<Done>> {
     };
     let path = directory.join(EXPERIMENT);
     let kept = Directory::open(directory).map_err(|error| unread(directory, &error))?;
-    let before = kept.read_text(Path::new(EXPERIMENT), LARGEST).map_err(|error| unread(&path, &error))?;
+    let before = kept
+        .read_text(Path::new(EXPERIMENT), LARGEST)
+        .map_err(|error| unread(&path, &error))?;
     if before != identity {
-        return Err(Error::input(format!("{} is of another experiment", directory.display())).hint(hint));
+        return Err(
+            Error::input(format!("{} is of another experiment", directory.display())).hint(hint),
+        );
     }
     let path = directory.join(RUNS);
-    let text = kept.read_text(Path::new(RUNS), LARGEST).map_err(|error| unread(&path, &error))?;
+    let text = kept
+        .read_text(Path::new(RUNS), LARGEST)
+        .map_err(|error| unread(&path, &error))?;
     // The last line may have been cut off.
-    Ok(text.lines().filter_map(|line| made(&serde_json::from_str(line).ok()?)).collect())
+    Ok(text
+        .lines()
+        .filter_map(|line| made(&serde_json::from_str(line).ok()?))
+        .collect())
 }
 
 fn made(line: &Value) -> Option<Done> {
-    let number = |name: &str| line[name].as_u64().and_then(|number| u32::try_from(number).ok());
+    let number = |name: &str| {
+        line[name]
+            .as_u64()
+            .and_then(|number| u32::try_from(number).ok())
+    };
     let outcome = match (line["figures"].as_object(), line["failed"].as_str()) {
-        (Some(figures), None) => {
-            Ok(figures.iter().filter_map(|(text, value)| Some((named(text)?, value.as_f64()?))).collect())
-        }
+        (Some(figures), None) => Ok(figures
+            .iter()
+            .filter_map(|(text, value)| Some((named(text)?, value.as_f64()?)))
+            .collect()),
         (None, Some(cause)) => Err(cause.to_owned()),
         _ => return None,
     };
-    let flags = line["flags"].as_array()?.iter().filter_map(|flag| flag.as_str().map(str::to_owned)).collect();
+    let flags = line["flags"]
+        .as_array()?
+        .iter()
+        .filter_map(|flag| flag.as_str().map(str::to_owned))
+        .collect();
     Some(Done {
         row: number("row")? as usize,
         replicate: number("replicate")?,
@@ -266,8 +337,17 @@ fn made(line: &Value) -> Option<Done> {
 }
 
 /// Makes all runs that were not made yet, until it is interrupted.
-pub(super) fn all(experiment: &Experiment, order: &Order, kept: &mut Kept, stop: &Stop) -> Result<()> {
-    let known: BTreeSet<(usize, u32)> = kept.done.iter().map(|done| (done.row, done.replicate)).collect();
+pub(super) fn all(
+    experiment: &Experiment,
+    order: &Order,
+    kept: &mut Kept,
+    stop: &Stop,
+) -> Result<()> {
+    let known: BTreeSet<(usize, u32)> = kept
+        .done
+        .iter()
+        .map(|done| (done.row, done.replicate))
+        .collect();
     let left: Vec<(u32, Run)> = (0_u32..)
         .zip(order.runs.iter().copied())
         .filter(|(_, run)| !known.contains(&(run.row, run.replicate)))
@@ -285,7 +365,11 @@ pub(super) fn all(experiment: &Experiment, order: &Order, kept: &mut Kept, stop:
     bar.finish_and_clear();
     result?;
     if kept.done.iter().all(|done| done.outcome.is_err()) && !stop.is_asked() {
-        let cause = kept.done.first().and_then(|done| done.outcome.clone().err()).unwrap_or_default();
+        let cause = kept
+            .done
+            .first()
+            .and_then(|done| done.outcome.clone().err())
+            .unwrap_or_default();
         return Err(Error::measurement(format!("every run failed: {cause}")));
     }
     Ok(())
@@ -332,7 +416,13 @@ fn done(plan: &Plan, order: u32, run: Run, made: Result<Vec<RunRecord>>) -> Done
         }
         Err(error) => (Err(error.message), Vec::new()),
     };
-    Done { row: run.row, replicate: run.replicate, order, outcome, flags }
+    Done {
+        row: run.row,
+        replicate: run.replicate,
+        order,
+        outcome,
+        flags,
+    }
 }
 
 /// A plan with one run of its measurement.
@@ -351,7 +441,9 @@ pub(super) fn once(plan: &Plan, seed: u64) -> Plan {
 /// The records of one simulated run.
 pub(super) fn simulated(plan: &Plan, stop: &Stop) -> Result<Vec<RunRecord>> {
     let mut records = Vec::new();
-    simulate(plan, plan.seed..=plan.seed, &stop.signalled, |some| records.extend(some))?;
+    simulate(plan, plan.seed..=plan.seed, &stop.signalled, |some| {
+        records.extend(some)
+    })?;
     Ok(records)
 }
 
@@ -384,12 +476,23 @@ fn one_by_one(
                 return made.map(|_| ());
             }
             let outcome = made.map_err(|error| error.message);
-            kept.add(Done { row: run.row, replicate: run.replicate, order: *order, outcome, flags: Vec::new() })?;
+            kept.add(Done {
+                row: run.row,
+                replicate: run.replicate,
+                order: *order,
+                outcome,
+                flags: Vec::new(),
+            })?;
             bar.inc(1);
             continue;
         }
         let plan = once(&experiment.plans[run.row], run.seed);
-        let made = in_real_time(&plan, (&kept.directory.join("runs"), Access::of(&kept.directory)), &name, stop);
+        let made = in_real_time(
+            &plan,
+            (&kept.directory.join("runs"), Access::of(&kept.directory)),
+            &name,
+            stop,
+        );
         if stop.is_asked() {
             return Ok(());
         }
@@ -404,7 +507,12 @@ fn one_by_one(
     Ok(())
 }
 
-fn in_real_time(plan: &Plan, root: (&Path, Access), name: &str, stop: &Stop) -> Result<Vec<RunRecord>> {
+fn in_real_time(
+    plan: &Plan,
+    root: (&Path, Access),
+    name: &str,
+    stop: &Stop,
+) -> Result<Vec<RunRecord>> {
     carried_out(plan, root, name, stop, false).map(|(_, records)| records)
 }
 
@@ -418,13 +526,20 @@ pub(super) fn carried_out(
 ) -> Result<(PathBuf, Vec<RunRecord>)> {
     let directory = RunDirectory::create(root, name, SystemTime::now(), access)?;
     let path = directory.path().to_path_buf();
-    let made =
-        |ended: &Arc<AtomicBool>| unattended::make(plan, directory, (trace, Vec::new()), (ended, &stop.signalled));
+    let made = |ended: &Arc<AtomicBool>| {
+        unattended::make(
+            plan,
+            directory,
+            (trace, Vec::new()),
+            (ended, &stop.signalled),
+        )
+    };
     Ok((path, stop.while_nobody_asks(made)?))
 }
 
 fn directory() -> Result<Scratch> {
-    scratch::directory("factors").map_err(|error| Error::environment(format!("no directory can be made: {error}")))
+    scratch::directory("factors")
+        .map_err(|error| Error::environment(format!("no directory can be made: {error}")))
 }
 
 /// How long one run takes with all factors at their first level.
@@ -432,7 +547,12 @@ pub(super) fn one_run(experiment: &Experiment, stop: &Stop) -> Result<Duration> 
     let begun = Instant::now();
     if !experiment.programs.is_empty() {
         let scratch = directory()?;
-        programs::run(experiment.source_text(), &experiment.programs, (scratch.path(), "one"), stop)?;
+        programs::run(
+            experiment.source_text(),
+            &experiment.programs,
+            (scratch.path(), "one"),
+            stop,
+        )?;
         return Ok(begun.elapsed());
     }
     let plan = once(&experiment.base, experiment.base.seed);

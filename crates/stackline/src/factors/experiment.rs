@@ -38,7 +38,11 @@ impl<'f> Experiment<'f> {
             source.declarations(&flags.text)?;
         }
         let levels: Vec<usize> = factors.iter().map(|factor| factor.levels.len()).collect();
-        let design = Design { kind: Kind::OneAtATime, levels, rows: Vec::new() };
+        let design = Design {
+            kind: Kind::OneAtATime,
+            levels,
+            rows: Vec::new(),
+        };
         let (text, line) = (&flags.text, flags.line);
         let mut experiment = Self {
             source,
@@ -59,10 +63,12 @@ impl<'f> Experiment<'f> {
                 row[at] = level;
                 let plan = experiment.plan(&row)?;
                 if same(&plan, &experiment.base) {
-                    let message = format!("factor `{}`: at {} nothing differs", factor.name, factor.levels[level]);
-                    return Err(
-                        Error::input(message).hint("choose a level that the specification does not have already")
+                    let message = format!(
+                        "factor `{}`: at {} nothing differs",
+                        factor.name, factor.levels[level]
                     );
+                    return Err(Error::input(message)
+                        .hint("choose a level that the specification does not have already"));
                 }
             }
         }
@@ -75,7 +81,10 @@ impl<'f> Experiment<'f> {
         let last = |factor: &'_ Factor| factor.levels.len() - 1;
         for (at, one) in self.factors.iter().enumerate() {
             for other in &self.factors[at + 1..] {
-                let (first, second) = ((one, &one.levels[last(one)]), (other, &other.levels[last(other)]));
+                let (first, second) = (
+                    (one, &one.levels[last(one)]),
+                    (other, &other.levels[last(other)]),
+                );
                 self.varied(&[first, second])?;
                 self.varied(&[second, first])?;
                 are_apart((one, other), |changes| self.plan_of(changes), same)?;
@@ -98,7 +107,11 @@ impl<'f> Experiment<'f> {
     }
 
     fn levels(&self, row: &[usize]) -> Vec<(&Factor, &Level)> {
-        self.factors.iter().zip(row).map(|(factor, level)| (factor, &factor.levels[*level])).collect()
+        self.factors
+            .iter()
+            .zip(row)
+            .map(|(factor, level)| (factor, &factor.levels[*level]))
+            .collect()
     }
 
     /// The specification of one combination.
@@ -116,13 +129,25 @@ impl<'f> Experiment<'f> {
         let varied = self.varied(changes)?;
         if !self.programs.is_empty() {
             // What else the text measures is none of the programs' business.
-            let declared = varied.declared().map(|plan| Plan { measurements: Vec::new(), ..plan });
+            let declared = varied.declared().map(|plan| Plan {
+                measurements: Vec::new(),
+                ..plan
+            });
             return declared.map_err(|error| with_levels(changes, error));
         }
-        let plan = varied.quietly(self.flags).map_err(|error| with_levels(changes, error))?;
+        let plan = varied
+            .quietly(self.flags)
+            .map_err(|error| with_levels(changes, error))?;
         if plan.measurements.len() != 1 {
-            let lines: BTreeSet<String> = plan.measurements.iter().map(|one| one.line.to_string()).collect();
-            let message = format!("{} measurements would be varied at once", plan.measurements.len());
+            let lines: BTreeSet<String> = plan
+                .measurements
+                .iter()
+                .map(|one| one.line.to_string())
+                .collect();
+            let message = format!(
+                "{} measurements would be varied at once",
+                plan.measurements.len()
+            );
             let hint = match lines.len() {
                 1 => "make its stacks or its variable a factor, as in `--factor 'stack = tcp, quic'` or `--factor 'N = 1, 64'`".to_owned(),
                 _ => format!("choose one with `--line`: {}", lines.into_iter().collect::<Vec<_>>().join(", ")),
@@ -139,19 +164,28 @@ impl<'f> Experiment<'f> {
 
     /// The specification of a row, as a file is to hold it.
     pub(super) fn text_of(&self, row: usize) -> Result<String> {
-        let centre = self.centre_text.clone().filter(|_| row == self.design.rows.len());
+        let centre = self
+            .centre_text
+            .clone()
+            .filter(|_| row == self.design.rows.len());
         centre.map_or_else(|| self.text(row + 1), Ok)
     }
 
     /// The specification of a combination by its number, from 1, as text.
     pub(super) fn text(&self, number: usize) -> Result<String> {
-        let row = number.checked_sub(1).and_then(|at| self.design.rows.get(at)).ok_or_else(|| {
-            Error::input(format!("there is no combination {number}"))
-                .hint(format!("there are {}", self.design.rows.len()))
-        })?;
+        let row = number
+            .checked_sub(1)
+            .and_then(|at| self.design.rows.get(at))
+            .ok_or_else(|| {
+                Error::input(format!("there is no combination {number}"))
+                    .hint(format!("there are {}", self.design.rows.len()))
+            })?;
         let text = self.varied(&self.levels(row))?.named().1.to_owned();
-        let words: Vec<String> =
-            self.levels(row).iter().map(|(factor, level)| format!("# {}: {level}\n", factor.name)).collect();
+        let words: Vec<String> = self
+            .levels(row)
+            .iter()
+            .map(|(factor, level)| format!("# {}: {level}\n", factor.name))
+            .collect();
         Ok(format!("{}{}\n", words.concat(), text.trim_end()))
     }
 
@@ -159,8 +193,11 @@ impl<'f> Experiment<'f> {
     pub(super) fn look_at_centre(&mut self) -> Result<()> {
         let middle = |factor: &Factor| match factor.levels[..] {
             [Level::AsWritten, Level::Times(times)] => Ok(Level::Times(times.sqrt())),
-            _ => Err(Error::input(format!("`{}` has no level half way between its levels", factor.name))
-                .hint("a centre needs factors of the form `WHAT x NUMBER`")),
+            _ => Err(Error::input(format!(
+                "`{}` has no level half way between its levels",
+                factor.name
+            ))
+            .hint("a centre needs factors of the form `WHAT x NUMBER`")),
         };
         let levels: Result<Vec<Level>> = self.factors.iter().map(middle).collect();
         let levels = levels?;
@@ -175,14 +212,22 @@ impl<'f> Experiment<'f> {
     pub(super) fn check_all(&mut self) -> Result<()> {
         let plans: Result<Vec<Plan>> = self.design.rows.iter().map(|row| self.plan(row)).collect();
         self.plans = plans?;
-        if self.base.measurements.first().is_some_and(|measurement| measurement.until.is_some()) {
+        if self
+            .base
+            .measurements
+            .first()
+            .is_some_and(|measurement| measurement.until.is_some())
+        {
             output::say(&"note: `until` is left to the number of replicates");
         }
         Ok(())
     }
 
     pub(super) fn world(&self) -> World {
-        self.base.measurements.first().map_or(World::Emulated, |measurement| measurement.world)
+        self.base
+            .measurements
+            .first()
+            .map_or(World::Emulated, |measurement| measurement.world)
     }
 
     /// Runs that were made at about the same time differ less from each other where time is real.
@@ -191,7 +236,10 @@ impl<'f> Experiment<'f> {
     }
 
     pub(super) fn runs_written(&self) -> u32 {
-        self.base.measurements.first().map_or(1, |measurement| measurement.runs.min(100))
+        self.base
+            .measurements
+            .first()
+            .map_or(1, |measurement| measurement.runs.min(100))
     }
 
     pub(super) fn least_runs(&self, (real, simulated): (u32, u32)) -> u32 {
@@ -199,35 +247,69 @@ impl<'f> Experiment<'f> {
     }
 
     pub(super) fn measurement(&self) -> String {
-        let words = || self.programs.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-        self.base.measurements.first().map_or_else(words, |measurement| measurement.text.clone())
+        let words = || {
+            self.programs
+                .iter()
+                .map(|word| word.to_string_lossy())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        self.base
+            .measurements
+            .first()
+            .map_or_else(words, |measurement| measurement.text.clone())
     }
 
     pub(super) fn name(&self) -> &str {
         let (name, _) = self.source.named();
-        std::path::Path::new(name).file_stem().and_then(|stem| stem.to_str()).unwrap_or("factors")
+        std::path::Path::new(name)
+            .file_stem()
+            .and_then(|stem| stem.to_str())
+            .unwrap_or("factors")
     }
 
     /// What tells this experiment from others: its combinations as texts.
     pub(super) fn identity(&self) -> Result<String> {
-        let texts: Result<Vec<String>> = (1..=self.design.rows.len()).map(|number| self.text(number)).collect();
+        let texts: Result<Vec<String>> = (1..=self.design.rows.len())
+            .map(|number| self.text(number))
+            .collect();
         Ok(format!("{}\n{}", self.measurement(), texts?.join("\n")))
     }
 
     /// What a run is judged by.
     pub(super) fn main_response(&self, names: &BTreeSet<ResponseFlag>) -> Option<ResponseFlag> {
-        let order = [ResponseFlag::Throughput, ResponseFlag::Response, ResponseFlag::Connect, ResponseFlag::Elapsed];
-        let order = if self.is_calls() { [ResponseFlag::Response; 4] } else { order };
-        order.into_iter().chain(names.iter().copied()).find(|name| names.contains(name))
+        let order = [
+            ResponseFlag::Throughput,
+            ResponseFlag::Response,
+            ResponseFlag::Connect,
+            ResponseFlag::Elapsed,
+        ];
+        let order = if self.is_calls() {
+            [ResponseFlag::Response; 4]
+        } else {
+            order
+        };
+        order
+            .into_iter()
+            .chain(names.iter().copied())
+            .find(|name| names.contains(name))
     }
 
     fn is_calls(&self) -> bool {
         use stackline_core::program::{Call, Side};
-        let Some(measurement) = self.base.measurements.first() else { return true };
-        measurement.parts.iter().filter(|part| !part.background).any(|part| {
-            let calls = part.procedure.calls(Side::Initiator);
-            calls.iter().any(|call| matches!(call, Call::RpcCall { .. }))
-        })
+        let Some(measurement) = self.base.measurements.first() else {
+            return true;
+        };
+        measurement
+            .parts
+            .iter()
+            .filter(|part| !part.background)
+            .any(|part| {
+                let calls = part.procedure.calls(Side::Initiator);
+                calls
+                    .iter()
+                    .any(|call| matches!(call, Call::RpcCall { .. }))
+            })
     }
 
     /// What a reader has to know.
@@ -254,7 +336,10 @@ fn same(one: &Plan, other: &Plan) -> bool {
         for measurement in &mut plan.measurements {
             measurement.text.clear();
             measurement.variables.clear();
-            measurement.parts.iter_mut().for_each(|part| part.text.clear());
+            measurement
+                .parts
+                .iter_mut()
+                .for_each(|part| part.text.clear());
         }
         plan
     };

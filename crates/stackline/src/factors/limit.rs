@@ -31,23 +31,44 @@ pub(super) fn limits(
         .zip(&experiment.factors)
         .filter_map(|(at, factor)| Some((at, factor, Level::Times(factor.better()?))))
         .collect();
-    let Some(first) = first.filter(|_| !candidates.is_empty()) else { return Vec::new() };
-    if experiment.base.measurements.first().is_none_or(|measurement| measurement.across.is_none()) {
+    let Some(first) = first.filter(|_| !candidates.is_empty()) else {
+        return Vec::new();
+    };
+    if experiment
+        .base
+        .measurements
+        .first()
+        .is_none_or(|measurement| measurement.across.is_none())
+    {
         notes.push(
             "the limit if a factor were infinite needs a measurement across a network, which can be simulated".into(),
         );
         return Vec::new();
     }
-    let base: Vec<(&Factor, &Level)> = experiment.factors.iter().map(|factor| (factor, &factor.levels[0])).collect();
+    let base: Vec<(&Factor, &Level)> = experiment
+        .factors
+        .iter()
+        .map(|factor| (factor, &factor.levels[0]))
+        .collect();
     let as_simulated = |changes: &[(&Factor, &Level)]| -> Result<Plan> {
         let mut plan = experiment.plan_of(changes)?;
-        plan.measurements.iter_mut().for_each(|measurement| measurement.world = World::Simulated);
+        plan.measurements
+            .iter_mut()
+            .for_each(|measurement| measurement.world = World::Simulated);
         Ok(plan)
     };
     let runs = RUNS.max(u64::from(replicates));
     // What was simulated with everything as it is first stands in the table already.
-    let row = experiment.design.row_of(&vec![0; base.len()]).filter(|_| experiment.world() == World::Simulated);
-    let known: Vec<f64> = first.observed.iter().filter(|one| Some(one.row) == row).map(|one| one.value).collect();
+    let row = experiment
+        .design
+        .row_of(&vec![0; base.len()])
+        .filter(|_| experiment.world() == World::Simulated);
+    let known: Vec<f64> = first
+        .observed
+        .iter()
+        .filter(|one| Some(one.row) == row)
+        .map(|one| one.value)
+        .collect();
     let now = match known.len() {
         0 | 1 => as_simulated(&base).and_then(|plan| values(&plan, first, runs, stop)),
         _ => Ok(known),
@@ -55,13 +76,22 @@ pub(super) fn limits(
     let now = match now {
         Ok(now) => now,
         Err(error) => {
-            notes.push(format!("no limits: the specification cannot be simulated: {}", error.message));
+            notes.push(format!(
+                "no limits: the specification cannot be simulated: {}",
+                error.message
+            ));
             return Vec::new();
         }
     };
     // An account is of calls, not of what lies between them.
-    let of_calls = matches!(named(&first.name), Some(ResponseFlag::Response | ResponseFlag::Median));
-    let account = as_simulated(&base).ok().filter(|_| of_calls).and_then(|plan| Account::of(&plan, stop));
+    let of_calls = matches!(
+        named(&first.name),
+        Some(ResponseFlag::Response | ResponseFlag::Median)
+    );
+    let account = as_simulated(&base)
+        .ok()
+        .filter(|_| of_calls)
+        .and_then(|plan| Account::of(&plan, stop));
     let mut limits = Vec::new();
     for (at, factor, level) in candidates {
         let mut changes = base.clone();
@@ -73,7 +103,12 @@ pub(super) fn limits(
         match made {
             Ok((then, next)) => {
                 let by_account = account.as_ref().and_then(|account| account.without(factor));
-                limits.push(Limit { factor: at, times: gain(&now, &then, first.more_is_better), by_account, next });
+                limits.push(Limit {
+                    factor: at,
+                    times: gain(&now, &then, first.more_is_better),
+                    by_account,
+                    next,
+                });
             }
             Err(error) => notes.push(format!("no limit of `{}`: {}", factor.name, error.message)),
         }
@@ -95,7 +130,11 @@ fn values(plan: &Plan, first: &Response, runs: u64, stop: &Stop) -> Result<Vec<f
 
 /// How many times as fast, with its interval.
 fn gain(now: &[f64], then: &[f64], more_is_better: bool) -> Option<(f64, f64, f64)> {
-    let (before, after) = if more_is_better { (now, then) } else { (then, now) };
+    let (before, after) = if more_is_better {
+        (now, then)
+    } else {
+        (then, now)
+    };
     let log = ratio(before, after)?;
     let (least, most) = log.interval()?;
     Some((log.value.exp(), least.exp(), most.exp()))
@@ -116,14 +155,25 @@ const HELD: f64 = 0.02;
 
 impl Account {
     fn of(plan: &Plan, stop: &Stop) -> Option<Self> {
-        let [part] = plan.measurements.first()?.parts.as_slice() else { return None };
+        let [part] = plan.measurements.first()?.parts.as_slice() else {
+            return None;
+        };
         let is_short = |size: &Size| matches!(size, Size::Bytes(bytes) if *bytes <= ONE_PACKET);
-        let calls = part.procedure.calls(Side::Initiator).iter().any(|call| matches!(call, Call::RpcCall { .. }));
-        if !calls || part.replicas != 1 || !is_short(&part.data.unit) || !is_short(&part.data.reply) {
+        let calls = part
+            .procedure
+            .calls(Side::Initiator)
+            .iter()
+            .any(|call| matches!(call, Call::RpcCall { .. }));
+        if !calls || part.replicas != 1 || !is_short(&part.data.unit) || !is_short(&part.data.reply)
+        {
             return None;
         }
         // What is lost is waited for by timers, which other times do not shorten.
-        let lossless = plan.networks.iter().flat_map(|network| &network.links).all(|link| link.loss == Loss::None);
+        let lossless = plan
+            .networks
+            .iter()
+            .flat_map(|network| &network.links)
+            .all(|link| link.loss == Loss::None);
         if !lossless {
             return None;
         }
@@ -131,9 +181,14 @@ impl Account {
         let lines = &loaded.lifelines;
         let found = segments(lines, Some(&loaded.index), false);
         // Nor does what the protocol holds back until something is acknowledged.
-        let is_held =
-            |segment: &&Segment| lines.points[segment.to as usize].keyword == "TCP_SEGMENT" && !segment.connections;
-        let held: f64 = found.iter().filter(is_held).map(|segment| segment.share).sum();
+        let is_held = |segment: &&Segment| {
+            lines.points[segment.to as usize].keyword == "TCP_SEGMENT" && !segment.connections
+        };
+        let held: f64 = found
+            .iter()
+            .filter(is_held)
+            .map(|segment| segment.share)
+            .sum();
         if held > HELD {
             return None;
         }
@@ -141,7 +196,11 @@ impl Account {
             let from = &lines.points[segment.from as usize];
             (from.keyword.clone(), from.place.clone(), segment.share)
         };
-        let shares = found.iter().filter(|segment| !segment.connections).map(of).collect();
+        let shares = found
+            .iter()
+            .filter(|segment| !segment.connections)
+            .map(of)
+            .collect();
         Some(Self { shares })
     }
 
@@ -153,9 +212,13 @@ impl Account {
             "delay" => "NET_DEQUEUE",
             _ => return None,
         };
-        let of_link =
-            |place: &str| ends.is_none_or(|(a, b)| place == format!("{a}>{b}") || place == format!("{b}>{a}"));
-        let own = self.shares.iter().filter(|(what, place, _)| what == keyword && of_link(place));
+        let of_link = |place: &str| {
+            ends.is_none_or(|(a, b)| place == format!("{a}>{b}") || place == format!("{b}>{a}"))
+        };
+        let own = self
+            .shares
+            .iter()
+            .filter(|(what, place, _)| what == keyword && of_link(place));
         let share: f64 = own.map(|(_, _, share)| share).sum();
         (share < 0.999).then(|| 1.0 / (1.0 - share))
     }
@@ -164,7 +227,14 @@ impl Account {
 /// A traced run of a plan, read back.
 fn traced(plan: &Plan, stop: &Stop) -> Option<Loaded> {
     let scratch = stackline_guard::scratch::directory("factors").ok()?;
-    let (path, _) = carried_out(&once(plan, plan.seed), (scratch.path(), Access::Private), "limit", stop, true).ok()?;
+    let (path, _) = carried_out(
+        &once(plan, plan.seed),
+        (scratch.path(), Access::Private),
+        "limit",
+        stop,
+        true,
+    )
+    .ok()?;
     Loaded::whatever(&path, MOST_EVENTS).ok()
 }
 
@@ -173,5 +243,7 @@ fn next(plan: &Plan, stop: &Stop) -> Option<String> {
     let loaded = traced(plan, stop)?;
     let findings = advice::findings(&loaded, MOMENT);
     // What stands behind the first semicolon explains it.
-    findings.first().and_then(|finding| finding.sentence.split("; ").next().map(str::to_owned))
+    findings
+        .first()
+        .and_then(|finding| finding.sentence.split("; ").next().map(str::to_owned))
 }

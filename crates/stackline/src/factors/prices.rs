@@ -8,7 +8,11 @@ const SUCH_AS: &str = "as in `bandwidth x 10 = 300, cpu of b x 2 = 120`";
 
 /// A price for each level of each factor, where there is one.
 pub(super) fn read(text: &str, factors: &[Factor]) -> Result<Prices> {
-    let free = |factor: &Factor| (0..factor.levels.len()).map(|level| (level == 0).then_some(0.0)).collect();
+    let free = |factor: &Factor| {
+        (0..factor.levels.len())
+            .map(|level| (level == 0).then_some(0.0))
+            .collect()
+    };
     let mut prices: Vec<Vec<Option<f64>>> = factors.iter().map(free).collect();
     for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
         let Some((what, price)) = one.rsplit_once('=') else {
@@ -22,10 +26,15 @@ pub(super) fn read(text: &str, factors: &[Factor]) -> Result<Prices> {
             .ok_or_else(|| Error::input(format!("`{price}` is no price")).hint(SUCH_AS))?;
         let (factor, level) = found(what, factors)?;
         if prices[factor][level].replace(price).is_some() {
-            return Err(Error::input(format!("`{what}` has two prices")).hint("leave one of them out"));
+            return Err(
+                Error::input(format!("`{what}` has two prices")).hint("leave one of them out")
+            );
         }
     }
-    if prices.iter().all(|levels| levels.iter().flatten().count() < 2) {
+    if prices
+        .iter()
+        .all(|levels| levels.iter().flatten().count() < 2)
+    {
         return Err(Error::input("no level has a price").hint(SUCH_AS));
     }
     Ok(prices)
@@ -38,8 +47,11 @@ fn found(what: &str, factors: &[Factor]) -> Result<(usize, usize)> {
     for (at, factor) in factors.iter().enumerate() {
         for (number, level) in factor.levels.iter().enumerate().skip(1) {
             let short = factor.name.split(" of ").next().unwrap_or(&factor.name);
-            let names =
-                [format!("{} {level}", factor.name), format!("{short} {level}"), format!("{} = {level}", factor.name)];
+            let names = [
+                format!("{} {level}", factor.name),
+                format!("{short} {level}"),
+                format!("{} = {level}", factor.name),
+            ];
             if names.iter().any(|name| plain(name) == plain(what)) {
                 meant.push((at, number));
             }
@@ -49,15 +61,20 @@ fn found(what: &str, factors: &[Factor]) -> Result<(usize, usize)> {
         [one] => Ok(one),
         [] => {
             let known = factors.iter().flat_map(|factor| {
-                factor.levels.iter().skip(1).map(|level| format!("`{} {level}`", factor.name)).collect::<Vec<_>>()
+                factor
+                    .levels
+                    .iter()
+                    .skip(1)
+                    .map(|level| format!("`{} {level}`", factor.name))
+                    .collect::<Vec<_>>()
             });
             let known: Vec<String> = known.take(8).collect();
             Err(Error::input(format!("no factor has the level `{what}`"))
                 .hint(format!("the levels are {}", known.join(", "))))
         }
-        _ => {
-            Err(Error::input(format!("`{what}` may be a level of several factors"))
-                .hint("write the factor's whole name"))
-        }
+        _ => Err(
+            Error::input(format!("`{what}` may be a level of several factors"))
+                .hint("write the factor's whole name"),
+        ),
     }
 }

@@ -19,25 +19,42 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// One run of the programs on the network of a text, kept under `root`; packets alone are looked at, which costs them least.
-pub(super) fn run(text: &str, programs: &[OsString], (root, name): (&Path, &str), stop: &Stop) -> Result<Figures> {
-    std::fs::create_dir_all(root).map_err(|error| crate::output::unwritten(root.display(), &error))?;
+pub(super) fn run(
+    text: &str,
+    programs: &[OsString],
+    (root, name): (&Path, &str),
+    stop: &Stop,
+) -> Result<Figures> {
+    std::fs::create_dir_all(root)
+        .map_err(|error| crate::output::unwritten(root.display(), &error))?;
     let file = root.join(format!("{name}.stackline"));
-    std::fs::write(&file, text).map_err(|error| crate::output::unwritten(file.display(), &error))?;
+    std::fs::write(&file, text)
+        .map_err(|error| crate::output::unwritten(file.display(), &error))?;
     let own = std::env::current_exe();
-    let own = own.map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))?;
+    let own = own
+        .map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))?;
     let mut command = Command::new(own);
     command
-        .args(["trace", "--json", "--see", "packets", "--name", name, "--on"])
+        .args([
+            "trace", "--json", "--see", "packets", "--name", name, "--on",
+        ])
         .arg(&file)
         .args(programs)
         .env("STACKLINE_RUNS", root)
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    let (status, said) = until_over(&mut command, stop)
-        .map_err(|error| Error::environment(format!("`stackline trace` cannot be started: {error}")))?;
+    let (status, said) = until_over(&mut command, stop).map_err(|error| {
+        Error::environment(format!("`stackline trace` cannot be started: {error}"))
+    })?;
     if !status.success() {
-        let last = said.lines().rfind(|line| line.starts_with("error: ")).or_else(|| said.lines().last());
-        let cause = last.map_or_else(|| status.to_string(), |line| line.trim_start_matches("error: ").to_owned());
+        let last = said
+            .lines()
+            .rfind(|line| line.starts_with("error: "))
+            .or_else(|| said.lines().last());
+        let cause = last.map_or_else(
+            || status.to_string(),
+            |line| line.trim_start_matches("error: ").to_owned(),
+        );
         // What this machine cannot do is so for every run.
         return Err(match status.code() {
             Some(3) => Error::environment(cause),
@@ -72,12 +89,22 @@ fn until_over(command: &mut Command, stop: &Stop) -> io::Result<(ExitStatus, Str
 
 /// The directory of the run of that name.
 fn kept(root: &Path, name: &str) -> Result<PathBuf> {
-    let entries = std::fs::read_dir(root).into_iter().flatten().flatten().map(|entry| entry.path());
+    let entries = std::fs::read_dir(root)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
     let named = |path: &PathBuf| {
-        let file = path.file_name().and_then(|file| file.to_str()).unwrap_or("");
+        let file = path
+            .file_name()
+            .and_then(|file| file.to_str())
+            .unwrap_or("");
         path.is_dir() && file.ends_with(&format!("-{name}"))
     };
-    entries.filter(named).max().ok_or_else(|| Error::measurement("nothing was traced"))
+    entries
+        .filter(named)
+        .max()
+        .ok_or_else(|| Error::measurement("nothing was traced"))
 }
 
 /// Mean, median and 99th percentile of requests, and from the first of them to the last.
@@ -95,7 +122,9 @@ fn figures(run: &Path) -> Result<Figures> {
         figures.insert(ResponseFlag::Elapsed, (last - first) as f64 / 1e9);
     }
     if figures.is_empty() {
-        return Err(Error::measurement("no request was seen in the packets of the programs"));
+        return Err(Error::measurement(
+            "no request was seen in the packets of the programs",
+        ));
     }
     Ok(figures)
 }

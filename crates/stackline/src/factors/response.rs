@@ -14,33 +14,68 @@ pub(super) type Figures = BTreeMap<ResponseFlag, f64>;
 /// percentile.
 pub(super) fn figures(plan: &Plan, records: &[RunRecord]) -> (Figures, Vec<String>) {
     let summaries = stackline_analyze::summarise(plan, records);
-    let measured: Vec<&Summary> =
-        summaries.iter().filter(|summary| !summary.background && summary.part_index.is_some()).collect();
+    let measured: Vec<&Summary> = summaries
+        .iter()
+        .filter(|summary| !summary.background && summary.part_index.is_some())
+        .collect();
     let mut all = Figures::new();
     let mut put = |name, values: Vec<f64>, joined: fn(&[f64]) -> f64| {
         if !values.is_empty() && values.iter().all(|value| value.is_finite()) {
             all.insert(name, joined(&values));
         }
     };
-    let each =
-        |of: &dyn Fn(&Summary) -> Option<f64>| measured.iter().filter_map(|summary| of(summary)).collect::<Vec<_>>();
-    put(ResponseFlag::Throughput, each(&|one| one.run_values.throughput_bit_s.first().copied()), sum);
-    put(ResponseFlag::Response, each(&|one| one.run_values.response_s.first().copied()), mean);
-    put(ResponseFlag::Median, each(&|one| Some(one.response_s.as_ref()?.median)), mean);
-    put(ResponseFlag::P99, each(&|one| Some(one.response_s.as_ref()?.p99)), most);
-    put(ResponseFlag::Connect, each(&|one| one.run_values.connect_s.first().copied()), mean);
-    put(ResponseFlag::Elapsed, each(&|one| Some(one.elapsed_s.as_ref()?.mean)), most);
-    let cpu = each(&|one| Some(one.initiator.usage.cpu_s() + one.responder.usage.cpu_s())).iter().sum::<f64>();
+    let each = |of: &dyn Fn(&Summary) -> Option<f64>| {
+        measured
+            .iter()
+            .filter_map(|summary| of(summary))
+            .collect::<Vec<_>>()
+    };
+    put(
+        ResponseFlag::Throughput,
+        each(&|one| one.run_values.throughput_bit_s.first().copied()),
+        sum,
+    );
+    put(
+        ResponseFlag::Response,
+        each(&|one| one.run_values.response_s.first().copied()),
+        mean,
+    );
+    put(
+        ResponseFlag::Median,
+        each(&|one| Some(one.response_s.as_ref()?.median)),
+        mean,
+    );
+    put(
+        ResponseFlag::P99,
+        each(&|one| Some(one.response_s.as_ref()?.p99)),
+        most,
+    );
+    put(
+        ResponseFlag::Connect,
+        each(&|one| one.run_values.connect_s.first().copied()),
+        mean,
+    );
+    put(
+        ResponseFlag::Elapsed,
+        each(&|one| Some(one.elapsed_s.as_ref()?.mean)),
+        most,
+    );
+    let cpu = each(&|one| Some(one.initiator.usage.cpu_s() + one.responder.usage.cpu_s()))
+        .iter()
+        .sum::<f64>();
     if cpu > 0.0 {
         all.insert(ResponseFlag::Cpu, cpu);
     }
-    let flags = measured.iter().flat_map(|summary| summary.flags.iter().cloned());
+    let flags = measured
+        .iter()
+        .flat_map(|summary| summary.flags.iter().cloned());
     // One run has no interval of its own, which every experiment is about.
     (
         all,
         flags
             .filter(|flag| {
-                !["one run", "interval from calls"].contains(&flag.as_str()) && !flag.starts_with("congestion")
+                !["one run", "interval from calls"].contains(&flag.as_str())
+                    && !flag.starts_with("congestion")
             })
             .collect(),
     )
@@ -73,7 +108,10 @@ pub(super) const fn name(response: ResponseFlag) -> &'static str {
 
 /// The response of that name.
 pub(super) fn named(text: &str) -> Option<ResponseFlag> {
-    ResponseFlag::value_variants().iter().copied().find(|response| name(*response) == text)
+    ResponseFlag::value_variants()
+        .iter()
+        .copied()
+        .find(|response| name(*response) == text)
 }
 
 /// bit/s, or s.

@@ -74,7 +74,12 @@ pub(crate) struct KeyFile {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct At {
     /// The master's address
-    #[arg(long, value_name = "ADDRESS", env = "STACKLINE_BLOCKS_MASTER", default_value = "127.0.0.1:7480")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "STACKLINE_BLOCKS_MASTER",
+        default_value = "127.0.0.1:7480"
+    )]
     pub(crate) master: String,
 }
 
@@ -220,16 +225,26 @@ pub(crate) struct BlocksGet {
 
 /// Numbers of blocks, both ends included.
 fn range(text: &str) -> Result<(u64, u64), String> {
-    let ends = text.split_once("..").and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
-    ends.filter(|(first, last)| first <= last).ok_or_else(|| "two numbers in order, as in 0..99".to_owned())
+    let ends = text
+        .split_once("..")
+        .and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
+    ends.filter(|(first, last)| first <= last)
+        .ok_or_else(|| "two numbers in order, as in 0..99".to_owned())
 }
 
 fn tile(text: &str) -> Result<(u8, u32, u32), String> {
     let mut parts = text.split('/');
     let mut next = || parts.next();
-    let tile = (|| Some((next()?.parse().ok()?, next()?.parse().ok()?, next()?.parse().ok()?)))();
+    let tile = (|| {
+        Some((
+            next()?.parse().ok()?,
+            next()?.parse().ok()?,
+            next()?.parse().ok()?,
+        ))
+    })();
     let rest = next();
-    tile.filter(|_| rest.is_none()).ok_or_else(|| "three numbers, as in 0/12/40; level 0 is the finest".to_owned())
+    tile.filter(|_| rest.is_none())
+        .ok_or_else(|| "three numbers, as in 0/12/40; level 0 is the finest".to_owned())
 }
 
 #[derive(Args, Debug)]
@@ -258,19 +273,30 @@ mod tests {
     #[test]
     fn ranges_and_tiles() {
         assert_eq!(range("3..9"), Ok((3, 9)));
-        assert!(["9..3", "3", "..", "a..b", "-1..2"].iter().all(|text| range(text).is_err()));
+        assert!(
+            ["9..3", "3", "..", "a..b", "-1..2"]
+                .iter()
+                .all(|text| range(text).is_err())
+        );
         assert_eq!(tile("1/2/3"), Ok((1, 2, 3)));
-        assert!(["1/2", "1/2/3/4", "300/0/0", "a/b/c"].iter().all(|text| tile(text).is_err()));
+        assert!(
+            ["1/2", "1/2/3/4", "300/0/0", "a/b/c"]
+                .iter()
+                .all(|text| tile(text).is_err())
+        );
     }
 
     #[test]
     fn every_command_finds_the_master_by_the_same_variable() {
         let commands = BlocksCommand::augment_subcommands(clap::Command::new("blocks"));
         for command in commands.get_subcommands() {
-            let master = command.get_arguments().find(|argument| argument.get_id() == "master");
+            let master = command
+                .get_arguments()
+                .find(|argument| argument.get_id() == "master");
             let variable = master.map(|argument| argument.get_env());
             assert!(
-                variable.is_none_or(|name| name.is_some_and(|name| name == "STACKLINE_BLOCKS_MASTER")),
+                variable
+                    .is_none_or(|name| name.is_some_and(|name| name == "STACKLINE_BLOCKS_MASTER")),
                 "{command}"
             );
         }

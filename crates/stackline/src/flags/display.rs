@@ -61,7 +61,12 @@ pub(crate) struct DisplayVserver {
     #[arg(long, value_name = "TIME", value_parser = polls)]
     pub(crate) polls: Option<Duration>,
     /// The program and its arguments; `stackline display bench --to pipe` draws through pipes
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "PROGRAM",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     pub(crate) program: Vec<String>,
 }
 
@@ -121,7 +126,12 @@ pub(crate) struct DisplayTerminal {
     pub(crate) secret_file: Option<PathBuf>,
     /// The program and its arguments; `stackline display bench --to tty` draws on a terminal. What it says on standard error goes to the
     /// terminal for a person, and comes here where the other end is `telnet --to` of a display
-    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "PROGRAM",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     pub(crate) program: Vec<String>,
 }
 
@@ -240,7 +250,12 @@ pub(crate) struct DisplaySimulated {
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
     /// A second client draws the same at the same time, and its stream ends at the internet server of this host; `--internet` says where the first one's ends
-    #[arg(long, value_name = "HOST", requires = "across", conflicts_with = "keep")]
+    #[arg(
+        long,
+        value_name = "HOST",
+        requires = "across",
+        conflicts_with = "keep"
+    )]
     pub(crate) beside: Option<String>,
 }
 
@@ -262,7 +277,12 @@ pub(crate) struct DisplayScene {
     #[arg(long, value_name = "HOST", requires = "across")]
     pub(crate) internet: Option<String>,
     /// How the application is divided between the two
-    #[arg(long, value_name = "CLASS", default_value = "agent", requires = "across")]
+    #[arg(
+        long,
+        value_name = "CLASS",
+        default_value = "agent",
+        requires = "across"
+    )]
     pub(crate) class: ClassFlag,
     /// What carries requests: tcp with its options, pup, blast, saw, window, ikp, or tty for a serial line; ikp for class messages, else tcp, without it
     #[arg(long, value_name = "STACK", requires = "across")]
@@ -275,7 +295,12 @@ pub(crate) struct DisplayScene {
     #[arg(long, value_name = "TIMES", value_parser = drawing, default_value = "", hide_default_value = true, requires = "across")]
     pub(crate) draw: Drawing,
     /// When a picture that is being defined is drawn
-    #[arg(long, value_name = "WHEN", default_value = "growing", requires = "across")]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "growing",
+        requires = "across"
+    )]
     pub(crate) shown: ShownFlag,
     /// Bytes of requests that the client hands over at once, where it waits for no answer
     #[arg(long, value_name = "SIZE", value_parser = gathers, default_value = "1KiB", requires = "across")]
@@ -290,7 +315,10 @@ pub(crate) struct DisplayScene {
 
 /// Whether that is a number without any, whatever its unit.
 fn is_none(text: &str) -> bool {
-    text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic()).trim().parse::<f64>().is_ok_and(|it| it <= 0.0)
+    text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic())
+        .trim()
+        .parse::<f64>()
+        .is_ok_and(|it| it <= 0.0)
 }
 
 /// More than no time.
@@ -304,7 +332,9 @@ fn polls(text: &str) -> Result<Duration, String> {
 /// At least a byte.
 pub(crate) fn gathers(text: &str) -> Result<u64, String> {
     if is_none(text) {
-        return Err("it is at least 1B, which hands each request over by itself; 1KiB without it".into());
+        return Err(
+            "it is at least 1B, which hands each request over by itself; 1KiB without it".into(),
+        );
     }
     super::size::size(text)
 }
@@ -313,7 +343,9 @@ pub(crate) fn gathers(text: &str) -> Result<u64, String> {
 fn drawing(text: &str) -> Result<Drawing, String> {
     let mut drawing = Drawing::default();
     for one in text.split(',').map(str::trim).filter(|one| !one.is_empty()) {
-        let (name, time) = one.split_once('=').ok_or_else(|| format!("`{one}` says no time, as in `pixel = 5 us`"))?;
+        let (name, time) = one
+            .split_once('=')
+            .ok_or_else(|| format!("`{one}` says no time, as in `pixel = 5 us`"))?;
         let place = match name.trim() {
             "request" => &mut drawing.request,
             "pixel" => &mut drawing.pixel,

@@ -84,7 +84,10 @@ pub(crate) struct Export {
 /// `server=+1s`, `server=-30ms`: a host and how far its clock is ahead, ns.
 fn clock(text: &str) -> Result<(String, i64), String> {
     let form = "a host, = and a signed time with its unit (us, ms, s, min, h), as in server=+1s or server=-30ms";
-    let (host, time) = text.rsplit_once('=').filter(|(host, _)| !host.is_empty()).ok_or(form)?;
+    let (host, time) = text
+        .rsplit_once('=')
+        .filter(|(host, _)| !host.is_empty())
+        .ok_or(form)?;
     let behind = time.starts_with('-');
     let time = duration(time.strip_prefix(['+', '-']).unwrap_or(time)).map_err(|_| form)?;
     let ahead = i64::try_from(time.as_nanos()).map_err(|_| form)?;

@@ -45,16 +45,29 @@ pub(crate) struct Factors {
     #[command(flatten)]
     pub(crate) sharing: super::Sharing,
     /// With --on: the rest of HOST -- COMMAND..., as in `trace`
-    #[arg(value_name = "HOST -- COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "HOST -- COMMAND",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     pub(crate) words: Vec<OsString>,
 }
 
 impl Factors {
     /// What programs are run, where some are: HOST -- COMMAND... for each. The first word stands where a specification does otherwise.
     pub(crate) fn programs(&self) -> Vec<OsString> {
-        let first = self.text.spec.as_ref().filter(|_| self.on.is_some()).map(|word| word.clone().into_os_string());
+        let first = self
+            .text
+            .spec
+            .as_ref()
+            .filter(|_| self.on.is_some())
+            .map(|word| word.clone().into_os_string());
         // The `--` behind it was taken for the end of flags.
-        first.into_iter().flat_map(|host| [host, "--".into()]).chain(self.words.iter().cloned()).collect()
+        first
+            .into_iter()
+            .flat_map(|host| [host, "--".into()])
+            .chain(self.words.iter().cloned())
+            .collect()
     }
 }
 
@@ -74,7 +87,12 @@ pub(crate) struct FactorExperiment {
     #[arg(long, value_name = "PRICES")]
     pub(crate) cost: Option<String>,
     /// The best set for at most so much
-    #[arg(long, value_name = "AMOUNT", requires = "cost", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "AMOUNT",
+        requires = "cost",
+        allow_negative_numbers = true
+    )]
     pub(crate) spend: Option<f64>,
     /// Draw effects, interactions, the half-normal plot and a tornado into this directory, as SVG
     /// and as a page for a browser
@@ -120,12 +138,17 @@ impl From<ModelFlag> for Scale {
 }
 
 fn wish(text: &str) -> Result<Wish, String> {
-    let number = |text: &str| text.parse().map_err(|_| format!("`{text}` is no number of combinations"));
+    let number = |text: &str| {
+        text.parse()
+            .map_err(|_| format!("`{text}` is no number of combinations"))
+    };
     match text.split_once('=') {
         Some(("fraction", runs)) => Ok(Wish::Fraction(number(runs)?)),
         None if text == "full" => Ok(Wish::Full),
         None if text == "screening" => Ok(Wish::Screening),
         None if text == "one-at-a-time" => Ok(Wish::OneAtATime),
-        _ => Err(format!("`{text}` is no design; there are `full`, `fraction=16`, `screening`, `one-at-a-time`")),
+        _ => Err(format!(
+            "`{text}` is no design; there are `full`, `fraction=16`, `screening`, `one-at-a-time`"
+        )),
     }
 }

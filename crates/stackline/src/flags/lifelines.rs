@@ -67,5 +67,8 @@ pub(crate) enum By {
 
 fn unit_field(text: &str) -> Result<usize, String> {
     let most = stackline_events::table::FIELDS;
-    text.parse().ok().filter(|field| (1..=most).contains(field)).ok_or_else(|| format!("a number from 1 to {most}"))
+    text.parse()
+        .ok()
+        .filter(|field| (1..=most).contains(field))
+        .ok_or_else(|| format!("a number from 1 to {most}"))
 }

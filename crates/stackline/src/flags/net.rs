@@ -56,7 +56,12 @@ impl NetShow {
     /// The specification, with nothing in it replaced.
     pub(crate) fn text(&self) -> Text {
         let (spec, expression) = (self.spec.clone(), self.expression.clone());
-        Text { spec, expression, json: self.json, ..Text::default() }
+        Text {
+            spec,
+            expression,
+            json: self.json,
+            ..Text::default()
+        }
     }
 }
 
@@ -114,12 +119,25 @@ impl NetExec {
             }
             _ => {
                 let hint = "stackline net exec -e TEXT HOST -- COMMAND";
-                return Err(Error::input("the specification is given twice: as a file and with -e").hint(hint));
+                return Err(Error::input(
+                    "the specification is given twice: as a file and with -e",
+                )
+                .hint(hint));
             }
         };
         let expression = self.expression.clone();
-        let host = host.to_str().ok_or_else(|| Error::input("the host's name is not UTF-8"))?;
-        Ok((Text { spec, expression, seed: self.seed, ..Text::default() }, host))
+        let host = host
+            .to_str()
+            .ok_or_else(|| Error::input("the host's name is not UTF-8"))?;
+        Ok((
+            Text {
+                spec,
+                expression,
+                seed: self.seed,
+                ..Text::default()
+            },
+            host,
+        ))
     }
 
     /// How the network is emulated.
@@ -164,11 +182,22 @@ impl NetUp {
             }
             _ => {
                 let hint = "stackline net up -e TEXT [NETWORK]";
-                return Err(Error::input("the specification is given twice: as a file and with -e").hint(hint));
+                return Err(Error::input(
+                    "the specification is given twice: as a file and with -e",
+                )
+                .hint(hint));
             }
         };
         let network = network.map(|name| name.to_string_lossy().into_owned());
-        Ok((Text { spec, expression: self.expression.clone(), seed: self.seed, ..Text::default() }, network))
+        Ok((
+            Text {
+                spec,
+                expression: self.expression.clone(),
+                seed: self.seed,
+                ..Text::default()
+            },
+            network,
+        ))
     }
 
     /// How the network is emulated.

@@ -14,6 +14,10 @@ pub(crate) struct Sharing {
 impl Sharing {
     /// Who may read it.
     pub(crate) const fn access(self) -> Access {
-        if self.share { Access::Shared } else { Access::Private }
+        if self.share {
+            Access::Shared
+        } else {
+            Access::Private
+        }
     }
 }

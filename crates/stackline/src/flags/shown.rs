@@ -40,7 +40,11 @@ pub(crate) struct Show {
 /// `median`, `p50`, `99`, `p99.99`, `max`.
 fn percentile(text: &str) -> Result<Percentile, String> {
     let plain = text.trim().to_ascii_lowercase();
-    let number = plain.strip_prefix('p').unwrap_or(&plain).trim_end_matches('%').trim_end();
+    let number = plain
+        .strip_prefix('p')
+        .unwrap_or(&plain)
+        .trim_end_matches('%')
+        .trim_end();
     match (plain.as_str(), number.parse::<f64>()) {
         ("median", _) => Ok(Percentile::Percent(50.0)),
         ("max", _) => Ok(Percentile::Max),

@@ -3,7 +3,8 @@
 use stackline_core::units;
 
 /// What a size looks like.
-const FORM: &str = "a whole number with B, kB, MB, GB, KiB, MiB, GiB, or k, M, G (1024 of one another) behind it";
+const FORM: &str =
+    "a whole number with B, kB, MB, GB, KiB, MiB, GiB, or k, M, G (1024 of one another) behind it";
 
 /// Bytes, more than none.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
@@ -17,7 +18,9 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         unit => units::factor(units::SIZE_UNITS, unit).map(|factor| factor as u64),
     };
     let bytes = factor.and_then(|factor| digits.parse::<u64>().ok()?.checked_mul(factor));
-    bytes.filter(|bytes| *bytes > 0).ok_or_else(|| FORM.to_owned())
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| FORM.to_owned())
 }
 
 /// The same, or none at all.
@@ -31,11 +34,26 @@ mod tests {
 
     #[test]
     fn sizes_are_exact() {
-        let sizes = [("1", 1), ("64k", 65_536), ("48KiB", 49_152), ("3 kB", 3000), ("2G", 2 << 30), ("1 TiB", 1 << 40)];
+        let sizes = [
+            ("1", 1),
+            ("64k", 65_536),
+            ("48KiB", 49_152),
+            ("3 kB", 3000),
+            ("2G", 2 << 30),
+            ("1 TiB", 1 << 40),
+        ];
         for (text, bytes) in sizes {
             assert_eq!(size(text), Ok(bytes), "{text}");
         }
-        for text in ["", "0", "-1", "k", "1.5MiB", "12 potatoes", "99999999999GiB"] {
+        for text in [
+            "",
+            "0",
+            "-1",
+            "k",
+            "1.5MiB",
+            "12 potatoes",
+            "99999999999GiB",
+        ] {
             assert_eq!(size(text), Err(FORM.to_owned()), "{text}");
         }
     }

@@ -36,7 +36,10 @@ impl Took {
     pub(crate) fn leave(self, lifelines: &mut Lifelines) {
         if !self.is_any() {
             let all = std::mem::take(&mut lifelines.lines);
-            let left = all.into_iter().filter(|line| self.has(lifelines, line)).collect();
+            let left = all
+                .into_iter()
+                .filter(|line| self.has(lifelines, line))
+                .collect();
             lifelines.lines = left;
         }
     }

@@ -52,7 +52,11 @@ pub(crate) struct Trace {
     #[arg(long)]
     pub(crate) json: bool,
     /// Programs: COMMAND..., or HOST -- COMMAND... for each
-    #[arg(value_name = "HOST -- COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(
+        value_name = "HOST -- COMMAND",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
     pub(crate) words: Vec<OsString>,
 }
 

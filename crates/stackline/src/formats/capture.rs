@@ -6,7 +6,9 @@ use crate::exit::{Error, Result};
 use crate::output;
 use stackline_core::trace::{Clock, Flow, HostTrace, Import, Index};
 use stackline_events::Table;
-use stackline_exchange::capture::{Asked, FIRST_LOOKUP, Finished, Known, Options, Plan, Reader, Survey};
+use stackline_exchange::capture::{
+    Asked, FIRST_LOOKUP, Finished, Known, Options, Plan, Reader, Survey,
+};
 use stackline_runs::events::{Intake, Log, Wanted, event_files, read_batches, read_index};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,8 +25,11 @@ const MAGIC: [[u8; 4]; 5] = [
     [0xa1, 0xb2, 0x3c, 0x4d],
 ];
 
-pub(super) const FROM: Importer =
-    Importer { name: "capture", recognises: |_, first| MAGIC.iter().any(|magic| first.starts_with(magic)), import };
+pub(super) const FROM: Importer = Importer {
+    name: "capture",
+    recognises: |_, first| MAGIC.iter().any(|magic| first.starts_with(magic)),
+    import,
+};
 
 /// A capture that was looked at and is to be read.
 pub(crate) struct Capture {
@@ -40,26 +45,59 @@ pub(crate) struct Capture {
 fn import(log: Log<'_>, _: &mut Intake, shared: &mut Shared) -> Result<Import> {
     let again = shared.file.take();
     // What cannot be read again is copied.
-    let mut copy =
-        again.is_none().then(stackline_guard::scratch::file).transpose().map_err(|cause| uncopied(&log, &cause))?;
+    let mut copy = again
+        .is_none()
+        .then(stackline_guard::scratch::file)
+        .transpose()
+        .map_err(|cause| uncopied(&log, &cause))?;
     let (mut count, mut failed) = (0, None);
-    let Log { bytes, name, host, present_ns } = log;
-    let seen = Seen { from: bytes, copy: copy.as_mut(), count: &mut count, failed: &mut failed };
+    let Log {
+        bytes,
+        name,
+        host,
+        present_ns,
+    } = log;
+    let seen = Seen {
+        from: bytes,
+        copy: copy.as_mut(),
+        count: &mut count,
+        failed: &mut failed,
+    };
     let survey = Survey::of(seen, name, host);
-    let log = Log { bytes: &mut io::empty(), name, host, present_ns };
+    let log = Log {
+        bytes: &mut io::empty(),
+        name,
+        host,
+        present_ns,
+    };
     if let Some(cause) = failed {
         return Err(uncopied(&log, &cause));
     }
     let survey = survey.map_err(|cause| unread(&log, &cause))?;
-    let Some(mut file) = copy.or(again) else { return Err(uncopied(&log, &io::Error::other("no file"))) };
+    let Some(mut file) = copy.or(again) else {
+        return Err(uncopied(&log, &io::Error::other("no file")));
+    };
     file.rewind().map_err(|cause| uncopied(&log, &cause))?;
-    shared.captures.push(Capture { survey, file, bytes: count, place: shared.place });
-    Ok(Import { source: name.to_owned(), form: "capture".to_owned(), bytes: count, ..Import::default() })
+    shared.captures.push(Capture {
+        survey,
+        file,
+        bytes: count,
+        place: shared.place,
+    });
+    Ok(Import {
+        source: name.to_owned(),
+        form: "capture".to_owned(),
+        bytes: count,
+        ..Import::default()
+    })
 }
 
 fn uncopied(log: &Log<'_>, cause: &io::Error) -> Error {
-    Error::environment(format!("{} cannot be read twice, which captures are: {cause}", log.name))
-        .hint("a capture from a pipe is copied to TMPDIR meanwhile; give it as a file")
+    Error::environment(format!(
+        "{} cannot be read twice, which captures are: {cause}",
+        log.name
+    ))
+    .hint("a capture from a pipe is copied to TMPDIR meanwhile; give it as a file")
 }
 
 /// What came of the captures of an import.
@@ -99,20 +137,40 @@ impl Told {
 
     /// Says on stderr what was found.
     pub(crate) fn report(&self) {
-        let Finished { requests, void, unknown, .. } = &self.finished;
+        let Finished {
+            requests,
+            void,
+            unknown,
+            ..
+        } = &self.finished;
         let count: u64 = requests.values().sum();
         if count > 0 {
-            let protocols: Vec<String> = requests.iter().map(|(name, count)| format!("{count} {name}")).collect();
-            output::say(&format_args!("note: {count} requests ({})", protocols.join(", ")));
+            let protocols: Vec<String> = requests
+                .iter()
+                .map(|(name, count)| format!("{count} {name}"))
+                .collect();
+            output::say(&format_args!(
+                "note: {count} requests ({})",
+                protocols.join(", ")
+            ));
         }
         let counts = [
-            (*void, "requests of which no more is known than that they were: `unknown` of REQUEST says why"),
-            (unknown.midway, "connections were there before: what their first requests were is not known"),
+            (
+                *void,
+                "requests of which no more is known than that they were: `unknown` of REQUEST says why",
+            ),
+            (
+                unknown.midway,
+                "connections were there before: what their first requests were is not known",
+            ),
             (
                 unknown.lost_bytes,
                 "bytes of connections are not in the captures; requests whose heads they had are not known",
             ),
-            (unknown.one_way, "connections were seen in one direction only: no requests are told of them"),
+            (
+                unknown.one_way,
+                "connections were seen in one direction only: no requests are told of them",
+            ),
         ];
         for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
             output::say(&format_args!("note: {count} {what}"));
@@ -132,7 +190,10 @@ pub(crate) fn tell(
         return Ok(None);
     }
     let (known, first_lookup) = known(into.run())?;
-    let options = Options { first_lookup, ..options };
+    let options = Options {
+        first_lookup,
+        ..options
+    };
     let places: Vec<usize> = captures.iter().map(|capture| capture.place).collect();
     let (surveys, files): (Vec<Survey>, Vec<Box<dyn Read + Send>>) = captures
         .into_iter()
@@ -143,7 +204,9 @@ pub(crate) fn tell(
         .unzip();
     let plan = Plan::of(&surveys, &given.iter().cloned().collect());
     drop(surveys);
-    let failed = |cause: stackline_exchange::Error| Error::input(format!("a capture cannot be read again: {cause}"));
+    let failed = |cause: stackline_exchange::Error| {
+        Error::input(format!("a capture cannot be read again: {cause}"))
+    };
     let mut reader = Reader::open(files, &plan, known, options).map_err(failed)?;
     while let Some(tables) = reader.next_batch() {
         for (table, place) in tables.zip(&places) {
@@ -166,9 +229,15 @@ pub(crate) fn tell(
 fn count(table: &Table, import: &mut Import) {
     import.events += table.len() as u64;
     let mut hosts = vec![0_u64; table.names.len()];
-    table.host.iter().for_each(|host| hosts[*host as usize] += 1);
+    table
+        .host
+        .iter()
+        .for_each(|host| hosts[*host as usize] += 1);
     for (host, count) in hosts.iter().enumerate().filter(|(_, count)| **count > 0) {
-        *import.hosts.entry(table.names.text(host as u32).to_owned()).or_default() += count;
+        *import
+            .hosts
+            .entry(table.names.text(host as u32).to_owned())
+            .or_default() += count;
     }
 }
 
@@ -181,18 +250,30 @@ fn known(run: &Path) -> Result<(Known, u32)> {
     }
     let (mut first_flow, mut first_lookup) = (0, 0);
     let mut take = |flow: u32| {
-        let first = if flow < FIRST_LOOKUP { &mut first_flow } else { &mut first_lookup };
+        let first = if flow < FIRST_LOOKUP {
+            &mut first_flow
+        } else {
+            &mut first_lookup
+        };
         *first = flow.saturating_add(1).max(*first);
     };
-    read_index(run)?.iter().flat_map(|index| &index.flows).for_each(|flow| take(flow.id));
+    read_index(run)?
+        .iter()
+        .flat_map(|index| &index.flows)
+        .for_each(|flow| take(flow.id));
     let mut streams = BTreeMap::new();
     read_batches(run, &Wanted::fields(&FIELDS), |events| {
         let connected = ["APP_CONNECTED", "APP_ACCEPTED"].map(|keyword| events.names.find(keyword));
         for row in 0..events.len() {
-            let Some(stream) = events.number(row, FIELDS[0]) else { continue };
+            let Some(stream) = events.number(row, FIELDS[0]) else {
+                continue;
+            };
             take(u32::try_from(stream >> 1).unwrap_or(0));
             if connected.contains(&Some(events.keyword[row]))
-                && let (Some(local), Some(remote)) = (address(events, row, FIELDS[1]), address(events, row, FIELDS[2]))
+                && let (Some(local), Some(remote)) = (
+                    address(events, row, FIELDS[1]),
+                    address(events, row, FIELDS[2]),
+                )
             {
                 // The stream is the one that this end sends on.
                 streams.insert((local, remote), stream);

@@ -30,7 +30,13 @@ type Span = (u64, u64);
 impl Chosen {
     pub(crate) fn of(flags: &flags::Export) -> Self {
         let units = flags.units.iter().map(|unit| Id::of(unit)).collect();
-        Self { reference: flags.reference, from_s: flags.from, to_s: flags.to, units, took: flags.took }
+        Self {
+            reference: flags.reference,
+            from_s: flags.from,
+            to_s: flags.to,
+            units,
+            took: flags.took,
+        }
     }
 
     fn is_all(&self) -> bool {
@@ -43,7 +49,10 @@ impl Chosen {
 
     fn span(&self, origin_ns: u64) -> Span {
         let moment = |since: f64| origin_ns.saturating_add((since * 1e9) as u64);
-        (self.from_s.map_or(0, moment), self.to_s.map_or(u64::MAX, moment))
+        (
+            self.from_s.map_or(0, moment),
+            self.to_s.map_or(u64::MAX, moment),
+        )
     }
 
     /// A run with its lifelines: lines of these units that lie in that time, whole, and events on no line in that time.
@@ -59,25 +68,49 @@ impl Chosen {
         let (events, lifelines) = (&loaded.events, &mut loaded.lifelines);
         let (from_ns, to_ns) = self.span(origin_ns(&loaded.index, events, lifelines));
         let wanted = |line: &Line| {
-            let mut times =
-                lifelines.passages_of(line).iter().chain(lifelines.marks_of(line)).map(|passage| passage.at_ns);
+            let mut times = lifelines
+                .passages_of(line)
+                .iter()
+                .chain(lifelines.marks_of(line))
+                .map(|passage| passage.at_ns);
             (self.units.is_empty() || self.units.contains(&line.unit))
                 && self.took.has(lifelines, line)
                 && times.any(|at| (from_ns..=to_ns).contains(&at))
         };
-        let kept: Vec<Line> = lifelines.lines.iter().filter(|line| wanted(line)).cloned().collect();
+        let kept: Vec<Line> = lifelines
+            .lines
+            .iter()
+            .filter(|line| wanted(line))
+            .cloned()
+            .collect();
         let rows = |line: &Line| {
-            let passages = lifelines.passages_of(line).iter().chain(lifelines.marks_of(line));
-            passages.map(|passage| passage.row as usize).filter(|row| *row < events.len()).collect::<Vec<_>>()
+            let passages = lifelines
+                .passages_of(line)
+                .iter()
+                .chain(lifelines.marks_of(line));
+            passages
+                .map(|passage| passage.row as usize)
+                .filter(|row| *row < events.len())
+                .collect::<Vec<_>>()
         };
         // Events on no line are there unless units are chosen.
         let loose = |row: &usize| {
-            let clock = loaded.index.hosts.get(events.host(*row)).map(|host| &host.clock);
-            let at_ns = clock.map_or(events.at_ns[*row], |clock| clock.reference_ns(events.at_ns[*row]));
+            let clock = loaded
+                .index
+                .hosts
+                .get(events.host(*row))
+                .map(|host| &host.clock);
+            let at_ns = clock.map_or(events.at_ns[*row], |clock| {
+                clock.reference_ns(events.at_ns[*row])
+            });
             self.is_of_all_units() && (from_ns..=to_ns).contains(&at_ns)
         };
         let mut keep: Vec<bool> = (0..events.len()).map(|row| loose(&row)).collect();
-        lifelines.lines.iter().flat_map(rows).for_each(|row| keep[row] = false);
+        lifelines
+            .lines
+            .iter()
+            .flat_map(rows)
+            .for_each(|row| keep[row] = false);
         kept.iter().flat_map(rows).for_each(|row| keep[row] = true);
         let mut places = vec![u32::MAX; events.len()];
         let mut fit = Table::default();
@@ -85,7 +118,11 @@ impl Chosen {
         left().zip(0..).for_each(|(row, place)| places[row] = place);
         fit.extend(events, left());
         let place = |row: u32| places.get(row as usize).copied().unwrap_or(u32::MAX);
-        lifelines.passages.iter_mut().chain(&mut lifelines.marks).for_each(|passage| passage.row = place(passage.row));
+        lifelines
+            .passages
+            .iter_mut()
+            .chain(&mut lifelines.marks)
+            .for_each(|passage| passage.row = place(passage.row));
         lifelines.lines = kept;
         loaded.events = fit;
     }
@@ -97,9 +134,15 @@ impl Chosen {
         }
         let lifelines = Loaded::open(run, usize::MAX)?.lifelines;
         let chosen = |line: &&Line| {
-            (self.units.is_empty() || self.units.contains(&line.unit)) && self.took.has(&lifelines, line)
+            (self.units.is_empty() || self.units.contains(&line.unit))
+                && self.took.has(&lifelines, line)
         };
-        Ok(lifelines.lines.iter().filter(chosen).map(|line| line.unit.clone()).collect())
+        Ok(lifelines
+            .lines
+            .iter()
+            .filter(chosen)
+            .map(|line| line.unit.clone())
+            .collect())
     }
 
     /// Events in the order of time: of that time, and of these units those that name one.
@@ -112,8 +155,14 @@ impl Chosen {
         let (from_ns, to_ns) = self.span(first_ns(run, &index)?);
         let (reference, units, all) = (self.reference, self.ids(run)?, self.is_of_all_units());
         Ok(merged.only(move |table, row| {
-            let clock = index.hosts.get(table.host(row)).filter(|_| !reference).map(|host| &host.clock);
-            let at_ns = clock.map_or(table.at_ns[row], |clock| clock.reference_ns(table.at_ns[row]));
+            let clock = index
+                .hosts
+                .get(table.host(row))
+                .filter(|_| !reference)
+                .map(|host| &host.clock);
+            let at_ns = clock.map_or(table.at_ns[row], |clock| {
+                clock.reference_ns(table.at_ns[row])
+            });
             let unit = || table.value(row, 0).to_string();
             (from_ns..=to_ns).contains(&at_ns) && (all || units.contains(&Id::of(&unit())))
         }))
@@ -122,11 +171,18 @@ impl Chosen {
 
 /// The first event, reference time, ns.
 fn first_ns(run: &Path, index: &Index) -> Result<u64> {
-    let mut first = index.runs.iter().map(|run| run.from_ns).min().unwrap_or(u64::MAX);
+    let mut first = index
+        .runs
+        .iter()
+        .map(|run| run.from_ns)
+        .min()
+        .unwrap_or(u64::MAX);
     read_batches(run, &Wanted::fields(&[]), |events| {
         for row in 0..events.len() {
             let clock = index.hosts.get(events.host(row)).map(|host| &host.clock);
-            first = first.min(clock.map_or(events.at_ns[row], |clock| clock.reference_ns(events.at_ns[row])));
+            first = first.min(clock.map_or(events.at_ns[row], |clock| {
+                clock.reference_ns(events.at_ns[row])
+            }));
         }
     })?;
     Ok(first)

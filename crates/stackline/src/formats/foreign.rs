@@ -21,10 +21,26 @@ const KNOWN: &[Foreign] = &[
         begins: true,
         hint: "this is compressed by zstd; `zstd --decompress --stdout FILE | stackline import -` reads what is in it",
     },
-    Foreign { marks: &[b"PK\x03\x04"], begins: true, hint: "this is a zip archive; unpack it first" },
-    Foreign { marks: &[b"PAR1"], begins: true, hint: "this is Parquet; `stackline query` reads the Parquet of runs" },
-    Foreign { marks: &[b"snoop\0"], begins: true, hint: "this is a capture of snoop; `editcap` makes pcapng of it" },
-    Foreign { marks: &[b"PERFILE2"], begins: true, hint: "this is a recording of perf, which is not read" },
+    Foreign {
+        marks: &[b"PK\x03\x04"],
+        begins: true,
+        hint: "this is a zip archive; unpack it first",
+    },
+    Foreign {
+        marks: &[b"PAR1"],
+        begins: true,
+        hint: "this is Parquet; `stackline query` reads the Parquet of runs",
+    },
+    Foreign {
+        marks: &[b"snoop\0"],
+        begins: true,
+        hint: "this is a capture of snoop; `editcap` makes pcapng of it",
+    },
+    Foreign {
+        marks: &[b"PERFILE2"],
+        begins: true,
+        hint: "this is a recording of perf, which is not read",
+    },
     Foreign {
         marks: &[b"\"traceEvents\""],
         begins: false,
@@ -55,7 +71,11 @@ const KNOWN: &[Foreign] = &[
         begins: true,
         hint: "this is JSON of a form that is not read; OTLP, Jaeger's JSON and qlog are",
     },
-    Foreign { marks: &[b"<"], begins: true, hint: "this is XML or HTML, which is not read" },
+    Foreign {
+        marks: &[b"<"],
+        begins: true,
+        hint: "this is XML or HTML, which is not read",
+    },
 ];
 
 /// What to do with a log of a known form that is not read, by its first bytes.

@@ -52,13 +52,27 @@ pub(crate) struct Exported {
 
 impl From<u64> for Exported {
     fn from(events: u64) -> Self {
-        Self { events, ..Self::default() }
+        Self {
+            events,
+            ..Self::default()
+        }
     }
 }
 
 /// Puts what another tool's file gave into a run, and reports what became of it.
-pub(super) fn take(format: &str, log: &Log<'_>, bytes: u64, imported: Imported, into: &mut Intake) -> Result<Import> {
-    let mut import = Import { source: log.name.to_owned(), form: format.to_owned(), bytes, ..Import::default() };
+pub(super) fn take(
+    format: &str,
+    log: &Log<'_>,
+    bytes: u64,
+    imported: Imported,
+    into: &mut Intake,
+) -> Result<Import> {
+    let mut import = Import {
+        source: log.name.to_owned(),
+        form: format.to_owned(),
+        bytes,
+        ..Import::default()
+    };
     put(log, imported.table, into, &mut import)?;
     report(imported.mistakes, &mut import);
     import.left_out = imported.left_out.names();
@@ -66,7 +80,12 @@ pub(super) fn take(format: &str, log: &Log<'_>, bytes: u64, imported: Imported, 
 }
 
 /// Some events of it.
-pub(super) fn put(log: &Log<'_>, mut table: Table, into: &mut Intake, import: &mut Import) -> Result<()> {
+pub(super) fn put(
+    log: &Log<'_>,
+    mut table: Table,
+    into: &mut Intake,
+    import: &mut Import,
+) -> Result<()> {
     if let Some(host) = log.host {
         rename_hosts(&mut table, host);
     }
@@ -79,7 +98,11 @@ pub(super) fn report((count, words): (u64, Vec<String>), import: &mut Import) {
     if count > 0 {
         import.refused.insert("not read".to_owned(), count);
     }
-    import.notes.extend(words.into_iter().map(|what| format!("{}: {what}", import.source)));
+    import.notes.extend(
+        words
+            .into_iter()
+            .map(|what| format!("{}: {what}", import.source)),
+    );
 }
 
 /// Another tool's file, which is read whole: most of it.
@@ -89,22 +112,32 @@ const LARGEST: u64 = 1 << 30;
 pub(super) fn whole(log: &mut Log<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let unread = |cause| {
-        Error::input(format!("{} cannot be read: {cause}", log.name)).hint("check the file and its permissions")
+        Error::input(format!("{} cannot be read: {cause}", log.name))
+            .hint("check the file and its permissions")
     };
-    log.bytes.take(LARGEST + 1).read_to_end(&mut bytes).map_err(unread)?;
+    log.bytes
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unread)?;
     if bytes.len() as u64 > LARGEST {
-        let what = format!("{} is larger than 1 GiB, the most that is read of this form", log.name);
-        return Err(Error::input(what).hint("import it in parts; the text form and captures have no such limit"));
+        let what = format!(
+            "{} is larger than 1 GiB, the most that is read of this form",
+            log.name
+        );
+        return Err(Error::input(what)
+            .hint("import it in parts; the text form and captures have no such limit"));
     }
     Ok(bytes)
 }
 
 pub(super) fn unread(log: &Log<'_>, cause: &stackline_exchange::Error) -> Error {
-    Error::input(format!("{} cannot be imported: {cause}", log.name)).hint("`--as FORM` says what it is")
+    Error::input(format!("{} cannot be imported: {cause}", log.name))
+        .hint("`--as FORM` says what it is")
 }
 
 pub(super) fn unwritten(cause: impl std::fmt::Display) -> Error {
-    Error::environment(format!("the events cannot be written: {cause}")).hint("check that the disk is not full")
+    Error::environment(format!("the events cannot be written: {cause}"))
+        .hint("check that the disk is not full")
 }
 
 /// Bytes at the beginning of a log that say what it is.

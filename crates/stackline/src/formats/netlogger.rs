@@ -18,9 +18,20 @@ pub(super) const BP: Importer = Importer {
     import: |log, into, shared| import((Form::Bp, "bp"), shared.contents, log, into),
 };
 
-fn import((form, name): (Form, &str), contents: bool, mut log: Log<'_>, into: &mut Intake) -> Result<Import> {
+fn import(
+    (form, name): (Form, &str),
+    contents: bool,
+    mut log: Log<'_>,
+    into: &mut Intake,
+) -> Result<Import> {
     let bytes = whole(&mut log)?;
     let lines = bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
-    let import = take(name, &log, bytes.len() as u64, read(&bytes, form, contents), into)?;
+    let import = take(
+        name,
+        &log,
+        bytes.len() as u64,
+        read(&bytes, form, contents),
+        into,
+    )?;
     Ok(Import { lines, ..import })
 }

@@ -10,8 +10,8 @@ use std::path::Path;
 pub(super) const FROM: Importer = Importer {
     name: "otlp",
     recognises: |name, first| {
-        let json =
-            first.trim_ascii_start().starts_with(b"{") && first.windows(15).any(|some| some == b"\"resourceSpans\"");
+        let json = first.trim_ascii_start().starts_with(b"{")
+            && first.windows(15).any(|some| some == b"\"resourceSpans\"");
         json || name.ends_with(".otlp")
     },
     import: |mut log, into, shared| {
@@ -44,5 +44,13 @@ pub(super) const JSON: Exporter = Exporter {
 fn spans(run: &Path, chosen: &Chosen) -> Result<(TracesData, u64)> {
     let loaded = chosen.loaded(run)?;
     let data = otlp::spans(&loaded.lifelines, &loaded.events);
-    Ok((data, loaded.lifelines.lines.iter().map(|line| u64::from(line.count)).sum()))
+    Ok((
+        data,
+        loaded
+            .lifelines
+            .lines
+            .iter()
+            .map(|line| u64::from(line.count))
+            .sum(),
+    ))
 }

@@ -7,7 +7,10 @@ use stackline_exchange::perfetto::{MANIFEST, files};
 use std::io::{Result as Io, Write};
 use std::path::Path;
 
-pub(super) const TO: Exporter = Exporter { flag: |flags| flags.perfetto.as_ref(), export };
+pub(super) const TO: Exporter = Exporter {
+    flag: |flags| flags.perfetto.as_ref(),
+    export,
+};
 
 fn export(run: &Path, chosen: &Chosen, to: &mut dyn Write) -> Result<Exported> {
     let loaded = chosen.loaded(run)?;

@@ -13,6 +13,9 @@ pub(super) const TO: Exporter = Exporter {
     flag: |flags| flags.tape.as_ref(),
     export: |run, chosen, to| {
         let written = export_tape(chosen.merged(run)?, to)?;
-        Ok(Exported { events: written.events, left_out: written.left_out() })
+        Ok(Exported {
+            events: written.events,
+            left_out: written.left_out(),
+        })
     },
 };

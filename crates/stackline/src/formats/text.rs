@@ -4,8 +4,11 @@ use super::format::{Exporter, Importer};
 use stackline_runs::events::{export_text, import_text};
 
 /// Anything may be text: what is none of its lines is counted.
-pub(super) const FROM: Importer =
-    Importer { name: "text", recognises: |_, _| true, import: |log, into, _| Ok(import_text(log, into)?) };
+pub(super) const FROM: Importer = Importer {
+    name: "text",
+    recognises: |_, _| true,
+    import: |log, into, _| Ok(import_text(log, into)?),
+};
 
 pub(super) const TO: Exporter = Exporter {
     flag: |flags| flags.text.as_ref(),

@@ -29,7 +29,8 @@ pub(super) fn join(
         return Ok(());
     }
     let told = told.ok_or_else(|| {
-        Error::input("--log is of requests in captures, and there is no capture").hint("name a capture before it")
+        Error::input("--log is of requests in captures, and there is no capture")
+            .hint("name a capture before it")
     })?;
     for log in &flags.log {
         let (server, path) = named(log);
@@ -40,37 +41,52 @@ pub(super) fn join(
 
 /// `FILE`, or `HOST=FILE` where there is no file of that name.
 fn named(log: &Path) -> (Option<&str>, &Path) {
-    let parts = log.to_str().and_then(|text| text.split_once('=')).filter(|(host, _)| !host.is_empty());
+    let parts = log
+        .to_str()
+        .and_then(|text| text.split_once('='))
+        .filter(|(host, _)| !host.is_empty());
     match parts.filter(|_| !log.exists()) {
         Some((host, path)) => (Some(host), Path::new(path)),
         None => (None, log),
     }
 }
 
-fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into: &mut Intake) -> Result<Import> {
+fn one(
+    path: &Path,
+    server: Option<&str>,
+    asked: &[Asked],
+    contents: bool,
+    into: &mut Intake,
+) -> Result<Import> {
     let source = path.display().to_string();
     let unread = |cause: std::io::Error| {
-        Error::input(format!("{source} cannot be read: {cause}")).hint("check its name and permissions")
+        Error::input(format!("{source} cannot be read: {cause}"))
+            .hint("check its name and permissions")
     };
     let bytes = guard_files::read(path, LARGEST).map_err(|cause| match cause.kind() {
-        ErrorKind::FileTooLarge => {
-            Error::input(format!("{source} is larger than 1 GiB, the most that is read of a log"))
-                .hint("give the part that is of the time of the captures")
-        }
+        ErrorKind::FileTooLarge => Error::input(format!(
+            "{source} is larger than 1 GiB, the most that is read of a log"
+        ))
+        .hint("give the part that is of the time of the captures"),
         _ => unread(cause),
     })?;
     let read = access::read(&bytes);
     if read.entries.is_empty() {
-        return Err(Error::input(format!("{source} is no access log: no line tells of a request"))
-            .hint("lines of nginx, Apache (combined) or JSON are read, and OTLP/JSON"));
+        return Err(Error::input(format!(
+            "{source} is no access log: no line tells of a request"
+        ))
+        .hint("lines of nginx, Apache (combined) or JSON are read, and OTLP/JSON"));
     }
     let joined = access::join(&read.entries, asked, server);
     let mut left_out = read.left_out.clone();
     left_out.merge(&joined.left_out);
-    let logger = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let logger = path
+        .file_name()
+        .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut table = Table::default();
     let mut import = Import {
-        path: std::fs::canonicalize(path).map_or_else(|_| String::new(), |path| path.display().to_string()),
+        path: std::fs::canonicalize(path)
+            .map_or_else(|_| String::new(), |path| path.display().to_string()),
         form: read.form.to_owned(),
         bytes: bytes.len() as u64,
         lines: read.lines,
@@ -81,8 +97,16 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
         let (entry, request) = (&read.entries[line], &asked[request]);
         let (stream, offset, length) = request.answer;
         let message = message(entry, contents, &mut left_out);
-        let whole = |level: &str| if contents { level.to_owned() } else { word::identifier(level.as_bytes()) };
-        let level = Some(entry.level.as_str()).filter(|level| !level.is_empty()).map(whole);
+        let whole = |level: &str| {
+            if contents {
+                level.to_owned()
+            } else {
+                word::identifier(level.as_bytes())
+            }
+        };
+        let level = Some(entry.level.as_str())
+            .filter(|level| !level.is_empty())
+            .map(whole);
         let values: [Value<'_>; 7] = [
             request.unit.into(),
             stream.into(),
@@ -92,7 +116,12 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
             logger.as_str().into(),
             message.as_str().into(),
         ];
-        table.push("LOG", &request.server, access::moment(entry, request), &values);
+        table.push(
+            "LOG",
+            &request.server,
+            access::moment(entry, request),
+            &values,
+        );
         *import.hosts.entry(request.server.clone()).or_default() += 1;
     }
     into.push(&table)?;
@@ -102,8 +131,17 @@ fn one(path: &Path, server: Option<&str>, asked: &[Asked], contents: bool, into:
         ("of no request that was captured", joined.alone),
         ("of one of several requests", joined.ambiguous),
     ];
-    import.refused = counts.into_iter().filter(|(_, count)| *count > 0).map(|(why, n)| (why.to_owned(), n)).collect();
-    import.notes = read.mistakes.1.iter().map(|what| format!("{source}: {what}")).collect();
+    import.refused = counts
+        .into_iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(why, n)| (why.to_owned(), n))
+        .collect();
+    import.notes = read
+        .mistakes
+        .1
+        .iter()
+        .map(|what| format!("{source}: {what}"))
+        .collect();
     Ok(Import { source, ..import })
 }
 
@@ -121,7 +159,11 @@ fn message(entry: &Entry, contents: bool, left_out: &mut LeftOut) -> String {
     let name = http::request(entry.method.as_bytes(), entry.path.as_bytes());
     let name = name.kept();
     let time = |ns: u64| units::time(ns as f64 / 1e9);
-    let took = entry.took_ns.map_or_else(String::new, |ns| format!(" in {}", time(ns)));
-    let behind = entry.upstream_ns.map_or_else(String::new, |ns| format!(", upstream {}", time(ns)));
+    let took = entry
+        .took_ns
+        .map_or_else(String::new, |ns| format!(" in {}", time(ns)));
+    let behind = entry
+        .upstream_ns
+        .map_or_else(String::new, |ns| format!(", upstream {}", time(ns)));
     cut(format!("{name} {}{took}{behind}", entry.status))
 }

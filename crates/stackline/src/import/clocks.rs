@@ -11,18 +11,34 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Puts the clocks that were given on the command line into the index.
-pub(super) fn give(given: &[(String, i64)], index: &mut Index, came: &BTreeMap<String, u64>) -> Result<()> {
+pub(super) fn give(
+    given: &[(String, i64)],
+    index: &mut Index,
+    came: &BTreeMap<String, u64>,
+) -> Result<()> {
     for (host, ahead_ns) in given {
         if !came.contains_key(host) && !index.hosts.contains_key(host) {
-            let hosts: Vec<&str> = came.keys().chain(index.hosts.keys()).map(String::as_str).collect();
+            let hosts: Vec<&str> = came
+                .keys()
+                .chain(index.hosts.keys())
+                .map(String::as_str)
+                .collect();
             let message = format!("--clock {host}: no event is of that host");
             return Err(Error::input(message).hint(format!("there are {}", hosts.join(", "))));
         }
         let side = if *ahead_ns < 0 { "behind" } else { "ahead" };
         let by = units::time(ahead_ns.unsigned_abs() as f64 / 1e9);
         let trace = index.hosts.entry(host.clone()).or_default();
-        trace.clock = Clock { offset_ns: *ahead_ns, ..Clock::default() };
-        note(trace, format!("the clock of {host} is {by} {side}, as it was given; times are corrected by it"));
+        trace.clock = Clock {
+            offset_ns: *ahead_ns,
+            ..Clock::default()
+        };
+        note(
+            trace,
+            format!(
+                "the clock of {host} is {by} {side}, as it was given; times are corrected by it"
+            ),
+        );
     }
     Ok(())
 }
@@ -33,7 +49,9 @@ pub(super) fn find(run: &Path, index: &mut Index) -> Result<()> {
         return Ok(());
     }
     let mut causality = Causality::new(index);
-    read_batches(run, &Wanted::fields(&Causality::fields()), |events| causality.add(events))?;
+    read_batches(run, &Wanted::fields(&Causality::fields()), |events| {
+        causality.add(events)
+    })?;
     let found = causality.finish();
     if let Some(reference) = found.reference {
         index.reference = reference;
@@ -65,10 +83,21 @@ pub(super) fn report(index: &Index) {
 
 /// Clocks that are not the reference's, by host.
 pub(super) fn json(index: &Index) -> Value {
-    let wrong = index.hosts.iter().filter(|(_, trace)| trace.clock != Clock::default() || !trace.notes.is_empty());
+    let wrong = index
+        .hosts
+        .iter()
+        .filter(|(_, trace)| trace.clock != Clock::default() || !trace.notes.is_empty());
     let clock = |trace: &HostTrace| {
-        let Clock { offset_ns, drift_ppm, error_ns, .. } = &trace.clock;
+        let Clock {
+            offset_ns,
+            drift_ppm,
+            error_ns,
+            ..
+        } = &trace.clock;
         json!({"offset_ns": offset_ns, "drift_ppm": drift_ppm, "error_ns": error_ns, "notes": trace.notes})
     };
-    wrong.map(|(host, trace)| (host.clone(), clock(trace))).collect::<Map<_, _>>().into()
+    wrong
+        .map(|(host, trace)| (host.clone(), clock(trace)))
+        .collect::<Map<_, _>>()
+        .into()
 }

@@ -37,7 +37,9 @@ impl Ending {
 
     /// The events are about to go into the run: from now on nothing ends that, unless it has been given up.
     pub(super) fn keeps(&self) -> bool {
-        *self.kept.get_or_init(|| !self.signalled.load(Ordering::Relaxed))
+        *self
+            .kept
+            .get_or_init(|| !self.signalled.load(Ordering::Relaxed))
     }
 
     /// Whether a signal came and nothing is to be kept.
@@ -46,7 +48,10 @@ impl Ending {
     }
 
     /// Does the work on a thread of its own, which may wait for a log that never comes.
-    pub(super) fn carry_out<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    pub(super) fn carry_out<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
         let (to, done) = sync_channel(1);
         let worker = thread::spawn(move || {
             // Nobody waits for it where it was given up.
@@ -55,10 +60,14 @@ impl Ending {
         let mut since = None;
         loop {
             match done.recv_timeout(LOOK) {
-                Ok(Err(_)) if self.signalled.load(Ordering::Relaxed) && self.gives_up() => return Err(interrupted()),
+                Ok(Err(_)) if self.signalled.load(Ordering::Relaxed) && self.gives_up() => {
+                    return Err(interrupted());
+                }
                 Ok(done) => return done,
                 Err(RecvTimeoutError::Disconnected) => {
-                    return worker.join().map_or_else(|panic| resume_unwind(panic), |()| Err(interrupted()));
+                    return worker
+                        .join()
+                        .map_or_else(|panic| resume_unwind(panic), |()| Err(interrupted()));
                 }
                 Err(RecvTimeoutError::Timeout) if !self.signalled.load(Ordering::Relaxed) => {}
                 Err(RecvTimeoutError::Timeout) => {
@@ -73,5 +82,9 @@ impl Ending {
 }
 
 fn interrupted() -> Error {
-    Error::new(Blame::Interrupted, "the import was interrupted: nothing of it is kept").hint("import the logs again")
+    Error::new(
+        Blame::Interrupted,
+        "the import was interrupted: nothing of it is kept",
+    )
+    .hint("import the logs again")
 }

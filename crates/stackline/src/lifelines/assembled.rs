@@ -37,7 +37,18 @@ pub(crate) fn assembled(
     })?;
     let what = match excerpt.runs.len() {
         0 => "lifelines are of its beginning".to_owned(),
-        whole => format!("lifelines are of {whole} of {} runs", of.runs.iter().filter(|run| !run.warmup).count()),
+        whole => format!(
+            "lifelines are of {whole} of {} runs",
+            of.runs.iter().filter(|run| !run.warmup).count()
+        ),
     };
-    Ok((assembler.finish(), Some(beyond(run, ("lifelines", EVENT_BYTES), (read, excerpt.of), &what))))
+    Ok((
+        assembler.finish(),
+        Some(beyond(
+            run,
+            ("lifelines", EVENT_BYTES),
+            (read, excerpt.of),
+            &what,
+        )),
+    ))
 }

@@ -5,7 +5,11 @@ use crate::source::Source;
 use stackline_core::network::Network;
 
 /// The network of that name, or all of them.
-pub(super) fn chosen<'n>(networks: &'n [Network], name: Option<&str>, source: &Source) -> Result<Vec<&'n Network>> {
+pub(super) fn chosen<'n>(
+    networks: &'n [Network],
+    name: Option<&str>,
+    source: &Source,
+) -> Result<Vec<&'n Network>> {
     let wanted = |network: &&Network| name.is_none_or(|name| network.name == name);
     let found: Vec<&Network> = networks.iter().filter(wanted).collect();
     if !found.is_empty() {
@@ -20,16 +24,27 @@ pub(super) fn none(networks: &[Network], name: Option<&str>, source: &Source) ->
         let hint = "declare one, such as `network wan { host a, b; link a - b 100 Mbit/s 10 ms; }`";
         return Error::input(format!("{} declares no network", source.name)).hint(hint);
     }
-    let names: Vec<&str> = networks.iter().map(|network| network.name.as_str()).collect();
-    let message = format!("{} declares no network named {}", source.name, name.unwrap_or_default());
+    let names: Vec<&str> = networks
+        .iter()
+        .map(|network| network.name.as_str())
+        .collect();
+    let message = format!(
+        "{} declares no network named {}",
+        source.name,
+        name.unwrap_or_default()
+    );
     Error::input(message).hint(format!("it declares {}", names.join(", ")))
 }
 
 /// A program cannot run in the simulated world, so no hint may send it there.
 pub(super) fn emulated_only(mut refusal: Error) -> Error {
     refusal.hint = refusal.hint.and_then(|hint| {
-        let choices = hint.split(" or ").map(|choice| choice.trim_end_matches([' ', ',', ';']));
-        let left: Vec<&str> = choices.filter(|choice| !choice.contains("--in simulated")).collect();
+        let choices = hint
+            .split(" or ")
+            .map(|choice| choice.trim_end_matches([' ', ',', ';']));
+        let left: Vec<&str> = choices
+            .filter(|choice| !choice.contains("--in simulated"))
+            .collect();
         (!left.is_empty()).then(|| left.join(", or "))
     });
     refusal
@@ -47,7 +62,10 @@ mod tests {
             hint("`--in simulated` needs nothing; or allow it: sysctl -w a=1").as_deref(),
             Some("allow it: sysctl -w a=1")
         );
-        assert_eq!(hint("`ulimit -Hn 9`, or `--in simulated`").as_deref(), Some("`ulimit -Hn 9`"));
+        assert_eq!(
+            hint("`ulimit -Hn 9`, or `--in simulated`").as_deref(),
+            Some("`ulimit -Hn 9`")
+        );
         assert_eq!(hint("another name").as_deref(), Some("another name"));
     }
 }

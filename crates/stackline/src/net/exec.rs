@@ -25,17 +25,34 @@ pub(super) fn exec(flags: &flags::NetExec) -> Result {
         Some((emulation, up)) => (emulation, as_it_is(flags, up.network)?),
         None => {
             let (network, options) = (flags.network.as_deref(), flags.options());
-            declared(&Chosen { network, seed: flags.seed, join: flags.join, options }, &text, host)?
+            declared(
+                &Chosen {
+                    network,
+                    seed: flags.seed,
+                    join: flags.join,
+                    options,
+                },
+                &text,
+                host,
+            )?
         }
     };
     let network = &network;
     emulation.uses()?;
-    let entered = emulation.host(host).ok_or_else(|| unknown(host, &[network]))?;
-    let guest =
-        HostProgram { host: entered, hosts: emulation.hosts(), command: &flags.command, lease: emulation.lease() };
+    let entered = emulation
+        .host(host)
+        .ok_or_else(|| unknown(host, &[network]))?;
+    let guest = HostProgram {
+        host: entered,
+        hosts: emulation.hosts(),
+        command: &flags.command,
+        lease: emulation.lease(),
+    };
     let code = enter::exec(&guest)?;
     if !flags.of_trace {
-        notes(&emulation.report()?, network).iter().for_each(|note| output::say(&format_args!("note: {note}")));
+        notes(&emulation.report()?, network)
+            .iter()
+            .for_each(|note| output::say(&format_args!("note: {note}")));
     }
     Ok(Exit::Program(u8::try_from(code).unwrap_or(u8::MAX)))
 }
@@ -47,14 +64,22 @@ fn as_it_is(flags: &flags::NetExec, network: Network) -> Result<Network> {
         (None, Some(other)) if *other != network.name => "--network",
         _ => return Ok(network),
     };
-    let message = format!("{extra} is of no use: the network {} is up already", network.name);
+    let message = format!(
+        "{extra} is of no use: the network {} is up already",
+        network.name
+    );
     let hint = format!("leave {extra} out, or name the specification instead of the network");
     Err(Error::input(message).hint(hint))
 }
 
 /// Emulates a network until its last user has gone. The client reports what is refused.
 pub(crate) fn emulate(flags: &flags::Emulate) -> Result {
-    let door = if flags.shared { ClientChannel::Socket } else { ClientChannel::Pipe };
-    server::serve(door, &stackline_runner::recorders).map_err(|error| already_shown(error.blame))?;
+    let door = if flags.shared {
+        ClientChannel::Socket
+    } else {
+        ClientChannel::Pipe
+    };
+    server::serve(door, &stackline_runner::recorders)
+        .map_err(|error| already_shown(error.blame))?;
     Ok(Exit::Done)
 }

@@ -22,7 +22,11 @@ pub(crate) fn opened(text: &Text, host: &str) -> Result<(Emulation, Network)> {
 
 /// Whether a network has a host.
 pub(crate) fn is_host(network: &Network, host: &str) -> Result<()> {
-    if network.host(host).is_some() { Ok(()) } else { Err(unknown(host, &[network])) }
+    if network.host(host).is_some() {
+        Ok(())
+    } else {
+        Err(unknown(host, &[network]))
+    }
 }
 
 /// What chooses among networks, and how one is made.
@@ -35,36 +39,60 @@ pub(super) struct Chosen<'f> {
 }
 
 /// The network that a specification declares: made, or joined where it is up.
-pub(super) fn declared(chosen: &Chosen<'_>, text: &Text, host: &str) -> Result<(Emulation, Network)> {
+pub(super) fn declared(
+    chosen: &Chosen<'_>,
+    text: &Text,
+    host: &str,
+) -> Result<(Emulation, Network)> {
     let source = Source::of(text)?;
     let plan = source.declarations(text)?;
     let network = holding(&plan.networks, host, chosen.network, &source)?;
-    stackline_emu::CAPABILITIES.accepts(network).map_err(emulated_only)?;
+    stackline_emu::CAPABILITIES
+        .accepts(network)
+        .map_err(emulated_only)?;
     if chosen.join {
         return Ok((joined(&network.name)?.0, network.clone()));
     }
-    let seed = Seed::root(chosen.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
-    let program = std::env::current_exe()
-        .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
+    let seed = Seed::root(chosen.seed.unwrap_or(plan.seed))
+        .child("network")
+        .child(&network.name);
+    let program = std::env::current_exe().map_err(|error| {
+        Error::environment(format!("this program's own file cannot be found: {error}"))
+    })?;
     let second = is_second(network, &chosen.options)?;
-    let made = Emulation::shared(&program, &network.name, network, seed, &chosen.options).map_err(emulated_only)?;
+    let made = Emulation::shared(&program, &network.name, network, seed, &chosen.options)
+        .map_err(emulated_only)?;
     second.iter().for_each(output::say);
     Ok((made, network.clone()))
 }
 
 /// The network of that name, or the one that has that host.
-fn holding<'n>(networks: &'n [Network], host: &str, name: Option<&str>, source: &Source) -> Result<&'n Network> {
-    let named: Vec<&Network> = networks.iter().filter(|network| name.is_none_or(|name| network.name == name)).collect();
+fn holding<'n>(
+    networks: &'n [Network],
+    host: &str,
+    name: Option<&str>,
+    source: &Source,
+) -> Result<&'n Network> {
+    let named: Vec<&Network> = networks
+        .iter()
+        .filter(|network| name.is_none_or(|name| network.name == name))
+        .collect();
     if named.is_empty() {
         return Err(none(networks, name, source));
     }
-    let holding: Vec<&Network> = named.iter().copied().filter(|network| network.host(host).is_some()).collect();
+    let holding: Vec<&Network> = named
+        .iter()
+        .copied()
+        .filter(|network| network.host(host).is_some())
+        .collect();
     match holding[..] {
         [] => Err(unknown(host, &named)),
         [network] => Ok(network),
         _ => {
-            let names: Vec<String> =
-                holding.iter().map(|network| format!("--network {}", quoted(&network.name))).collect();
+            let names: Vec<String> = holding
+                .iter()
+                .map(|network| format!("--network {}", quoted(&network.name)))
+                .collect();
             let message = format!("{} networks have a host {host}", holding.len());
             Err(Error::input(message).hint(format!("say which: {}", names.join(" or "))))
         }
@@ -72,19 +100,29 @@ fn holding<'n>(networks: &'n [Network], host: &str, name: Option<&str>, source: 
 }
 
 pub(super) fn unknown(host: &str, networks: &[&Network]) -> Error {
-    let names: Vec<&str> = networks.iter().flat_map(|network| &network.hosts).map(|host| host.name.as_str()).collect();
+    let names: Vec<&str> = networks
+        .iter()
+        .flat_map(|network| &network.hosts)
+        .map(|host| host.name.as_str())
+        .collect();
     let whose = match networks {
         [network] => format!("the network {} has", network.name),
         _ => "the networks have".to_string(),
     };
     let near = stackline_spec::nearest(host, names.iter().copied());
-    let hint = near.map_or_else(|| format!("hosts are {}", names.join(", ")), |near| format!("did you mean `{near}`?"));
+    let hint = near.map_or_else(
+        || format!("hosts are {}", names.join(", ")),
+        |near| format!("did you mean `{near}`?"),
+    );
     Error::input(format!("{whose} no host {host}")).hint(hint)
 }
 
 /// What has to be said of a network in the end: that the machine was too slow for it, that packets were for nobody.
 pub(crate) fn notes(report: &Report, network: &Network) -> Vec<String> {
-    let overload = report.overload.as_ref().map(|overload| format!("network {}: {overload}", network.name));
+    let overload = report
+        .overload
+        .as_ref()
+        .map(|overload| format!("network {}: {overload}", network.name));
     let for_no_host = (report.for_no_host() > 0).then(|| {
         let packets = match report.for_no_host() {
             1 => "1 packet was".to_owned(),

@@ -20,17 +20,25 @@ pub(super) fn joined(word: &str) -> Result<(Emulation, Description)> {
     match found.pop() {
         Some(found) if several == 1 => Ok(found),
         Some((_, description)) => {
-            let message =
-                format!("{several} networks named {} are up, made of different texts", description.network.name);
-            Err(Error::input(message).hint("end one of them: `stackline net list` shows which have programs"))
+            let message = format!(
+                "{several} networks named {} are up, made of different texts",
+                description.network.name
+            );
+            Err(Error::input(message)
+                .hint("end one of them: `stackline net list` shows which have programs"))
         }
-        None => Err(Error::input(format!("no network named {word} is up")).hint("`stackline net up SPEC` makes one")),
+        None => Err(Error::input(format!("no network named {word} is up"))
+            .hint("`stackline net up SPEC` makes one")),
     }
 }
 
 /// The network that is up, where a word that stands for a specification is no file but the name of one.
 pub(super) fn by_name(text: &Text) -> Result<Option<(Emulation, Description)>> {
-    let Some(word) = text.spec.as_deref().filter(|path| *path != Path::new("-") && !path.exists()) else {
+    let Some(word) = text
+        .spec
+        .as_deref()
+        .filter(|path| *path != Path::new("-") && !path.exists())
+    else {
         return Ok(None);
     };
     let word = word.to_string_lossy();
@@ -46,26 +54,40 @@ pub(super) fn by_name(text: &Text) -> Result<Option<(Emulation, Description)>> {
         || "`stackline net list` shows what is up, `stackline net up SPEC` makes one".to_string(),
         |near| format!("did you mean `{near}`?"),
     );
-    Err(Error::input(format!("{word} is neither a file nor the name of a network that is up")).hint(hint))
+    Err(Error::input(format!(
+        "{word} is neither a file nor the name of a network that is up"
+    ))
+    .hint(hint))
 }
 
 /// Those of the networks that are up which go by that name, or which a specification of that name declares.
 pub(super) fn named(up: &[UpNetwork], word: &str) -> Result<Vec<UpNetwork>> {
     let by = |names: &[&str]| -> Vec<UpNetwork> {
-        up.iter().filter(|network| names.iter().any(|name| network.is_named(name))).cloned().collect()
+        up.iter()
+            .filter(|network| names.iter().any(|name| network.is_named(name)))
+            .cloned()
+            .collect()
     };
     let found = by(&[word]);
     if !found.is_empty() || !Path::new(word).is_file() {
         return Ok(found);
     }
-    let text = Text { spec: Some(word.into()), ..Text::default() };
+    let text = Text {
+        spec: Some(word.into()),
+        ..Text::default()
+    };
     let networks = Source::of(&text)?.declarations(&text)?.networks;
-    Ok(by(&networks.iter().map(|network| network.name.as_str()).collect::<Vec<_>>()))
+    Ok(by(&networks
+        .iter()
+        .map(|network| network.name.as_str())
+        .collect::<Vec<_>>()))
 }
 
 /// A network that is up, with a lease of it; `None` when it has just ended.
 pub(super) fn described(network: &UpNetwork) -> Result<Option<(Emulation, Description)>> {
-    let Some(mut emulation) = Emulation::join(network)? else { return Ok(None) };
+    let Some(mut emulation) = Emulation::join(network)? else {
+        return Ok(None);
+    };
     let description = emulation.describe()?;
     Ok(Some((emulation, description)))
 }
@@ -74,7 +96,11 @@ pub(super) fn described(network: &UpNetwork) -> Result<Option<(Emulation, Descri
 pub(super) fn is_second(network: &Network, options: &Options) -> Result<Option<String>> {
     let up = client::up()?;
     let same_name: Vec<&UpNetwork> = up.iter().filter(|up| up.is_named(&network.name)).collect();
-    if same_name.is_empty() || same_name.iter().any(|up| up.is(&network.name, network, options)) {
+    if same_name.is_empty()
+        || same_name
+            .iter()
+            .any(|up| up.is(&network.name, network, options))
+    {
         return Ok(None);
     }
     let name = quoted(&network.name);

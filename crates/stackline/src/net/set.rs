@@ -17,35 +17,65 @@ pub(super) fn set(flags: &NetSet) -> Result {
     let link = link_named(network, &flags.link)?;
     let new = changed(flags, network, &network.links[link])?;
     emulation.change(link, new)?;
-    output::print(&format!("link {} of network {} is changed\n", link_name(&network.links[link]), network.name))?;
+    output::print(&format!(
+        "link {} of network {} is changed\n",
+        link_name(&network.links[link]),
+        network.name
+    ))?;
     Ok(Exit::Done)
 }
 
 /// A link of a network as a text changes it: `link client - edge 100 Mbit/s`; what the text leaves out stays.
 pub(crate) fn link_of_text(network: &Network, text: &str) -> Result<(usize, Link)> {
     let example = "--try 'link client - edge 100 Mbit/s'";
-    let wrong =
-        || Error::input(format!("`{text}` is no link")).hint(format!("as the language writes one: `{example}`"));
-    let words: Vec<&str> = text.trim().trim_end_matches(';').split_whitespace().collect();
-    let ["link", first, arrow @ ("-" | "->"), second, rest @ ..] = &words[..] else { return Err(wrong()) };
+    let wrong = || {
+        Error::input(format!("`{text}` is no link"))
+            .hint(format!("as the language writes one: `{example}`"))
+    };
+    let words: Vec<&str> = text
+        .trim()
+        .trim_end_matches(';')
+        .split_whitespace()
+        .collect();
+    let ["link", first, arrow @ ("-" | "->"), second, rest @ ..] = &words[..] else {
+        return Err(wrong());
+    };
     let at = link_named(network, &format!("{first}{arrow}{second}"))?;
-    if let Some(other) = words.iter().find(|word| ["mtu", "jitter", "duplicate"].contains(word)) {
-        return Err(Error::input(format!("{other} of a link cannot be changed while programs run on it"))
-            .hint("rate, delay, loss and queue can"));
+    if let Some(other) = words
+        .iter()
+        .find(|word| ["mtu", "jitter", "duplicate"].contains(word))
+    {
+        return Err(Error::input(format!(
+            "{other} of a link cannot be changed while programs run on it"
+        ))
+        .hint("rate, delay, loss and queue can"));
     }
     // A rate alone leaves the delay as it is; the language wants one.
     let is_time = |word: &&str| {
-        let unit = ["ns", "us", "ms", "s"].iter().find_map(|unit| word.strip_suffix(unit));
+        let unit = ["ns", "us", "ms", "s"]
+            .iter()
+            .find_map(|unit| word.strip_suffix(unit));
         unit.is_some_and(|number| number.is_empty() || number.parse::<f64>().is_ok())
     };
     let has_delay = words.iter().any(is_time);
-    let behind_rate = rest.iter().position(|word| ["loss", "queue"].contains(word)).unwrap_or(rest.len());
+    let behind_rate = rest
+        .iter()
+        .position(|word| ["loss", "queue"].contains(word))
+        .unwrap_or(rest.len());
     let (rate, more) = rest.split_at(behind_rate);
     let delay = if has_delay { "" } else { " 0 s " };
     let value = [&rate.join(" "), delay, &more.join(" ")].join(" ");
-    let plan = Source::value("--try", ["network try { host a, b; link a - b ", &value, "; }"], example)?;
-    let [Network { links, .. }] = &plan.networks[..] else { return Err(wrong()) };
-    let [new] = &links[..] else { return Err(wrong()) };
+    let plan = Source::value(
+        "--try",
+        ["network try { host a, b; link a - b ", &value, "; }"],
+        example,
+    )?;
+    let [Network { links, .. }] = &plan.networks[..] else {
+        return Err(wrong());
+    };
+    let [new] = &links[..] else {
+        return Err(wrong());
+    };
     let mut result = network.links[at].clone();
     result.rate = new.rate.clone();
     if has_delay {
@@ -69,7 +99,11 @@ fn link_named(network: &Network, word: &str) -> Result<usize> {
         let both = [format!("{first}-{second}"), format!("{second}-{first}")];
         one_way.contains(&plain) || !link.one_way && both.contains(&plain)
     };
-    let found: Vec<usize> = (0..).zip(&network.links).filter(|(_, link)| means(link)).map(|(at, _)| at).collect();
+    let found: Vec<usize> = (0..)
+        .zip(&network.links)
+        .filter(|(_, link)| means(link))
+        .map(|(at, _)| at)
+        .collect();
     match found[..] {
         [one] => Ok(one),
         [] => {
@@ -79,8 +113,13 @@ fn link_named(network: &Network, word: &str) -> Result<usize> {
             Err(Error::input(message).hint(format!("its links are {}", shortened(&names))))
         }
         ref several => {
-            let message = format!("{} links of the network {} are named {word}", several.len(), network.name);
-            Err(Error::input(message).hint("a link of several between two nodes cannot be changed while they are up"))
+            let message = format!(
+                "{} links of the network {} are named {word}",
+                several.len(),
+                network.name
+            );
+            Err(Error::input(message)
+                .hint("a link of several between two nodes cannot be changed while they are up"))
         }
     }
 }
@@ -95,7 +134,10 @@ const QUEUE: Place = ("--queue", "unlimited 0 s queue ", "", "--queue '32 KiB'")
 
 /// The link with what the flags say.
 fn changed(flags: &NetSet, network: &Network, link: &Link) -> Result<Link> {
-    if [&flags.rate, &flags.delay, &flags.loss, &flags.queue].iter().all(|flag| flag.is_none()) {
+    if [&flags.rate, &flags.delay, &flags.loss, &flags.queue]
+        .iter()
+        .all(|flag| flag.is_none())
+    {
         let hint = "say what, as in `--rate '2 Mbit/s' --delay '80 ms' --loss 1% --queue '32 KiB'`";
         return Err(Error::input("there is nothing to change").hint(hint));
     }
@@ -104,7 +146,9 @@ fn changed(flags: &NetSet, network: &Network, link: &Link) -> Result<Link> {
         result.rate = alone(RATE, text, |new, read| new.rate = read.rate.clone())?.rate;
     }
     if let Some(text) = &flags.delay {
-        let new = alone(DELAY, text, |new, read| (new.delay, new.delays) = (read.delay, read.delays.clone()))?;
+        let new = alone(DELAY, text, |new, read| {
+            (new.delay, new.delays) = (read.delay, read.delays.clone())
+        })?;
         (result.delay, result.delays) = (new.delay, new.delays);
     }
     if let Some(text) = &flags.loss {
@@ -113,33 +157,54 @@ fn changed(flags: &NetSet, network: &Network, link: &Link) -> Result<Link> {
     if let Some(text) = &flags.queue {
         let read = alone(QUEUE, text, |new, read| new.queue = read.queue.clone())?.queue;
         let ends = [&link.ends.0, &link.ends.1];
-        let own = network.switches.iter().filter(|switch| ends.contains(&&switch.name)).find_map(|s| s.queue.as_ref());
+        let own = network
+            .switches
+            .iter()
+            .filter(|switch| ends.contains(&&switch.name))
+            .find_map(|s| s.queue.as_ref());
         result.queue = read.map(|queue| limited(text, &queue, link.queue.as_ref().or(own)));
     }
     Ok(result)
 }
 
 /// A link of which that value alone is written; `take` copies what the value may give, and all else is too much.
-fn alone((flag, before, after, example): Place, value: &str, take: fn(&mut Link, &Link)) -> Result<Link> {
+fn alone(
+    (flag, before, after, example): Place,
+    value: &str,
+    take: fn(&mut Link, &Link),
+) -> Result<Link> {
     const LINK: &str = "network set { host a, b; link a - b ";
-    let plan = Source::value(flag, [&format!("{LINK}{before}"), value, &format!("{after}; }}")], example)?;
+    let plan = Source::value(
+        flag,
+        [&format!("{LINK}{before}"), value, &format!("{after}; }}")],
+        example,
+    )?;
     if let [Network { hosts, links, .. }] = &plan.networks[..]
         && let ([_, _], [read]) = (&hosts[..], &links[..])
     {
-        let mut new = Link { ends: ("a".into(), "b".into()), rate: Rate::Unlimited, ..Link::default() };
+        let mut new = Link {
+            ends: ("a".into(), "b".into()),
+            rate: Rate::Unlimited,
+            ..Link::default()
+        };
         take(&mut new, read);
         if new == *read {
             return Ok(new);
         }
     }
-    Err(Error::input(format!("{flag} holds more than its value")).hint(format!("one value each, as in `{example}`")))
+    Err(Error::input(format!("{flag} holds more than its value"))
+        .hint(format!("one value each, as in `{example}`")))
 }
 
 /// The queue of the link with new limits; a discipline that is not named stays.
 fn limited(text: &str, new: &Queue, old: Option<&Queue>) -> Queue {
     let named = new.discipline != Discipline::DropTail || new.ecn || text.contains("drop_tail");
     match old {
-        Some(old) if !named => Queue { discipline: old.discipline, ecn: old.ecn, ..new.clone() },
+        Some(old) if !named => Queue {
+            discipline: old.discipline,
+            ecn: old.ecn,
+            ..new.clone()
+        },
         _ => new.clone(),
     }
 }
@@ -155,14 +220,23 @@ mod tests {
         let network = &Source::value("-e", ["", text, ""], "").unwrap().networks[0];
         let changed = |text: &str| link_of_text(network, text).unwrap();
         let (at, link) = changed("link a - r 100 Mbit/s");
-        assert_eq!((at, link.delay, &link.loss), (0, Duration(5_000_000), &network.links[0].loss));
+        assert_eq!(
+            (at, link.delay, &link.loss),
+            (0, Duration(5_000_000), &network.links[0].loss)
+        );
         assert_ne!(link.rate, network.links[0].rate);
         let (at, link) = changed("link b - r 1 Gbit/s 20ms;");
         assert_eq!((at, link.delay), (1, Duration(20_000_000)));
         let (_, link) = changed("link a - r 1 Mbit/s loss 10% queue 20 KiB");
         assert_eq!(link.delay, Duration(5_000_000));
         assert!(link.loss != network.links[0].loss && link.queue.is_some());
-        for wrong in ["a - r 1 Mbit/s", "link a - b 1 Mbit/s", "link a - r 1 Mbit/s mtu 400", "link a - r", "link"] {
+        for wrong in [
+            "a - r 1 Mbit/s",
+            "link a - b 1 Mbit/s",
+            "link a - r 1 Mbit/s mtu 400",
+            "link a - r",
+            "link",
+        ] {
             assert!(link_of_text(network, wrong).is_err(), "{wrong}");
         }
     }

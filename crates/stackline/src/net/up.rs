@@ -25,24 +25,44 @@ pub(super) fn up(flags: &NetUp) -> Result {
         [network] => network,
         [] => return Err(none(&plan.networks, name.as_deref(), &source)),
         ref several => {
-            let names: Vec<String> = several.iter().map(|network| quoted(&network.name)).collect();
+            let names: Vec<String> = several
+                .iter()
+                .map(|network| quoted(&network.name))
+                .collect();
             let message = format!("{} declares {} networks", source.name, several.len());
-            return Err(Error::input(message).hint(format!("say which behind it: {}", names.join(", "))));
+            return Err(
+                Error::input(message).hint(format!("say which behind it: {}", names.join(", ")))
+            );
         }
     };
-    stackline_emu::CAPABILITIES.accepts(network).map_err(emulated_only)?;
+    stackline_emu::CAPABILITIES
+        .accepts(network)
+        .map_err(emulated_only)?;
     if is_second(network, &flags.options())?.is_some() {
-        let message = format!("another network named {} is up, made of another text", network.name);
-        let hint = format!("`stackline net down {}` ends that one", quoted(&network.name));
+        let message = format!(
+            "another network named {} is up, made of another text",
+            network.name
+        );
+        let hint = format!(
+            "`stackline net down {}` ends that one",
+            quoted(&network.name)
+        );
         return Err(Error::input(message).hint(hint));
     }
-    let seed = Seed::root(flags.seed.unwrap_or(plan.seed)).child("network").child(&network.name);
-    let program = std::env::current_exe()
-        .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
-    let mut emulation =
-        Emulation::shared(&program, &network.name, network, seed, &flags.options()).map_err(emulated_only)?;
+    let seed = Seed::root(flags.seed.unwrap_or(plan.seed))
+        .child("network")
+        .child(&network.name);
+    let program = std::env::current_exe().map_err(|error| {
+        Error::environment(format!("this program's own file cannot be found: {error}"))
+    })?;
+    let mut emulation = Emulation::shared(&program, &network.name, network, seed, &flags.options())
+        .map_err(emulated_only)?;
     emulation.keep(true)?;
-    let hosts: Vec<String> = emulation.hosts().iter().map(|host| format!("{} {}", host.name, host.address)).collect();
+    let hosts: Vec<String> = emulation
+        .hosts()
+        .iter()
+        .map(|host| format!("{} {}", host.name, host.address))
+        .collect();
     let name = quoted(&network.name);
     output::print(&format!(
         "network {} is up: {}\nend it with `stackline net down {name}`\n",
@@ -64,7 +84,10 @@ pub(super) fn down(flags: &NetDown) -> Result {
         kept.extend(described(network)?.filter(|(_, description)| description.kept));
     }
     if flags.network.is_none() && kept.len() > 1 {
-        let names: Vec<String> = kept.iter().map(|(_, description)| quoted(&description.network.name)).collect();
+        let names: Vec<String> = kept
+            .iter()
+            .map(|(_, description)| quoted(&description.network.name))
+            .collect();
         let message = format!("{} networks are up", kept.len());
         return Err(Error::input(message).hint(format!("say which: {}", names.join(", "))));
     }
@@ -73,7 +96,8 @@ pub(super) fn down(flags: &NetDown) -> Result {
             Some(name) => format!("no network {name} is kept by `net up`"),
             None => "no network is kept by `net up`".to_string(),
         };
-        return Err(Error::input(message).hint("`stackline net list` shows all; others end with their last program"));
+        return Err(Error::input(message)
+            .hint("`stackline net list` shows all; others end with their last program"));
     }
     for (mut emulation, description) in kept {
         emulation.keep(false)?;
@@ -82,8 +106,12 @@ pub(super) fn down(flags: &NetDown) -> Result {
         let name = &description.network.name;
         match description.leases {
             0 => output::print(&format!("network {name} is down\n"))?,
-            1 => output::print(&format!("network {name} ends with the program that runs on it\n"))?,
-            many => output::print(&format!("network {name} ends with the last of {many} programs on it\n"))?,
+            1 => output::print(&format!(
+                "network {name} ends with the program that runs on it\n"
+            ))?,
+            many => output::print(&format!(
+                "network {name} ends with the last of {many} programs on it\n"
+            ))?,
         }
     }
     Ok(Exit::Done)
@@ -101,11 +129,18 @@ pub(super) fn list(flags: &NetList) -> Result {
                 "network": up.network, "set": up.set, "kept": up.kept, "programs": up.leases, "up_s": up.up.seconds()
             })
         };
-        output::json(&serde_json::json!({"networks": all.iter().map(one).collect::<Vec<_>>()}), true)?;
+        output::json(
+            &serde_json::json!({"networks": all.iter().map(one).collect::<Vec<_>>()}),
+            true,
+        )?;
         return Ok(Exit::Done);
     }
     let line = |up: &Description| {
-        let kept = if up.kept { "kept by `net up`" } else { "ends with its last program" };
+        let kept = if up.kept {
+            "kept by `net up`"
+        } else {
+            "ends with its last program"
+        };
         let network = &up.network;
         let (hosts, links) = (network.hosts.len(), network.links.len());
         format!(
@@ -119,7 +154,11 @@ pub(super) fn list(flags: &NetList) -> Result {
         )
     };
     let lines: String = all.iter().map(line).collect();
-    output::print(if lines.is_empty() { "no network is up\n" } else { &lines })?;
+    output::print(if lines.is_empty() {
+        "no network is up\n"
+    } else {
+        &lines
+    })?;
     Ok(Exit::Done)
 }
 
@@ -127,7 +166,11 @@ pub(super) fn list(flags: &NetList) -> Result {
 fn links_set(up: &Description) -> String {
     let line = |(at, was): &(usize, Link)| {
         let link = up.network.links.get(*at)?;
-        Some(format!("  link {}: {} (set)\n", link_name(link), link_changes(link, was).join(", ")))
+        Some(format!(
+            "  link {}: {} (set)\n",
+            link_name(link),
+            link_changes(link, was).join(", ")
+        ))
     };
     up.set.iter().filter_map(line).collect()
 }

@@ -8,10 +8,19 @@ use std::time::{Duration, Instant};
 
 /// Puts what simulated runs say in the place of what is not covered, as far as there is time. Where they say nothing, why.
 pub(super) fn fill(source: &Source, flags: &Text, predictions: &mut [Prediction], time: Duration) {
-    let open = |prediction: &&Prediction| prediction.answer().is_none() && prediction.network.is_some();
-    let mut indices: Vec<usize> = predictions.iter().filter(open).map(|prediction| prediction.measurement).collect();
+    let open =
+        |prediction: &&Prediction| prediction.answer().is_none() && prediction.network.is_some();
+    let mut indices: Vec<usize> = predictions
+        .iter()
+        .filter(open)
+        .map(|prediction| prediction.measurement)
+        .collect();
     indices.dedup();
-    let plan = if indices.is_empty() { None } else { Some(source.simulated_as(flags)) };
+    let plan = if indices.is_empty() {
+        None
+    } else {
+        Some(source.simulated_as(flags))
+    };
     let until = Instant::now() + time;
     for index in indices {
         let found = match &plan {
@@ -19,13 +28,22 @@ pub(super) fn fill(source: &Source, flags: &Text, predictions: &mut [Prediction]
             Some(Err(error)) => Err(error.message.clone()),
             None => return,
         };
-        for prediction in predictions.iter_mut().filter(|prediction| prediction.measurement == index) {
-            let Outcome::NotCovered(reason) = &prediction.outcome else { continue };
+        for prediction in predictions
+            .iter_mut()
+            .filter(|prediction| prediction.measurement == index)
+        {
+            let Outcome::NotCovered(reason) = &prediction.outcome else {
+                continue;
+            };
             prediction.outcome = match &found {
                 Ok(summaries) => {
-                    let summary = summaries.iter().find(|summary| summary.part_index == prediction.part_index);
+                    let summary = summaries
+                        .iter()
+                        .find(|summary| summary.part_index == prediction.part_index);
                     let outcome = summary.and_then(|summary| by_simulation(reason, summary, RUNS));
-                    outcome.unwrap_or_else(|| unknown(reason, "too few runs are over, and they differ"))
+                    outcome.unwrap_or_else(|| {
+                        unknown(reason, "too few runs are over, and they differ")
+                    })
                 }
                 Err(why) => unknown(reason, why),
             };

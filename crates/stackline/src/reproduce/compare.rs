@@ -9,9 +9,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Carries the sessions out so often and makes their table. `done` gets how many runs are over, and how many there are.
-pub(super) fn compare(comparison: &Comparison, seed: u64, runs: u32, done: &dyn Fn(usize, usize)) -> Result<Sheet> {
-    let failed =
-        |error: std::io::Error| Error::environment(format!("a file for a specification cannot be made: {error}"));
+pub(super) fn compare(
+    comparison: &Comparison,
+    seed: u64,
+    runs: u32,
+    done: &dyn Fn(usize, usize),
+) -> Result<Sheet> {
+    let failed = |error: std::io::Error| {
+        Error::environment(format!(
+            "a file for a specification cannot be made: {error}"
+        ))
+    };
     let directory = scratch::directory("reproduce").map_err(failed)?;
     let sessions = (comparison.sessions)();
     let all = sessions.len() * runs as usize;
@@ -23,8 +31,12 @@ pub(super) fn compare(comparison: &Comparison, seed: u64, runs: u32, done: &dyn 
         for run in 0..runs {
             done(index * runs as usize + run as usize, all);
             let seed = seed + u64::from(run);
-            outcome.simulated.push(carried_out(&session, &path, "simulated", seed).map_err(Error::measurement)?);
-            outcome.emulated.push(carried_out(&session, &path, "emulated", seed));
+            outcome
+                .simulated
+                .push(carried_out(&session, &path, "simulated", seed).map_err(Error::measurement)?);
+            outcome
+                .emulated
+                .push(carried_out(&session, &path, "emulated", seed));
         }
         compared.push((session, outcome));
     }
@@ -32,15 +44,28 @@ pub(super) fn compare(comparison: &Comparison, seed: u64, runs: u32, done: &dyn 
 }
 
 /// What the command printed, or its own words why not.
-fn carried_out(session: &Session, across: &Path, world: &str, seed: u64) -> std::result::Result<Value, String> {
+fn carried_out(
+    session: &Session,
+    across: &Path,
+    world: &str,
+    seed: u64,
+) -> std::result::Result<Value, String> {
     let started = |error: std::io::Error| format!("the session cannot be started: {error}");
     let program = std::env::current_exe().map_err(started)?;
     let mut command = Command::new(program);
-    command.args(&session.words).arg("--across").arg(across).args(["--in", world, "--seed", &seed.to_string()]);
+    command
+        .args(&session.words)
+        .arg("--across")
+        .arg(across)
+        .args(["--in", world, "--seed", &seed.to_string()]);
     let output = command.stdin(Stdio::null()).output().map_err(started)?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr);
-        return Err(words.lines().next().unwrap_or("the session ended without a word").to_owned());
+        return Err(words
+            .lines()
+            .next()
+            .unwrap_or("the session ended without a word")
+            .to_owned());
     }
     serde_json::from_slice(&output.stdout)
         .map_err(|error| format!("what the session printed is not understood: {error}"))

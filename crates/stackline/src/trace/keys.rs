@@ -42,10 +42,16 @@ enum Own {
 impl KeyLog {
     /// Of a trace: its own file, or the one that the environment names; `None`: programs are not asked for secrets.
     pub(super) fn of(decipher: bool, on_hosts: bool) -> Result<Option<Self>> {
-        let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-        let failed = |error| Error::environment(format!("no place for secrets of TLS can be made: {error}"));
+        let named = std::env::var_os(VARIABLE)
+            .filter(|path| !path.is_empty())
+            .map(PathBuf::from);
+        let failed =
+            |error| Error::environment(format!("no place for secrets of TLS can be made: {error}"));
         match (named, decipher) {
-            (Some(path), _) => Ok(Some(Self { path, _own: Own::Nothing })),
+            (Some(path), _) => Ok(Some(Self {
+                path,
+                _own: Own::Nothing,
+            })),
             (None, false) => Ok(None),
             (None, true) if on_hosts => in_a_directory().map(Some).map_err(failed),
             (None, true) => in_memory().map(Some).map_err(failed),
@@ -60,22 +66,43 @@ impl KeyLog {
     /// Reads what is written from now on.
     pub(super) fn reader(&self) -> Reader {
         let at = std::fs::metadata(&self.path).map_or(0, |known| known.len());
-        Reader { path: self.path.clone(), at, secrets: Secrets::default(), learnt: 0 }
+        Reader {
+            path: self.path.clone(),
+            at,
+            secrets: Secrets::default(),
+            learnt: 0,
+        }
     }
 }
 
 fn in_memory() -> io::Result<KeyLog> {
     let file = memfd_create("stackline-keys", MFdFlags::MFD_CLOEXEC)?;
     fchmod(&file, Mode::S_IRUSR | Mode::S_IWUSR)?;
-    let path = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
-    Ok(KeyLog { path, _own: Own::Memory { _file: file } })
+    let path = PathBuf::from(format!(
+        "/proc/{}/fd/{}",
+        std::process::id(),
+        file.as_raw_fd()
+    ));
+    Ok(KeyLog {
+        path,
+        _own: Own::Memory { _file: file },
+    })
 }
 
 fn in_a_directory() -> io::Result<KeyLog> {
     let directory = scratch::directory("keys")?;
     let path = directory.path().join("keys");
-    File::options().write(true).create_new(true).mode(0o600).open(&path)?;
-    Ok(KeyLog { path, _own: Own::Directory { _directory: directory } })
+    File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&path)?;
+    Ok(KeyLog {
+        path,
+        _own: Own::Directory {
+            _directory: directory,
+        },
+    })
 }
 
 /// What was written so far.
@@ -91,14 +118,23 @@ pub(super) struct Reader {
 impl Reader {
     /// Learns the lines that have been written since. What is not there, or cannot be read, is none.
     pub(super) fn read(&mut self) {
-        let Ok(mut file) = File::open(&self.path) else { return };
+        let Ok(mut file) = File::open(&self.path) else {
+            return;
+        };
         let mut bytes = Vec::new();
-        let read = file.seek(SeekFrom::Start(self.at)).and_then(|_| file.take(AT_ONCE).read_to_end(&mut bytes));
+        let read = file
+            .seek(SeekFrom::Start(self.at))
+            .and_then(|_| file.take(AT_ONCE).read_to_end(&mut bytes));
         // A line that is not whole is read again.
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let whole = bytes
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |last| last + 1);
         if read.is_ok() && whole > 0 {
             self.at += whole as u64;
-            self.learnt += self.secrets.learn(&String::from_utf8_lossy(&bytes[..whole]));
+            self.learnt += self
+                .secrets
+                .learn(&String::from_utf8_lossy(&bytes[..whole]));
         }
     }
 }
@@ -117,7 +153,11 @@ mod tests {
             reader.read();
             let random = "ab".repeat(32);
             // As programs open it (`fopen(path, "a")`), and others of their user.
-            let mut file = File::options().append(true).create(true).open(keys.path()).unwrap();
+            let mut file = File::options()
+                .append(true)
+                .create(true)
+                .open(keys.path())
+                .unwrap();
             write!(file, "CLIENT_RANDOM {random} 01\nCLIENT_RANDOM {random} ").unwrap();
             reader.read();
             assert_eq!(reader.learnt, 1);
@@ -128,13 +168,21 @@ mod tests {
             assert_eq!(reader.learnt, 2);
             let path = keys.path().to_path_buf();
             let known = std::fs::metadata(&path).unwrap();
-            assert_eq!(keys.reader().at, known.len(), "what was there before is not read");
+            assert_eq!(
+                keys.reader().at,
+                known.len(),
+                "what was there before is not read"
+            );
             assert_eq!(known.mode() & 0o777, 0o600);
             let directory = std::fs::metadata(path.parent().unwrap()).unwrap();
-            assert!(!on_hosts || directory.mode() & 0o777 == 0o700, "nobody else may enter");
+            assert!(
+                !on_hosts || directory.mode() & 0o777 == 0o700,
+                "nobody else may enter"
+            );
             drop((keys, file, again));
             // Another thread's file may have the number of the descriptor by now.
-            let same = |there: std::fs::Metadata| (there.dev(), there.ino()) == (known.dev(), known.ino());
+            let same =
+                |there: std::fs::Metadata| (there.dev(), there.ino()) == (known.dev(), known.ino());
             assert!(!std::fs::metadata(&path).is_ok_and(same));
         }
     }

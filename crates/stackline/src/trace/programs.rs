@@ -34,24 +34,35 @@ impl Program {
         let search = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
         let places = match name.as_bytes().contains(&b'/') {
             true => vec![PathBuf::from(name)],
-            false => std::env::split_paths(&search).map(|place| place.join(name)).collect(),
+            false => std::env::split_paths(&search)
+                .map(|place| place.join(name))
+                .collect(),
         };
         let executable = |place: &Path| match access(place, AccessFlags::X_OK) {
             Ok(()) if place.is_dir() => Err(Errno::EACCES),
             other => other,
         };
-        let tried: Vec<Errno> = places.iter().map_while(|place| executable(place).err()).collect();
+        let tried: Vec<Errno> = places
+            .iter()
+            .map_while(|place| executable(place).err())
+            .collect();
         if tried.len() < places.len() {
             return Ok(());
         }
-        let cause = *tried.iter().find(|error| **error != Errno::ENOENT).unwrap_or(&Errno::ENOENT);
+        let cause = *tried
+            .iter()
+            .find(|error| **error != Errno::ENOENT)
+            .unwrap_or(&Errno::ENOENT);
         Err(cannot_be_started(name, &cause.into()))
     }
 }
 
 fn cannot_be_started(name: &OsStr, cause: &std::io::Error) -> Error {
-    Error::input(format!("{} cannot be started: {cause}", name.to_string_lossy()))
-        .hint("is it installed, and in $PATH?")
+    Error::input(format!(
+        "{} cannot be started: {cause}",
+        name.to_string_lossy()
+    ))
+    .hint("is it installed, and in $PATH?")
 }
 
 /// The programs that the words of a command line name.
@@ -61,12 +72,20 @@ pub(super) fn programs(words: &[OsString]) -> Result<Vec<Program>> {
     let mut found: Vec<Program> = Vec::new();
     let mut at = usize::from(is_break(0));
     if at == 1 || !is_break(1) {
-        found.push(Program { host: HERE.into(), command: Vec::new() });
+        found.push(Program {
+            host: HERE.into(),
+            command: Vec::new(),
+        });
     }
     while let Some(word) = words.get(at) {
         if is_break(at + 1) {
-            let host = word.to_str().ok_or_else(|| Error::input("a host's name is not UTF-8"))?;
-            found.push(Program { host: host.into(), command: Vec::new() });
+            let host = word
+                .to_str()
+                .ok_or_else(|| Error::input("a host's name is not UTF-8"))?;
+            found.push(Program {
+                host: host.into(),
+                command: Vec::new(),
+            });
             at += 2;
         } else {
             if let Some(program) = found.last_mut() {
@@ -76,8 +95,12 @@ pub(super) fn programs(words: &[OsString]) -> Result<Vec<Program>> {
         }
     }
     match found.iter().find(|program| program.command.is_empty()) {
-        Some(program) if program.host == HERE => Err(Error::input("no program is named").hint(hint)),
-        Some(program) => Err(Error::input(format!("no program is named for {}", program.host)).hint(hint)),
+        Some(program) if program.host == HERE => {
+            Err(Error::input("no program is named").hint(hint))
+        }
+        Some(program) => {
+            Err(Error::input(format!("no program is named for {}", program.host)).hint(hint))
+        }
         None => Ok(found),
     }
 }
@@ -96,7 +119,9 @@ impl Running {
         stop: &AtomicBool,
         mut started: impl FnMut(u32),
     ) -> Result<Self> {
-        let mut running = Self { children: Vec::new() };
+        let mut running = Self {
+            children: Vec::new(),
+        };
         let last = programs.len().saturating_sub(1);
         for (number, program) in programs.into_iter().enumerate() {
             let listened = listeners(std::process::id());
@@ -105,7 +130,9 @@ impl Running {
             if number < last {
                 command.process_group(0);
             }
-            let child = command.spawn().map_err(|error| cannot_be_started(&program.command[0], &error));
+            let child = command
+                .spawn()
+                .map_err(|error| cannot_be_started(&program.command[0], &error));
             let child = match child {
                 Ok(child) => child,
                 Err(error) => {
@@ -124,7 +151,9 @@ impl Running {
 
     /// Waits until the newest program, or one that it started, listens at a port that nobody listened at before.
     fn wait_until_it_listens(&mut self, before: usize, stop: &AtomicBool) {
-        let Some((program, child, ended)) = self.children.last_mut() else { return };
+        let Some((program, child, ended)) = self.children.last_mut() else {
+            return;
+        };
         let until = Instant::now() + LISTENS;
         let is_here = program.host == HERE;
         while Instant::now() < until && !stop.load(Ordering::Relaxed) {
@@ -142,7 +171,9 @@ impl Running {
     /// Waits until the last one has ended, or `stop` says so.
     pub(super) fn wait(&mut self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
-            let Some((_, child, ended)) = self.children.last_mut() else { return };
+            let Some((_, child, ended)) = self.children.last_mut() else {
+                return;
+            };
             *ended = child.try_wait().ok().flatten();
             if ended.is_some() {
                 return;
@@ -188,7 +219,12 @@ fn network_of(pid: u32) -> Option<PathBuf> {
 /// How many ports somebody listens at in the network namespace of a process.
 fn listeners(pid: u32) -> usize {
     let listening = |file: &str| {
-        let text = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("net").join(file));
+        let text = std::fs::read_to_string(
+            Path::new("/proc")
+                .join(pid.to_string())
+                .join("net")
+                .join(file),
+        );
         let is_listening = |line: &&str| line.split_whitespace().nth(3) == Some("0A");
         text.map_or(0, |text| text.lines().filter(is_listening).count())
     };
@@ -202,7 +238,11 @@ mod tests {
     fn told(words: &[&str]) -> Vec<(String, String)> {
         let words: Vec<OsString> = words.iter().map(OsString::from).collect();
         let line = |program: &Program| {
-            let words: Vec<_> = program.command.iter().map(|word| word.to_string_lossy()).collect();
+            let words: Vec<_> = program
+                .command
+                .iter()
+                .map(|word| word.to_string_lossy())
+                .collect();
             (program.host.clone(), words.join(" "))
         };
         programs(&words).unwrap().iter().map(line).collect()
@@ -210,7 +250,13 @@ mod tests {
 
     #[test]
     fn a_program_that_cannot_be_started_is_refused() {
-        let judged = |word: &str| Program { host: HERE.into(), command: vec![word.into()] }.can_be_started();
+        let judged = |word: &str| {
+            Program {
+                host: HERE.into(),
+                command: vec![word.into()],
+            }
+            .can_be_started()
+        };
         assert_eq!(judged("sh"), Ok(()));
         assert_eq!(judged("/bin/sh"), Ok(()));
         for (word, why) in [
@@ -219,7 +265,11 @@ mod tests {
             ("/etc/passwd", "Permission denied"),
             ("/etc", "Permission denied"),
         ] {
-            assert!(judged(word).is_err_and(|error| error.message.contains(why) && error.hint.is_some()), "{word}");
+            assert!(
+                judged(word)
+                    .is_err_and(|error| error.message.contains(why) && error.hint.is_some()),
+                "{word}"
+            );
         }
     }
 
@@ -229,13 +279,37 @@ mod tests {
         assert_eq!(told(&["curl", "-s", "x"]), [pair("here", "curl -s x")]);
         assert_eq!(told(&["--", "curl", "-s"]), [pair("here", "curl -s")]);
         assert_eq!(
-            told(&["web", "--", "nginx", "-g", "daemon off;", "client", "--", "curl", "http://web/"]),
-            [pair("web", "nginx -g daemon off;"), pair("client", "curl http://web/")]
+            told(&[
+                "web",
+                "--",
+                "nginx",
+                "-g",
+                "daemon off;",
+                "client",
+                "--",
+                "curl",
+                "http://web/"
+            ]),
+            [
+                pair("web", "nginx -g daemon off;"),
+                pair("client", "curl http://web/")
+            ]
         );
-        assert_eq!(told(&["here", "--", "a", "here", "--", "b"]), [pair("here", "a"), pair("here", "b")]);
-        for wrong in [&[][..], &["--"], &["web", "--"], &["a", "--", "b", "c", "--"]] {
+        assert_eq!(
+            told(&["here", "--", "a", "here", "--", "b"]),
+            [pair("here", "a"), pair("here", "b")]
+        );
+        for wrong in [
+            &[][..],
+            &["--"],
+            &["web", "--"],
+            &["a", "--", "b", "c", "--"],
+        ] {
             let words: Vec<OsString> = wrong.iter().map(OsString::from).collect();
-            assert!(programs(&words).is_err_and(|error| error.hint.is_some()), "{wrong:?}");
+            assert!(
+                programs(&words).is_err_and(|error| error.hint.is_some()),
+                "{wrong:?}"
+            );
         }
     }
 }

@@ -29,9 +29,17 @@ pub(crate) fn ptrace(flags: &flags::Ptrace) -> Result {
     }
     if flags.traced {
         let error = traced::become_program(&flags.command);
-        let name = flags.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let name = flags
+            .command
+            .first()
+            .map(|name| name.to_string_lossy())
+            .unwrap_or_default();
         eprintln!("error: {name} cannot be started: {error}");
-        return Ok(Exit::Program(if error.kind() == ErrorKind::NotFound { 127 } else { 126 }));
+        return Ok(Exit::Program(if error.kind() == ErrorKind::NotFound {
+            127
+        } else {
+            126
+        }));
     }
     // The program that is stopped ends with this process (PTRACE_O_EXITKILL), and this one with the trace.
     let _ = set_pdeathsig(Signal::SIGKILL);
@@ -40,13 +48,23 @@ pub(crate) fn ptrace(flags: &flags::Ptrace) -> Result {
         .as_ref()
         .map(|to| Writer::open(to))
         .transpose()
-        .map_err(|error| Error::environment(format!("what the program does cannot be told: {error}")))?;
+        .map_err(|error| {
+            Error::environment(format!("what the program does cannot be told: {error}"))
+        })?;
     let mut command = Command::new(own()?);
-    command.args([COMMAND, "--traced", "--"]).args(&flags.command);
-    let ended = tracer::run(&mut command, |record| writer.iter_mut().for_each(|writer| writer.put(&record)));
+    command
+        .args([COMMAND, "--traced", "--"])
+        .args(&flags.command);
+    let ended = tracer::run(&mut command, |record| {
+        writer.iter_mut().for_each(|writer| writer.put(&record))
+    });
     let code = ended.or_else(|error| {
         let why = format!("programs may not be stopped here: {error}");
-        let absent = Record { at_ns: stackline_events::clock::now_ns(), thread: 0, what: Change::Absent { why } };
+        let absent = Record {
+            at_ns: stackline_events::clock::now_ns(),
+            thread: 0,
+            what: Change::Absent { why },
+        };
         writer.iter_mut().for_each(|writer| writer.put(&absent));
         untraced(&flags.command)
     })?;
@@ -56,13 +74,19 @@ pub(crate) fn ptrace(flags: &flags::Ptrace) -> Result {
 /// The program as it is, in this process's place.
 fn untraced(command: &[OsString]) -> Result<i32> {
     use std::os::unix::process::CommandExt as _;
-    let Some((name, arguments)) = command.split_first() else { return Ok(0) };
+    let Some((name, arguments)) = command.split_first() else {
+        return Ok(0);
+    };
     let error = Command::new(name).args(arguments).exec();
-    Err(Error::input(format!("{} cannot be started: {error}", name.to_string_lossy())))
+    Err(Error::input(format!(
+        "{} cannot be started: {error}",
+        name.to_string_lossy()
+    )))
 }
 
 fn own() -> Result<PathBuf> {
-    std::env::current_exe().map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))
+    std::env::current_exe()
+        .map_err(|error| Error::environment(format!("this program cannot find itself: {error}")))
 }
 
 /// Measures what a message and its answer take, and prints a batch a line, ns.
@@ -83,8 +107,14 @@ pub(super) fn measured(stopped: bool) -> Vec<f64> {
     if stopped {
         command.args([COMMAND, "--"]).arg(&own);
     }
-    let output = command.args([COMMAND, "--ping-pong"]).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let output = command
+        .args([COMMAND, "--ping-pong"])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    let text = output
+        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        .unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
@@ -111,15 +141,29 @@ impl Told {
     /// Of the program of that number; its pipe is made in a directory of the trace's own.
     pub(super) fn create(directory: &Scratch, number: usize) -> Result<Self> {
         let path = directory.path().join(format!("calls.{number}"));
-        let failed = |error| Error::environment(format!("{} cannot be made: {error}", path.display()));
+        let failed =
+            |error| Error::environment(format!("{} cannot be made: {error}", path.display()));
         let reader = Reader::create(&path).map_err(failed)?;
-        let number = u32::try_from(number + 1).unwrap_or(0).min(u32::MAX / NUMBERS);
-        Ok(Self { reader, path, base: number * NUMBERS, begun: false })
+        let number = u32::try_from(number + 1)
+            .unwrap_or(0)
+            .min(u32::MAX / NUMBERS);
+        Ok(Self {
+            reader,
+            path,
+            base: number * NUMBERS,
+            begun: false,
+        })
     }
 
     /// The command that starts the program.
     pub(super) fn command(&self, program: &[OsString]) -> Result<Vec<OsString>> {
-        let words = [own()?.into(), COMMAND.into(), "--to".into(), self.path.clone().into(), "--".into()];
+        let words = [
+            own()?.into(),
+            COMMAND.into(),
+            "--to".into(),
+            self.path.clone().into(),
+            "--".into(),
+        ];
         Ok(words.into_iter().chain(program.iter().cloned()).collect())
     }
 
@@ -127,13 +171,20 @@ impl Told {
     pub(super) fn drain(&mut self) -> std::io::Result<Vec<News>> {
         let mut records = Vec::new();
         let wrong = self.reader.drain(&mut records)?;
-        let mut news: Vec<News> = records.into_iter().flat_map(|record| self.news(record)).collect();
+        let mut news: Vec<News> = records
+            .into_iter()
+            .flat_map(|record| self.news(record))
+            .collect();
         news.extend((wrong > 0).then_some(News::Lost(wrong)));
         Ok(news)
     }
 
     fn news(&mut self, record: Record) -> Vec<News> {
-        let Record { at_ns, thread, what } = record;
+        let Record {
+            at_ns,
+            thread,
+            what,
+        } = record;
         let id = |thread: u32| self.base + thread % NUMBERS;
         let event = |socket, what| {
             News::Socket(SocketEvent {
@@ -145,20 +196,52 @@ impl Told {
                 what,
             })
         };
-        let of_thread = |thread: u32, what| News::Thread(ThreadEvent { at_ns, thread, what });
+        let of_thread = |thread: u32, what| {
+            News::Thread(ThreadEvent {
+                at_ns,
+                thread,
+                what,
+            })
+        };
         let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let news = match what {
-            Change::Opened { socket, local, remote } => {
+            Change::Opened {
+                socket,
+                local,
+                remote,
+            } => {
                 let (old, new) = (TcpState::Closed, TcpState::Established);
-                event(socket, SocketChange::State { old, new, local: Some(local), remote: Some(remote) })
+                event(
+                    socket,
+                    SocketChange::State {
+                        old,
+                        new,
+                        local: Some(local),
+                        remote: Some(remote),
+                    },
+                )
             }
-            Change::Sent { socket, bytes } => event(socket, SocketChange::Sent { bytes: signed(bytes), flags: 0 }),
-            Change::Received { socket, bytes } => {
-                event(socket, SocketChange::Received { bytes: signed(bytes), flags: 0 })
-            }
-            Change::Began { child, is_process } => {
-                of_thread(id(thread), ThreadChange::Forked { child: id(child), is_process: Some(is_process) })
-            }
+            Change::Sent { socket, bytes } => event(
+                socket,
+                SocketChange::Sent {
+                    bytes: signed(bytes),
+                    flags: 0,
+                },
+            ),
+            Change::Received { socket, bytes } => event(
+                socket,
+                SocketChange::Received {
+                    bytes: signed(bytes),
+                    flags: 0,
+                },
+            ),
+            Change::Began { child, is_process } => of_thread(
+                id(thread),
+                ThreadChange::Forked {
+                    child: id(child),
+                    is_process: Some(is_process),
+                },
+            ),
             Change::Executes { name } => of_thread(id(thread), ThreadChange::Executes { name }),
             Change::Ends { last } => of_thread(id(thread), ThreadChange::Exits { last }),
             Change::Lost { count } => News::Lost(count),
@@ -167,7 +250,10 @@ impl Told {
         // The first is of the program's first thread, which this process began.
         let is_first = !std::mem::replace(&mut self.begun, true);
         let first = is_first.then(|| {
-            let what = ThreadChange::Forked { child: self.base + thread % NUMBERS, is_process: Some(true) };
+            let what = ThreadChange::Forked {
+                child: self.base + thread % NUMBERS,
+                is_process: Some(true),
+            };
             of_thread(own_thread(), what)
         });
         first.into_iter().chain([news]).collect()
@@ -187,15 +273,32 @@ mod tests {
     #[test]
     fn programs_have_numbers_of_their_own() {
         let directory = stackline_guard::scratch::directory("test").unwrap();
-        let mut told = [Told::create(&directory, 0).unwrap(), Told::create(&directory, 1).unwrap()];
+        let mut told = [
+            Told::create(&directory, 0).unwrap(),
+            Told::create(&directory, 1).unwrap(),
+        ];
         let threads: Vec<Vec<u32>> = told
             .iter_mut()
             .map(|told| {
                 let mut writer = Writer::open(&told.path).unwrap();
-                writer.put(&Record { at_ns: 1, thread: 2, what: Change::Executes { name: "a".into() } });
-                writer.put(&Record { at_ns: 2, thread: 2, what: Change::Began { child: 3, is_process: false } });
+                writer.put(&Record {
+                    at_ns: 1,
+                    thread: 2,
+                    what: Change::Executes { name: "a".into() },
+                });
+                writer.put(&Record {
+                    at_ns: 2,
+                    thread: 2,
+                    what: Change::Began {
+                        child: 3,
+                        is_process: false,
+                    },
+                });
                 let thread = |news: &News| match news {
-                    News::Thread(ThreadEvent { what: ThreadChange::Forked { child, .. }, .. }) => Some(*child),
+                    News::Thread(ThreadEvent {
+                        what: ThreadChange::Forked { child, .. },
+                        ..
+                    }) => Some(*child),
                     News::Thread(event) => Some(event.thread),
                     _ => None,
                 };

@@ -38,7 +38,13 @@ impl OnNetwork {
     pub(super) fn uses(word: String, mut emulation: Emulation) -> Result<Self> {
         emulation.uses()?;
         let now = emulation.describe()?;
-        Ok(Self { word, emulation, network: now.network, seed: now.seed, others: now.leases })
+        Ok(Self {
+            word,
+            emulation,
+            network: now.network,
+            seed: now.seed,
+            others: now.leases,
+        })
     }
 
     /// Records what happens in it from now on, unless others use it: it has to be begun anew for that.
@@ -48,10 +54,17 @@ impl OnNetwork {
         }
         self.network = self.emulation.describe()?.network;
         // The emulator writes there, too, from another directory.
-        let run = std::path::absolute(run)
-            .map_err(|error| Error::environment(format!("the run directory has no path: {error}")))?;
-        let queues = Queues { network: run.join("network"), doors: run.join("doors") };
-        self.emulation.restart(self.seed, Some(stackline_runner::record_all(&queues.network)?))?;
+        let run = std::path::absolute(run).map_err(|error| {
+            Error::environment(format!("the run directory has no path: {error}"))
+        })?;
+        let queues = Queues {
+            network: run.join("network"),
+            doors: run.join("doors"),
+        };
+        self.emulation.restart(
+            self.seed,
+            Some(stackline_runner::record_all(&queues.network)?),
+        )?;
         Ok(Some(queues))
     }
 
@@ -62,8 +75,11 @@ impl OnNetwork {
 
     /// Why its queues are not recorded.
     pub(super) fn unrecorded(&self) -> String {
-        let others =
-            if self.others == 1 { "another program uses".into() } else { format!("{} others use", self.others) };
+        let others = if self.others == 1 {
+            "another program uses".into()
+        } else {
+            format!("{} others use", self.others)
+        };
         format!("queues of the network are not recorded: {others} it")
     }
 
@@ -71,9 +87,14 @@ impl OnNetwork {
     pub(super) fn ports(&self, recorder: &mut Recorder) {
         let at_ns = clock::now_ns();
         for port in (0..).take(2 * self.network.links.len()) {
-            port_setup(&self.network, port, at_ns, &mut |host, name, at_ns, values| {
-                recorder.put(host, name, at_ns, values);
-            });
+            port_setup(
+                &self.network,
+                port,
+                at_ns,
+                &mut |host, name, at_ns, values| {
+                    recorder.put(host, name, at_ns, values);
+                },
+            );
         }
     }
 }
@@ -87,11 +108,19 @@ impl Queues {
     /// Brings what was recorded into the run's events; how many bytes of it are damaged.
     ///
     /// `flow_of` knows the trace's numbers, and from `free` on no flow has one: those of connections that it does not know.
-    pub(super) fn settle(self, spool: &Spooling, flow_of: impl Fn(&Origin) -> Option<u32>, free: u32) -> Result<u64> {
+    pub(super) fn settle(
+        self,
+        spool: &Spooling,
+        flow_of: impl Fn(&Origin) -> Option<u32>,
+        free: u32,
+    ) -> Result<u64> {
         let (known, damaged) = known(&self.network, flow_of)?;
         let mapped = |number: i64| {
             let (flow, way) = stream_parts(number);
-            let flow = known.get(&flow).copied().unwrap_or_else(|| free.saturating_add(flow).min(u32::MAX >> 1));
+            let flow = known
+                .get(&flow)
+                .copied()
+                .unwrap_or_else(|| free.saturating_add(flow).min(u32::MAX >> 1));
             Value::from(stream(flow, way))
         };
         spool.adopt(&self.network, |keyword, values| {
@@ -109,21 +138,30 @@ impl Queues {
             let flow = values[1].number().map(|number| stream_parts(number).0);
             flow.is_none_or(|flow| !told.contains(&flow))
         })?;
-        for left in [&self.network, &self.doors].into_iter().filter(|left| left.exists()) {
-            fs::remove_dir_all(left)
-                .map_err(|error| Error::environment(format!("{} cannot be removed: {error}", left.display())))?;
+        for left in [&self.network, &self.doors]
+            .into_iter()
+            .filter(|left| left.exists())
+        {
+            fs::remove_dir_all(left).map_err(|error| {
+                Error::environment(format!("{} cannot be removed: {error}", left.display()))
+            })?;
         }
         Ok(damaged)
     }
 }
 
 /// Which of the emulator's flows are which of the trace's, and how many bytes of its events are damaged.
-fn known(network: &Path, flow_of: impl Fn(&Origin) -> Option<u32>) -> Result<(BTreeMap<u32, u32>, u64)> {
+fn known(
+    network: &Path,
+    flow_of: impl Fn(&Origin) -> Option<u32>,
+) -> Result<(BTreeMap<u32, u32>, u64)> {
     let mut known = BTreeMap::new();
     let damaged = read_tapes(network, |piece| {
         for row in (0..piece.len()).filter(|row| piece.keyword(*row) == "NET_FLOW") {
             let own = piece.number(row, 0).map(|number| stream_parts(number).0);
-            if let (Some(own), Some(flow)) = (own, origin(piece, row).and_then(|origin| flow_of(&origin))) {
+            if let (Some(own), Some(flow)) =
+                (own, origin(piece, row).and_then(|origin| flow_of(&origin)))
+            {
                 known.insert(own, flow);
             }
         }
@@ -148,7 +186,10 @@ mod tests {
         log.host(host);
         for (at, event) in (0..).zip(events) {
             let (name, data) = event.split_once("; ").unwrap();
-            let values: Vec<Value<'_>> = data.split("; ").map(|field| Value::of(field.trim())).collect();
+            let values: Vec<Value<'_>> = data
+                .split("; ")
+                .map(|field| Value::of(field.trim()))
+                .collect();
             log.push(keyword::intern(name), at, &values);
         }
         log
@@ -157,7 +198,10 @@ mod tests {
     #[test]
     fn the_emulators_flows_become_those_of_the_trace() {
         let run = tempfile::tempdir().unwrap();
-        let queues = Queues { network: run.path().join("network"), doors: run.path().join("doors") };
+        let queues = Queues {
+            network: run.path().join("network"),
+            doors: run.path().join("doors"),
+        };
         let network = [
             "NET_FLOW; 0; 10.0.0.1:40000; 10.0.0.2:80; 100",
             "NET_ENQUEUE;  ; 1; 0; 10; x>a; b>a; 7; 1; 1; 50; 50",
@@ -167,15 +211,27 @@ mod tests {
             "NET_FLOW; 4; 10.0.0.1:40000; 10.0.0.2:80",
             "NET_DELIVER;  ; 5;  ; 3; a; b>a; 7; 3; 1; 50",
         ];
-        Spool::of(&queues.network).append("x", &log("x", &network)).unwrap();
+        Spool::of(&queues.network)
+            .append("x", &log("x", &network))
+            .unwrap();
         let doors = ["NET_SEEN; 8; 6; 0; 10", "NET_SEEN; 8; 8; 0; 10"];
         queues.doors().append("a", &log("a", &doors)).unwrap();
         let spool = Spooling::of(run.path()).unwrap();
-        let ends = ("10.0.0.1:40000".parse().unwrap(), "10.0.0.2:80".parse().unwrap());
+        let ends = (
+            "10.0.0.1:40000".parse().unwrap(),
+            "10.0.0.2:80".parse().unwrap(),
+        );
         let origins = BTreeMap::from([((ends.0, ends.1, 900), 3), ((ends.0, ends.1, 5), 4)]);
-        assert_eq!(queues.settle(&spool, |origin| origins.get(origin).copied(), 10).unwrap(), 0);
+        assert_eq!(
+            queues
+                .settle(&spool, |origin| origins.get(origin).copied(), 10)
+                .unwrap(),
+            0
+        );
         let table = read_run(run.path()).unwrap();
-        let mut lines: Vec<String> = (0..table.len()).map(|row| Event::to_string(&table.event(row))).collect();
+        let mut lines: Vec<String> = (0..table.len())
+            .map(|row| Event::to_string(&table.event(row)))
+            .collect();
         lines.sort_by_key(|line| line.contains("; x;"));
         let expected = [
             "NET_SEEN; a; 0; 1; 8; 8; 0; 10",

@@ -63,7 +63,12 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(hosts: Vec<Host>, has_threads: bool, only_traced: bool, contents: bool) -> Self {
+    pub(super) fn new(
+        hosts: Vec<Host>,
+        has_threads: bool,
+        only_traced: bool,
+        contents: bool,
+    ) -> Self {
         let names = hosts.iter().map(|host| host.name.clone()).collect();
         Self {
             builder: Builder::new(hosts),
@@ -104,13 +109,19 @@ impl Recorder {
 
     /// The flow of a connection that began so.
     pub(super) fn flow_of(&self, origin: &Origin) -> Option<u32> {
-        self.builder.flow_of(origin).map(|flow| flow & unit::LAST_FLOW)
+        self.builder
+            .flow_of(origin)
+            .map(|flow| flow & unit::LAST_FLOW)
     }
 
     /// From which number on no flow has one.
     pub(super) const fn free_flow(&self) -> u32 {
         let next = self.builder.next_flow();
-        if next > unit::LAST_FLOW { unit::LAST_FLOW + 1 } else { next }
+        if next > unit::LAST_FLOW {
+            unit::LAST_FLOW + 1
+        } else {
+            next
+        }
     }
 
     /// An event beside those of requests.
@@ -126,7 +137,12 @@ impl Recorder {
     /// Something happened.
     pub(super) fn see(&mut self, at_ns: u64, seen: Seen) {
         match seen {
-            Seen::Packet { host, outgoing, length, bytes } => {
+            Seen::Packet {
+                host,
+                outgoing,
+                length,
+                bytes,
+            } => {
                 self.builder.packet(host, outgoing, at_ns, &bytes, length);
             }
             Seen::Thread(event) => {
@@ -154,8 +170,14 @@ impl Recorder {
             return;
         }
         let what = match event.what {
-            SocketChange::State { new: TcpState::SynSent | TcpState::SynReceived, .. } => SocketEvent::Closed,
-            SocketChange::State { new: TcpState::Established, .. } => {
+            SocketChange::State {
+                new: TcpState::SynSent | TcpState::SynReceived,
+                ..
+            } => SocketEvent::Closed,
+            SocketChange::State {
+                new: TcpState::Established,
+                ..
+            } => {
                 let Some((own, other)) = ends else { return };
                 SocketEvent::Opened(own, other)
             }
@@ -163,8 +185,12 @@ impl Recorder {
                 let Some((own, other)) = ends else { return };
                 SocketEvent::Found(own, other)
             }
-            SocketChange::Sent { bytes, .. } if bytes > 0 => SocketEvent::Wrote(bytes.unsigned_abs()),
-            SocketChange::Received { .. } if event.what.taken() > 0 => SocketEvent::Read(event.what.taken()),
+            SocketChange::Sent { bytes, .. } if bytes > 0 => {
+                SocketEvent::Wrote(bytes.unsigned_abs())
+            }
+            SocketChange::Received { .. } if event.what.taken() > 0 => {
+                SocketEvent::Read(event.what.taken())
+            }
             _ => return,
         };
         if matches!(what, SocketEvent::Wrote(_) | SocketEvent::Read(_)) {
@@ -189,18 +215,29 @@ impl Recorder {
             self.keep(&exchange);
         }
         let spans = std::mem::take(&mut self.spans);
-        let ends: BTreeMap<i64, (usize, u64)> =
-            spans.iter().map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1))).collect();
+        let ends: BTreeMap<i64, (usize, u64)> = spans
+            .iter()
+            .map(|span| (span.unit, (span.client_host.unwrap_or(0), span.asked.1)))
+            .collect();
         for (child, parent, ppm) in parents(&spans, &mut self.left_out) {
             self.totals.remove(&child);
             let (host, at_ns) = ends.get(&child).copied().unwrap_or_default();
             let host = self.hosts.get(host).cloned().unwrap_or_default();
-            put(&mut self.logs, &host, "REQUEST_PARENT", at_ns, &[child.into(), parent.into(), i64::from(ppm).into()]);
+            put(
+                &mut self.logs,
+                &host,
+                "REQUEST_PARENT",
+                at_ns,
+                &[child.into(), parent.into(), i64::from(ppm).into()],
+            );
         }
         self.write(spool, 0)?;
         self.left_out.merge(&unknown.left_out);
         self.left_out.merge(&self.who.left_out);
-        Ok(Unknown { left_out: self.left_out.clone(), ..unknown })
+        Ok(Unknown {
+            left_out: self.left_out.clone(),
+            ..unknown
+        })
     }
 
     /// Events that were lost are one themselves; `seen` is how many were not.
@@ -212,7 +249,13 @@ impl Recorder {
         }
         self.lost_since_ns = at_ns;
         if let Some(host) = self.hosts.first().cloned().filter(|_| count > 0) {
-            put(&mut self.logs, &host, "EVENTS_LOST", at_ns, &[count.into(), seen.into()]);
+            put(
+                &mut self.logs,
+                &host,
+                "EVENTS_LOST",
+                at_ns,
+                &[count.into(), seen.into()],
+            );
         }
     }
 
@@ -221,7 +264,8 @@ impl Recorder {
         if let Some(host) = self.hosts.first().cloned() {
             let (without, with) = cost.medians_ns;
             let batches = (cost.batches.0 + cost.batches.1) as u64;
-            let values = [batches, without as u64, with as u64, cost.spread_ns as u64].map(Value::from);
+            let values =
+                [batches, without as u64, with as u64, cost.spread_ns as u64].map(Value::from);
             put(&mut self.logs, &host, "OBSERVER_COST", at_ns, &values);
         }
     }
@@ -248,7 +292,8 @@ impl Recorder {
 
     fn keep(&mut self, exchange: &Exchange) {
         let answer = exchange.response.clone().unwrap_or_default();
-        let known = |threads: [u32; 2]| threads.into_iter().find(|thread| *thread != 0).unwrap_or(0);
+        let known =
+            |threads: [u32; 2]| threads.into_iter().find(|thread| *thread != 0).unwrap_or(0);
         let client = known([answer.threads.1, exchange.request.threads.0]);
         let server = known([answer.threads.0, exchange.request.threads.1]);
         let (of_client, of_server) = self.owners(exchange.flow, client, server);
@@ -257,13 +302,27 @@ impl Recorder {
             return;
         }
         let (work, wait) = (self.work(exchange, server), self.wait(exchange));
-        let names = (self.who.name(of_client).to_owned(), self.who.name(of_server).to_owned());
-        let known = Known { programs: (&names.0, &names.1), work, wait, segments: false, contents: self.contents };
+        let names = (
+            self.who.name(of_client).to_owned(),
+            self.who.name(of_server).to_owned(),
+        );
+        let known = Known {
+            programs: (&names.0, &names.1),
+            work,
+            wait,
+            segments: false,
+            contents: self.contents,
+        };
         let (logs, mut doors) = (&mut self.logs, self.doors.as_mut().map(|(_, logs)| logs));
-        emit::emit(exchange, &known, &self.hosts, &mut |host, name, at_ns, values| match &mut doors {
-            Some(doors) if name == "NET_SEEN" => put(doors, host, name, at_ns, values),
-            _ => put(logs, host, name, at_ns, values),
-        });
+        emit::emit(
+            exchange,
+            &known,
+            &self.hosts,
+            &mut |host, name, at_ns, values| match &mut doors {
+                Some(doors) if name == "NET_SEEN" => put(doors, host, name, at_ns, values),
+                _ => put(logs, host, name, at_ns, values),
+            },
+        );
         self.note(exchange, &names);
         self.span(exchange, client, server);
     }
@@ -285,9 +344,15 @@ impl Recorder {
     fn note(&mut self, exchange: &Exchange, names: &(String, String)) {
         self.count += 1;
         *self.by_protocol.entry(exchange.protocol).or_default() += 1;
-        let places = [emit::place_name(&exchange.client, &self.hosts), emit::place_name(&exchange.server, &self.hosts)];
+        let places = [
+            emit::place_name(&exchange.client, &self.hosts),
+            emit::place_name(&exchange.server, &self.hosts),
+        ];
         for (place, name) in places.iter().zip([&names.0, &names.1]) {
-            self.programs.entry((place.clone(), name.clone())).or_default().insert(exchange.protocol);
+            self.programs
+                .entry((place.clone(), name.clone()))
+                .or_default()
+                .insert(exchange.protocol);
         }
         let id = exchange.flow & unit::LAST_FLOW;
         if self.flows.len() >= MOST_FLOWS && !self.flows.contains_key(&id) {
@@ -295,21 +360,36 @@ impl Recorder {
         } else {
             let [client, server] = places;
             let stack = exchange.protocol.to_owned();
-            self.flows.entry(id).or_insert(Flow { id, hosts: (client, server), stack, ..Flow::default() });
+            self.flows.entry(id).or_insert(Flow {
+                id,
+                hosts: (client, server),
+                stack,
+                ..Flow::default()
+            });
         }
     }
 
     fn span(&mut self, exchange: &Exchange, client: u32, server: u32) {
-        let (Some(begin), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else { return };
+        let (Some(begin), Some(end)) = (exchange.asked_ns(), exchange.end_ns()) else {
+            return;
+        };
         if self.spans.len() >= MOST_SPANS {
             return self.left_out.add(Bound::Spans, 1);
         }
         let request = &exchange.request;
-        let from = request.read.or(request.arrived.map(|(_, last)| last)).unwrap_or(begin);
-        let to = exchange.response.as_ref().and_then(|answer| answer.left).map_or(end, |(_, last)| last);
+        let from = request
+            .read
+            .or(request.arrived.map(|(_, last)| last))
+            .unwrap_or(begin);
+        let to = exchange
+            .response
+            .as_ref()
+            .and_then(|answer| answer.left)
+            .map_or(end, |(_, last)| last);
         if exchange.kind == Kind::Call && exchange.void.is_none() {
             let first = exchange.begin_ns().unwrap_or(begin);
-            self.totals.insert(emit::unit_of(exchange), end.saturating_sub(first));
+            self.totals
+                .insert(emit::unit_of(exchange), end.saturating_sub(first));
         }
         let process = |thread: u32| self.who.process(thread).unwrap_or(0);
         self.spans.push(Span {
@@ -333,7 +413,10 @@ impl Recorder {
     /// What the thread that read a request did while that lay unread, where this is worth a word.
     fn wait(&mut self, exchange: &Exchange) -> Option<Work> {
         let (_, from) = exchange.request.arrived?;
-        let to = exchange.request.read.filter(|read| *read >= from + UNREAD_NS)?;
+        let to = exchange
+            .request
+            .read
+            .filter(|read| *read >= from + UNREAD_NS)?;
         self.did(exchange.request.threads.1, from, to)
     }
 
@@ -346,13 +429,23 @@ impl Recorder {
         if times.unseen_ns + times.gone_ns > (to - from) / 2 {
             return None;
         }
-        let collect_ns = match self.who.process(thread).filter(|_| times.lock_ns > COLLECTED_NS) {
-            Some(process) => self.times.locked_while(thread, self.who.collectors(process, to), from, to),
+        let collect_ns = match self
+            .who
+            .process(thread)
+            .filter(|_| times.lock_ns > COLLECTED_NS)
+        {
+            Some(process) => {
+                self.times
+                    .locked_while(thread, self.who.collectors(process, to), from, to)
+            }
             None => 0,
         };
         // Who waits for a descriptor while a process is there that it began for this waits for that.
         let begun = self.who.begun_within(thread, from, to);
-        let of_child = self.times.waited_during(thread, &begun, from, to).min(times.socket_ns + times.unnamed_ns);
+        let of_child = self
+            .times
+            .waited_during(thread, &begun, from, to)
+            .min(times.socket_ns + times.unnamed_ns);
         let socket_ns = times.socket_ns.saturating_sub(of_child);
         let unnamed_ns = times.unnamed_ns - (of_child - (times.socket_ns - socket_ns));
         Some(Work {
@@ -386,7 +479,8 @@ impl Recorder {
 
 /// Takes the logs that are longer than that.
 fn long(logs: &mut BTreeMap<String, EventLog>, least: usize) -> Vec<(String, EventLog)> {
-    logs.extract_if(.., |_, log| log.bytes().len() > least).collect()
+    logs.extract_if(.., |_, log| log.bytes().len() > least)
+        .collect()
 }
 
 #[cfg(test)]

@@ -34,7 +34,12 @@ pub(super) struct Door {
 /// What happened, and when.
 #[derive(Clone, Debug)]
 pub(super) enum Seen {
-    Packet { host: usize, outgoing: bool, length: u64, bytes: Vec<u8> },
+    Packet {
+        host: usize,
+        outgoing: bool,
+        length: u64,
+        bytes: Vec<u8>,
+    },
     Socket(SocketEvent),
     Thread(ThreadEvent),
 }
@@ -75,7 +80,10 @@ impl Measured {
     /// Whether a packet is of the measurement: a datagram over IPv4 between its ports.
     fn is_packet(&self, bytes: &[u8]) -> bool {
         let is_datagram = bytes.len() > 24 && bytes[0] == 0x45 && bytes[9] == 17;
-        is_datagram && self.ports.contains(&u16::from_be_bytes([bytes[20], bytes[21]]))
+        is_datagram
+            && self
+                .ports
+                .contains(&u16::from_be_bytes([bytes[20], bytes[21]]))
     }
 }
 
@@ -87,15 +95,21 @@ impl Sources {
         // Whoever runs already may not be stopped at will.
         let is_started = pids == [own_thread()];
         let is_here = doors.iter().any(|door| door.net.is_none());
-        let mut measured = Measured { is_here, ..Measured::default() };
+        let mut measured = Measured {
+            is_here,
+            ..Measured::default()
+        };
         let (mut absent, mut captures) = (BTreeMap::new(), Vec::new());
         if calls || is_here {
-            measured.without = PingPong::start().and_then(PingPong::run).unwrap_or_default();
+            measured.without = PingPong::start()
+                .and_then(PingPong::run)
+                .unwrap_or_default();
         }
         for (host, door) in doors.iter().enumerate() {
             let capture = open(door).map_err(|error| {
                 let hint = "packets need root, or a network of your own: `--on NETWORK`";
-                Error::environment(format!("packets of {} cannot be seen: {error}", door.name)).hint(hint)
+                Error::environment(format!("packets of {} cannot be seen: {error}", door.name))
+                    .hint(hint)
             })?;
             captures.push((host, capture));
         }
@@ -107,20 +121,31 @@ impl Sources {
                     // Which connections their sockets are is not said otherwise of those that were there before.
                     let before = connections_of(pids);
                     if !before.is_empty()
-                        && let Err(why) =
-                            trace.probe(&before.iter().map(|(own, other)| own.port().min(other.port())).collect())
+                        && let Err(why) = trace.probe(
+                            &before
+                                .iter()
+                                .map(|(own, other)| own.port().min(other.port()))
+                                .collect(),
+                        )
                     {
                         absent.insert("sockets that were there before".into(), why);
                     }
                     sockets = Some(trace);
                 }
                 Err(why) if is_started => {
-                    let instead = format!("{why}; programs are stopped at their calls instead (ptrace)");
+                    let instead =
+                        format!("{why}; programs are stopped at their calls instead (ptrace)");
                     absent.insert("the kernel's trace events of sockets".into(), instead);
                 }
                 Err(why) => drop(absent.insert("sockets".into(), why)),
             }
-            match ThreadTrace::start(pids, Also { receives: true, ..Also::default() }) {
+            match ThreadTrace::start(
+                pids,
+                Also {
+                    receives: true,
+                    ..Also::default()
+                },
+            ) {
                 Ok((trace, missing)) => {
                     threads = Some(trace);
                     absent.extend(missing);
@@ -167,7 +192,10 @@ impl Sources {
         self.measured.threads.extend(probe.threads);
         self.measured.ports.extend(probe.ports);
         if let Some(trace) = &mut self.threads
-            && probe.threads.iter().any(|thread| trace.follow_thread(*thread).is_err())
+            && probe
+                .threads
+                .iter()
+                .any(|thread| trace.follow_thread(*thread).is_err())
         {
             return;
         }
@@ -190,7 +218,9 @@ impl Sources {
         if !measured.with.is_empty() {
             measured.without.extend(match stopped {
                 true => ptrace::measured(false),
-                false => PingPong::start().and_then(PingPong::run).unwrap_or_default(),
+                false => PingPong::start()
+                    .and_then(PingPong::run)
+                    .unwrap_or_default(),
             });
         }
         Cost::of(&measured.without, &measured.with)
@@ -208,9 +238,13 @@ impl Sources {
 
     /// The programs by the commands that stop them, where that is how they are looked at.
     pub(super) fn stopping(&mut self, programs: Vec<Program>) -> Result<Vec<Program>> {
-        let Some(stopped) = &mut self.stopped else { return Ok(programs) };
+        let Some(stopped) = &mut self.stopped else {
+            return Ok(programs);
+        };
         let failed = |error| Error::environment(format!("no place for pipes can be made: {error}"));
-        let directory = &*self.pipes.insert(scratch::directory("trace").map_err(failed)?);
+        let directory = &*self
+            .pipes
+            .insert(scratch::directory("trace").map_err(failed)?);
         let each = programs.into_iter().enumerate().map(|(number, program)| {
             let told = Told::create(directory, number)?;
             let command = told.command(&program.command)?;
@@ -226,19 +260,40 @@ impl Sources {
     }
 
     /// Gives what happened, in the order of time, but for the last moments; at the `end` those too.
-    pub(super) fn take(&mut self, now_ns: u64, end: bool, mut give: impl FnMut(u64, Seen)) -> Result<()> {
+    pub(super) fn take(
+        &mut self,
+        now_ns: u64,
+        end: bool,
+        mut give: impl FnMut(u64, Seen),
+    ) -> Result<()> {
         self.packets(end)?;
         self.events()?;
-        self.pending.sort_unstable_by_key(|(at_ns, number, _)| (*at_ns, *number));
-        let until = if end { u64::MAX } else { now_ns.saturating_sub(SETTLES_NS) };
+        self.pending
+            .sort_unstable_by_key(|(at_ns, number, _)| (*at_ns, *number));
+        let until = if end {
+            u64::MAX
+        } else {
+            now_ns.saturating_sub(SETTLES_NS)
+        };
         let ready = self.pending.partition_point(|(at_ns, ..)| *at_ns <= until);
-        self.pending.drain(..ready).for_each(|(at_ns, _, seen)| give(at_ns, seen));
+        self.pending
+            .drain(..ready)
+            .for_each(|(at_ns, _, seen)| give(at_ns, seen));
         Ok(())
     }
 
     fn packets(&mut self, end: bool) -> Result<()> {
-        let Self { captures, pending, next, packets, lost_packets, measured, .. } = self;
-        let failed = |error: std::io::Error| Error::environment(format!("packets cannot be read: {error}"));
+        let Self {
+            captures,
+            pending,
+            next,
+            packets,
+            lost_packets,
+            measured,
+            ..
+        } = self;
+        let failed =
+            |error: std::io::Error| Error::environment(format!("packets cannot be read: {error}"));
         for (host, capture) in captures {
             let mut put = |packet: stackline_monitor::capture::Packet<'_>| {
                 if measured.is_packet(packet.bytes) {
@@ -246,14 +301,25 @@ impl Sources {
                 }
                 let (outgoing, length) = (packet.outgoing, u64::from(packet.length));
                 let bytes = packet.bytes.to_vec();
-                pending.push((packet.at_ns, *next, Seen::Packet { host: *host, outgoing, length, bytes }));
+                pending.push((
+                    packet.at_ns,
+                    *next,
+                    Seen::Packet {
+                        host: *host,
+                        outgoing,
+                        length,
+                        bytes,
+                    },
+                ));
                 *next += 1;
                 *packets += 1;
             };
             if end {
                 capture.drain_end(&mut put).map_err(failed)?;
             } else {
-                capture.read(Some(std::time::Duration::ZERO), &mut put).map_err(failed)?;
+                capture
+                    .read(Some(std::time::Duration::ZERO), &mut put)
+                    .map_err(failed)?;
             }
             *lost_packets += capture.lost().map_err(failed)?;
         }
@@ -261,7 +327,9 @@ impl Sources {
     }
 
     fn events(&mut self) -> Result<()> {
-        let failed = |why: String| Error::environment(format!("the kernel's trace events cannot be read: {why}"));
+        let failed = |why: String| {
+            Error::environment(format!("the kernel's trace events cannot be read: {why}"))
+        };
         let (mut sockets, mut threads) = (Vec::new(), Vec::new());
         if let Some(trace) = &mut self.sockets {
             self.lost_records += trace.drain(&mut sockets).map_err(failed)?;
@@ -275,11 +343,13 @@ impl Sources {
         threads.retain(|event| !measured.threads.contains(&event.thread));
         self.records += (sockets.len() + threads.len()) as u64;
         for event in sockets {
-            self.pending.push((event.at_ns, self.next, Seen::Socket(event)));
+            self.pending
+                .push((event.at_ns, self.next, Seen::Socket(event)));
             self.next += 1;
         }
         for event in threads {
-            self.pending.push((event.at_ns, self.next, Seen::Thread(event)));
+            self.pending
+                .push((event.at_ns, self.next, Seen::Thread(event)));
             self.next += 1;
         }
         Ok(())
@@ -288,8 +358,16 @@ impl Sources {
 
 impl Sources {
     /// What programs tell that are stopped.
-    fn told(&mut self, sockets: &mut Vec<SocketEvent>, threads: &mut Vec<ThreadEvent>) -> Result<()> {
-        let failed = |error| Error::environment(format!("what programs do at their sockets cannot be read: {error}"));
+    fn told(
+        &mut self,
+        sockets: &mut Vec<SocketEvent>,
+        threads: &mut Vec<ThreadEvent>,
+    ) -> Result<()> {
+        let failed = |error| {
+            Error::environment(format!(
+                "what programs do at their sockets cannot be read: {error}"
+            ))
+        };
         for told in self.stopped.iter_mut().flatten() {
             for news in told.drain().map_err(failed)? {
                 match news {
@@ -305,9 +383,18 @@ impl Sources {
 }
 
 fn open(door: &Door) -> std::io::Result<Capture> {
-    let options = Options { ring_bytes: RING, ..Options::default() };
-    let Some((net, user)) = &door.net else { return Capture::open(&options) };
+    let options = Options {
+        ring_bytes: RING,
+        ..Options::default()
+    };
+    let Some((net, user)) = &door.net else {
+        return Capture::open(&options);
+    };
     let net = File::open(net)?;
     let user = user.as_ref().map(File::open).transpose()?;
-    Capture::open_in(net.as_fd(), user.as_ref().map(|user| user.as_fd()), &options)
+    Capture::open_in(
+        net.as_fd(),
+        user.as_ref().map(|user| user.as_fd()),
+        &options,
+    )
 }

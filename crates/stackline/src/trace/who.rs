@@ -31,17 +31,29 @@ pub(super) struct Who {
 }
 
 /// How threads are called that stop all others of their process to collect garbage: those of Java's virtual machine, and .NET's.
-const COLLECTORS: [&str; 5] = ["VM Thread", "GC Thread", "Shenandoah GC", ".NET Server GC", ".NET BGC"];
+const COLLECTORS: [&str; 5] = [
+    "VM Thread",
+    "GC Thread",
+    "Shenandoah GC",
+    ".NET Server GC",
+    ".NET BGC",
+];
 /// A process may begin such threads later: they are looked for again after this.
 const LOOKS_AGAIN_NS: u64 = 1_000_000_000;
 
 /// Threads of a process whose names say that they collect garbage; none where it has ended.
 fn collectors(process: u32) -> Vec<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task"))
+        .into_iter()
+        .flatten()
+        .flatten();
     let collects = |task: std::fs::DirEntry| {
         let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
         let thread = task.file_name().to_str()?.parse().ok()?;
-        COLLECTORS.iter().any(|collector| name.starts_with(collector)).then_some(thread)
+        COLLECTORS
+            .iter()
+            .any(|collector| name.starts_with(collector))
+            .then_some(thread)
     };
     tasks.filter_map(collects).collect()
 }
@@ -54,14 +66,26 @@ impl Who {
         let threads = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok());
         for thread in threads.chain([process]) {
             let known = self.look(thread);
-            self.insert(thread, Thread { traced: true, ..known });
+            self.insert(
+                thread,
+                Thread {
+                    traced: true,
+                    ..known
+                },
+            );
         }
     }
 
     /// This thread's children are traced, not it itself.
     pub(super) fn trace_children_of(&mut self, thread: u32) {
         let known = self.look(thread);
-        self.insert(thread, Thread { traced: false, ..known });
+        self.insert(
+            thread,
+            Thread {
+                traced: false,
+                ..known
+            },
+        );
     }
 
     /// Takes an event into account.
@@ -104,16 +128,23 @@ impl Who {
     }
 
     fn ends(&mut self, child: u32, at_ns: u64) {
-        let Some(thread) = self.begun_by.remove(&child) else { return };
+        let Some(thread) = self.begun_by.remove(&child) else {
+            return;
+        };
         let begun = self.begun.get_mut(&thread).into_iter().flatten();
-        begun.filter(|(of, ..)| *of == child).for_each(|(.., end_ns)| *end_ns = at_ns);
+        begun
+            .filter(|(of, ..)| *of == child)
+            .for_each(|(.., end_ns)| *end_ns = at_ns);
     }
 
     /// When processes were there that a thread began within an interval.
     pub(super) fn begun_within(&self, thread: u32, from_ns: u64, to_ns: u64) -> Vec<(u64, u64)> {
         let within = |(_, begin, _): &&(u32, u64, u64)| (from_ns..to_ns).contains(begin);
         let begun = self.begun.get(&thread).into_iter().flatten();
-        begun.filter(within).map(|(_, begin, end)| (*begin, *end)).collect()
+        begun
+            .filter(within)
+            .map(|(_, begin, end)| (*begin, *end))
+            .collect()
     }
 
     fn insert(&mut self, thread: u32, known: Thread) {
@@ -130,12 +161,25 @@ impl Who {
             return known.clone();
         }
         let status = std::fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
-        let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let process: u32 = field("Tgid:").and_then(|text| text.parse().ok()).unwrap_or(thread);
+        let field = |name: &str| {
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .map(str::trim)
+        };
+        let process: u32 = field("Tgid:")
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(thread);
         // A thread may have a name of its own: the process's is meant.
         let of_process = std::fs::read_to_string(format!("/proc/{process}/comm")).ok();
-        let name = of_process.or_else(|| field("Name:").map(str::to_owned)).unwrap_or_default();
-        Thread { process, name: name.trim().to_owned(), traced: false }
+        let name = of_process
+            .or_else(|| field("Name:").map(str::to_owned))
+            .unwrap_or_default();
+        Thread {
+            process,
+            name: name.trim().to_owned(),
+            traced: false,
+        }
     }
 
     /// Remembers what a thread is while it is there.
@@ -161,7 +205,9 @@ impl Who {
 
     /// The name of a thread's program; empty where it is not known.
     pub(super) fn name(&self, thread: u32) -> &str {
-        self.threads.get(&thread).map_or("", |known| known.name.as_str())
+        self.threads
+            .get(&thread)
+            .map_or("", |known| known.name.as_str())
     }
 
     /// The process of a thread.
@@ -183,7 +229,11 @@ mod tests {
     fn what_is_one_more_than_is_remembered_is_counted() {
         Bound::Threads.is_told(|count| {
             let mut who = Who::default();
-            let thread = || Thread { process: 1, name: String::new(), traced: true };
+            let thread = || Thread {
+                process: 1,
+                name: String::new(),
+                traced: true,
+            };
             (1..=count as u32).for_each(|number| who.insert(number, thread()));
             who.left_out
         });

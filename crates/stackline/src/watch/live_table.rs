@@ -44,7 +44,10 @@ enum Section {
 
 impl Section {
     const ALL: [(Self, &'static str); 6] = [
-        (Self::Cores, "cores        # user  = system  ~ interrupts  ! stolen  . idle"),
+        (
+            Self::Cores,
+            "cores        # user  = system  ~ interrupts  ! stolen  . idle",
+        ),
         (Self::Machine, "machine"),
         (Self::Interfaces, "interfaces"),
         (Self::Switches, "switch ports"),
@@ -78,7 +81,15 @@ impl LiveTable {
 
     fn new(interval: Duration) -> Self {
         let (lines, trace_events) = (BTreeMap::new(), VecDeque::new());
-        Self { began: Instant::now(), interval, on_screen: false, newest_ns: 0, events: 0, lines, trace_events }
+        Self {
+            began: Instant::now(),
+            interval,
+            on_screen: false,
+            newest_ns: 0,
+            events: 0,
+            lines,
+            trace_events,
+        }
     }
 
     /// Adds events and returns their number.
@@ -96,14 +107,30 @@ impl LiveTable {
     fn add_record(&mut self, record: &Fields<'_>) {
         let at_ns = record.record.at_ns;
         let (section, name, line) = match record.record.keyword {
-            "CPU_USE" => (Section::Cores, format!("{:>4}", record.number("core")), core(record)),
+            "CPU_USE" => (
+                Section::Cores,
+                format!("{:>4}", record.number("core")),
+                core(record),
+            ),
             "VMSTAT_SYS_CALLS" => (Section::Machine, "system calls".into(), record.changed()),
             "VMSTAT" => (Section::Machine, "counts".into(), record.changed()),
             "MEMORY" => (Section::Machine, "memory".into(), memory(record)),
-            "PRESSURE" => (Section::Machine, format!("pressure {}", record.text("resource")), pressure(record)),
+            "PRESSURE" => (
+                Section::Machine,
+                format!("pressure {}", record.text("resource")),
+                pressure(record),
+            ),
             "THROTTLED" => (Section::Machine, "throttled".into(), record.changed()),
-            "NETIF" => (Section::Interfaces, record.text("interface").into(), traffic(record, "received", "sent")),
-            "SWITCH_PORT" => (Section::Switches, record.text("port").into(), traffic(record, "in", "out")),
+            "NETIF" => (
+                Section::Interfaces,
+                record.text("interface").into(),
+                traffic(record, "received", "sent"),
+            ),
+            "SWITCH_PORT" => (
+                Section::Switches,
+                record.text("port").into(),
+                traffic(record, "in", "out"),
+            ),
             "NETSTAT_TCP" => (Section::Protocols, "tcp".into(), record.changed()),
             "NETSTAT_UDP" => (Section::Protocols, "udp".into(), record.changed()),
             "TCP_INFO" => (
@@ -117,8 +144,10 @@ impl LiveTable {
                 (Section::Machine, record.subject(), record.changed())
             }
             keyword => {
-                self.trace_events.push_back(format!("{keyword} {}", record.changed()));
-                self.trace_events.drain(..self.trace_events.len().saturating_sub(MOST));
+                self.trace_events
+                    .push_back(format!("{keyword} {}", record.changed()));
+                self.trace_events
+                    .drain(..self.trace_events.len().saturating_sub(MOST));
                 return;
             }
         };
@@ -131,17 +160,29 @@ impl LiveTable {
 
     /// The table as terminal codes that redraw it in place.
     pub(super) fn render(&self) -> String {
-        let (width, height) = terminal_size::terminal_size().map_or((100, 40), |(width, height)| (width.0, height.0));
+        let (width, height) =
+            terminal_size::terminal_size().map_or((100, 40), |(width, height)| (width.0, height.0));
         let mut codes = "\x1b[H".to_owned();
-        for line in self.text().iter().take(usize::from(height).saturating_sub(1)) {
-            codes.extend(line.chars().filter(|letter| !letter.is_control()).take(usize::from(width)));
+        for line in self
+            .text()
+            .iter()
+            .take(usize::from(height).saturating_sub(1))
+        {
+            codes.extend(
+                line.chars()
+                    .filter(|letter| !letter.is_control())
+                    .take(usize::from(width)),
+            );
             codes += "\x1b[K\r\n";
         }
         codes + "\x1b[J"
     }
 
     fn text(&self) -> Vec<String> {
-        let (elapsed, interval) = (self.began.elapsed().as_secs_f64(), self.interval.as_secs_f64());
+        let (elapsed, interval) = (
+            self.began.elapsed().as_secs_f64(),
+            self.interval.as_secs_f64(),
+        );
         let mut text = vec![format!(
             "watching every {}   {elapsed:.1} s   {} events   Ctrl-C ends",
             units::time(interval),
@@ -157,13 +198,26 @@ impl LiveTable {
                 text.push(String::new());
                 text.push(title.into());
             }
-            let most = if section == Section::Connections { MOST } else { usize::MAX };
-            text.extend(lines.take(most).map(|((_, name), (_, line))| format!("  {name:<12} {line}")));
+            let most = if section == Section::Connections {
+                MOST
+            } else {
+                usize::MAX
+            };
+            text.extend(
+                lines
+                    .take(most)
+                    .map(|((_, name), (_, line))| format!("  {name:<12} {line}")),
+            );
         }
         if !self.trace_events.is_empty() {
             text.push(String::new());
             text.push("last".into());
-            text.extend(self.trace_events.iter().rev().map(|line| format!("  {line}")));
+            text.extend(
+                self.trace_events
+                    .iter()
+                    .rev()
+                    .map(|line| format!("  {line}")),
+            );
         }
         text
     }
@@ -177,7 +231,10 @@ struct Fields<'r> {
 
 impl<'r> Fields<'r> {
     fn of(record: &'r Record<'r>) -> Self {
-        Self { record, names: catalogue::find(record.keyword).map_or(&[], |entry| entry.data) }
+        Self {
+            record,
+            names: catalogue::find(record.keyword).map_or(&[], |entry| entry.data),
+        }
     }
 
     fn at(&self, name: &str) -> Option<usize> {
@@ -185,17 +242,28 @@ impl<'r> Fields<'r> {
     }
 
     fn number(&self, name: &str) -> i64 {
-        self.at(name).and_then(|at| self.record.values.get(at)?.number()).unwrap_or(0)
+        self.at(name)
+            .and_then(|at| self.record.values.get(at)?.number())
+            .unwrap_or(0)
     }
 
     fn text(&self, name: &str) -> &str {
-        self.at(name).and_then(|at| self.record.values.get(at)?.text()).unwrap_or("?")
+        self.at(name)
+            .and_then(|at| self.record.values.get(at)?.text())
+            .unwrap_or("?")
     }
 
     /// The keyword, and what of it the event is about if its first field behind the interval names that.
     fn subject(&self) -> String {
-        let named = self.record.values.get(1).and_then(|value| value.text()).unwrap_or_default();
-        format!("{} {named}", self.record.keyword.to_lowercase()).trim_end().to_owned()
+        let named = self
+            .record
+            .values
+            .get(1)
+            .and_then(|value| value.text())
+            .unwrap_or_default();
+        format!("{} {named}", self.record.keyword.to_lowercase())
+            .trim_end()
+            .to_owned()
     }
 
     /// Every field but the interval that is neither empty nor zero.
@@ -229,22 +297,37 @@ fn core(record: &Fields<'_>) -> String {
     let (mut bar, mut sum) = (String::new(), 0);
     for (letter, ppm) in parts {
         sum += ppm;
-        let until = usize::try_from(sum * BAR as i64 / 1_000_000).unwrap_or(0).min(BAR);
+        let until = usize::try_from(sum * BAR as i64 / 1_000_000)
+            .unwrap_or(0)
+            .min(BAR);
         bar.extend(std::iter::repeat_n(letter, until.saturating_sub(bar.len())));
     }
-    let percents: Vec<String> = parts.iter().map(|(_, ppm)| format!("{:>3} %", ppm / 10_000)).collect();
+    let percents: Vec<String> = parts
+        .iter()
+        .map(|(_, ppm)| format!("{:>3} %", ppm / 10_000))
+        .collect();
     format!("{bar:.<BAR$}  {}", percents.join(" "))
 }
 
 fn memory(record: &Fields<'_>) -> String {
-    let size = |name: &str| units::size(u64::try_from(record.number(name)).unwrap_or(0) >> 20 << 20);
-    format!("available {}  free {}  dirty {}", size("available_bytes"), size("free_bytes"), size("dirty_bytes"))
+    let size =
+        |name: &str| units::size(u64::try_from(record.number(name)).unwrap_or(0) >> 20 << 20);
+    format!(
+        "available {}  free {}  dirty {}",
+        size("available_bytes"),
+        size("free_bytes"),
+        size("dirty_bytes")
+    )
 }
 
 /// Pressure; empty when nothing waited.
 fn pressure(record: &Fields<'_>) -> String {
     let (some, full) = (record.number("some_ppm"), record.number("full_ppm"));
-    if some == 0 { String::new() } else { format!("some {} %  all {} %", some / 10_000, full / 10_000) }
+    if some == 0 {
+        String::new()
+    } else {
+        format!("some {} %  all {} %", some / 10_000, full / 10_000)
+    }
 }
 
 /// Rates in both directions, drops and errors; empty when there is no traffic.
@@ -295,7 +378,10 @@ mod tests {
         let mut tape = EventLog::default();
         tape.host("khons");
         for (name, numbers) in records {
-            let values: Vec<Value<'_>> = numbers.iter().map(|number| Value::Number(*number)).collect();
+            let values: Vec<Value<'_>> = numbers
+                .iter()
+                .map(|number| Value::Number(*number))
+                .collect();
             tape.push(keyword::intern(name), 1_000, &values);
         }
         let mut table = LiveTable::new(Duration::from_millis(100));
@@ -307,7 +393,11 @@ mod tests {
     fn a_core_has_a_bar_of_its_time() {
         let table = table(&[("CPU_USE", &[100, 3, 500_000, 250_000, 0, 0, 0, 250_000, 0])]);
         let text = table.text();
-        assert!(text.iter().any(|line| line.contains("3         ############======......   50 %  25 %")), "{text:#?}");
+        assert!(
+            text.iter()
+                .any(|line| line.contains("3         ############======......   50 %  25 %")),
+            "{text:#?}"
+        );
     }
 
     #[test]
@@ -318,28 +408,60 @@ mod tests {
             ("NETIF", &[100, 5, 0, 0, 0, 0, 0, 0, 0, 0]),
         ]);
         let text = table.text().join("\n");
-        assert!(text.contains("udp          in 3") && !text.contains("tcp ") && !text.contains("interfaces"), "{text}");
+        assert!(
+            text.contains("udp          in 3")
+                && !text.contains("tcp ")
+                && !text.contains("interfaces"),
+            "{text}"
+        );
     }
 
     #[test]
-    fn a_monitor_without_a_form_of_its_own_has_a_line_for_each_thing_and_a_pause_is_an_occurrence() {
+    fn a_monitor_without_a_form_of_its_own_has_a_line_for_each_thing_and_a_pause_is_an_occurrence()
+    {
         let mut tape = EventLog::default();
-        tape.push(keyword::intern("DISK"), 1_000, &[100.into(), "vda".into(), 3.into()]);
-        tape.push(keyword::intern("DISK"), 1_000, &[100.into(), "vdb".into(), 5.into()]);
-        tape.push(keyword::intern("PROCESS_PAUSED"), 1_000, &[100.into(), 7.into(), 50.into()]);
+        tape.push(
+            keyword::intern("DISK"),
+            1_000,
+            &[100.into(), "vda".into(), 3.into()],
+        );
+        tape.push(
+            keyword::intern("DISK"),
+            1_000,
+            &[100.into(), "vdb".into(), 5.into()],
+        );
+        tape.push(
+            keyword::intern("PROCESS_PAUSED"),
+            1_000,
+            &[100.into(), 7.into(), 50.into()],
+        );
         let mut table = LiveTable::new(Duration::from_millis(100));
         table.add(&tape);
         let text = table.text();
-        let [.., machine, vda, vdb, _, last, pause] = &text[..] else { panic!("{text:#?}") };
+        let [.., machine, vda, vdb, _, last, pause] = &text[..] else {
+            panic!("{text:#?}")
+        };
         assert_eq!([machine, last], ["machine", "last"]);
-        assert_eq!([vda, vdb], ["  disk vda     device vda  reads 3", "  disk vdb     device vdb  reads 5"]);
+        assert_eq!(
+            [vda, vdb],
+            [
+                "  disk vda     device vda  reads 3",
+                "  disk vdb     device vdb  reads 5"
+            ]
+        );
         assert_eq!(pause, "  PROCESS_PAUSED pid 7  waited_ns 50");
     }
 
     #[test]
     fn control_characters_never_reach_the_terminal() {
         let mut tape = EventLog::default();
-        let data = [Value::Absent, Value::Absent, Value::Absent, Value::Absent, Value::Text("loss\x1b[2J")];
+        let data = [
+            Value::Absent,
+            Value::Absent,
+            Value::Absent,
+            Value::Absent,
+            Value::Text("loss\x1b[2J"),
+        ];
         tape.push(keyword::intern("TCP_STATE"), 1_000, &data);
         let mut table = LiveTable::new(Duration::from_millis(100));
         table.add(&tape);

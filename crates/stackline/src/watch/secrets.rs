@@ -25,15 +25,23 @@ pub(super) fn access(flags: &flags::Watch) -> Result<Access> {
 /// Reads a file of secrets: a regular one or a pipe, of bounded size.
 fn read(path: &Path) -> Result<String> {
     stackline_guard::files::read_text(path, LONGEST).map_err(|cause| {
-        Error::input(format!("{} cannot be read: {cause}", path.display())).hint("name a file of lines `name = value`")
+        Error::input(format!("{} cannot be read: {cause}", path.display()))
+            .hint("name a file of lines `name = value`")
     })
 }
 
-fn access_with(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Access> {
+fn access_with(
+    flags: &flags::Watch,
+    file: &str,
+    environment: impl Fn(&str) -> Option<String>,
+) -> Result<Access> {
     let secret = |(name, variable): (&str, &str)| {
-        let value = in_file(file, name).or_else(|| environment(variable)).filter(|value| !value.is_empty());
+        let value = in_file(file, name)
+            .or_else(|| environment(variable))
+            .filter(|value| !value.is_empty());
         value.map(Secret).ok_or_else(|| {
-            let hint = format!("write `{name} = ...` into a file for --snmp-secrets, or set {variable}");
+            let hint =
+                format!("write `{name} = ...` into a file for --snmp-secrets, or set {variable}");
             Error::input(format!("there is no {name} secret for --snmp")).hint(hint)
         })
     };
@@ -42,7 +50,8 @@ fn access_with(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> O
     };
     let password = |which| match secret(which)? {
         short if short.0.len() < SHORTEST_PASSWORD => {
-            let message = format!("a password of SNMP v3 has at least {SHORTEST_PASSWORD} characters");
+            let message =
+                format!("a password of SNMP v3 has at least {SHORTEST_PASSWORD} characters");
             Err(Error::input(message).hint("write the one that the switch has"))
         }
         long => Ok(long),
@@ -55,7 +64,11 @@ fn access_with(flags: &flags::Watch, file: &str, environment: impl Fn(&str) -> O
         Some(cipher) => Some((cipher.into(), password(PRIVACY)?)),
         None => None,
     };
-    Ok(Access::User { name: name.clone(), authentication, privacy })
+    Ok(Access::User {
+        name: name.clone(),
+        authentication,
+        privacy,
+    })
 }
 
 /// The value of the line `name = value`. A line that begins with # has another name.
@@ -96,7 +109,9 @@ mod tests {
     use clap::Parser as _;
 
     fn flags(words: &[&str]) -> flags::Watch {
-        let words = ["stackline", "watch", "--snmp", "switch1"].iter().chain(words);
+        let words = ["stackline", "watch", "--snmp", "switch1"]
+            .iter()
+            .chain(words);
         match flags::Flags::try_parse_from(words).unwrap().command {
             flags::Command::Watch(watch) => watch,
             other => panic!("{other:?}"),
@@ -105,27 +120,62 @@ mod tests {
 
     #[test]
     fn secrets_come_from_the_file_before_the_environment() {
-        let environment = |name: &str| (name == "STACKLINE_SNMP_COMMUNITY").then(|| "from the environment".to_owned());
-        let community = |flags: &flags::Watch, file: &str| match access_with(flags, file, environment).unwrap() {
-            Access::Community(secret) => secret.0,
-            Access::User { .. } => panic!("a user"),
+        let environment = |name: &str| {
+            (name == "STACKLINE_SNMP_COMMUNITY").then(|| "from the environment".to_owned())
         };
+        let community =
+            |flags: &flags::Watch, file: &str| match access_with(flags, file, environment).unwrap()
+            {
+                Access::Community(secret) => secret.0,
+                Access::User { .. } => panic!("a user"),
+            };
         assert_eq!(community(&flags(&[]), ""), "from the environment");
-        assert_eq!(community(&flags(&[]), "# comment\n community = from = file \n"), "from = file");
+        assert_eq!(
+            community(&flags(&[]), "# comment\n community = from = file \n"),
+            "from = file"
+        );
         let error = access_with(&flags(&[]), "", |_| None).unwrap_err();
-        assert!(error.hint.as_ref().is_some_and(|hint| hint.contains("STACKLINE_SNMP_COMMUNITY")), "{error:?}");
+        assert!(
+            error
+                .hint
+                .as_ref()
+                .is_some_and(|hint| hint.contains("STACKLINE_SNMP_COMMUNITY")),
+            "{error:?}"
+        );
     }
 
     #[test]
     fn a_short_password_is_refused() {
-        let words = flags(&["--snmp-user", "name", "--snmp-auth", "sha256", "--snmp-privacy", "aes128"]);
+        let words = flags(&[
+            "--snmp-user",
+            "name",
+            "--snmp-auth",
+            "sha256",
+            "--snmp-privacy",
+            "aes128",
+        ]);
         let file = "authentication = first password\nprivacy = second password\n";
-        let Access::User { name, authentication, privacy } = access_with(&words, file, |_| None).unwrap() else {
+        let Access::User {
+            name,
+            authentication,
+            privacy,
+        } = access_with(&words, file, |_| None).unwrap()
+        else {
             panic!()
         };
-        assert_eq!((name.as_str(), authentication.unwrap().1.0.as_str()), ("name", "first password"));
+        assert_eq!(
+            (name.as_str(), authentication.unwrap().1.0.as_str()),
+            ("name", "first password")
+        );
         assert_eq!(privacy.unwrap().0, Privacy::Aes128);
-        assert!(access_with(&words, "authentication = short\nprivacy = second password\n", |_| None).is_err());
+        assert!(
+            access_with(
+                &words,
+                "authentication = short\nprivacy = second password\n",
+                |_| None
+            )
+            .is_err()
+        );
         assert!(access_with(&words, "authentication = first password\n", |_| None).is_err());
     }
 }

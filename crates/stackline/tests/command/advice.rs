@@ -17,27 +17,50 @@ fn diagnosed(place: &Place, text: &str) -> (Value, f64) {
     let run: Value = serde_json::from_str(&run.succeeds().out).unwrap();
     let found = place.stackline(&["diagnose", "--json", "--simulate", "last"]);
     let found: Value = serde_json::from_str(&found.succeeds().out).unwrap();
-    (found["findings"][0].clone(), run["measurements"][0]["throughput_bit_s"]["mean"].as_f64().unwrap())
+    (
+        found["findings"][0].clone(),
+        run["measurements"][0]["throughput_bit_s"]["mean"]
+            .as_f64()
+            .unwrap(),
+    )
 }
 
 fn words(list: &Value) -> Vec<&str> {
-    list.as_array().unwrap().iter().filter_map(|one| one.as_str().or(one["what"].as_str())).collect()
+    list.as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|one| one.as_str().or(one["what"].as_str()))
+        .collect()
 }
 
 #[test]
 fn advice_comes_true() {
     let place = Place::new();
     for (was, cured, kind) in [
-        (("queue 20 kB", "nodelay"), ("queue 250080 bytes", "nodelay"), "queue_drop"),
-        (("", "receive_buffer = 65536"), ("", "receive_buffer = 500208"), "window_below_bdp"),
+        (
+            ("queue 20 kB", "nodelay"),
+            ("queue 250080 bytes", "nodelay"),
+            "queue_drop",
+        ),
+        (
+            ("", "receive_buffer = 65536"),
+            ("", "receive_buffer = 500208"),
+            "window_below_bdp",
+        ),
     ] {
         let (finding, now) = diagnosed(&place, &transfer(was.0, was.1));
         assert_eq!(finding["kind"], kind, "{finding}");
         let expected = &finding["expected"][0];
         let said = expected["times_as_fast"][0].as_f64().unwrap();
         let (_, then) = diagnosed(&place, &transfer(cured.0, cured.1));
-        assert!((said / (then / now) - 1.0).abs() < 0.02, "{said} times as fast, {now} and {then}: {finding}");
-        assert!(said > 2.0 && (expected["now"].as_f64().unwrap() / now - 1.0).abs() < 0.02, "{finding}");
+        assert!(
+            (said / (then / now) - 1.0).abs() < 0.02,
+            "{said} times as fast, {now} and {then}: {finding}"
+        );
+        assert!(
+            said > 2.0 && (expected["now"].as_f64().unwrap() / now - 1.0).abs() < 0.02,
+            "{finding}"
+        );
     }
 }
 
@@ -50,7 +73,11 @@ fn what_does_not_help_is_not_advised() {
         tries.iter().all(|what| !what.contains("pace")),
         "one sender at the rate of the link gains nothing: {tries:?}"
     );
-    assert!(seen.iter().any(|what| what.contains("no help alone: senders that pace")), "{seen:?}");
+    assert!(
+        seen.iter()
+            .any(|what| what.contains("no help alone: senders that pace")),
+        "{seen:?}"
+    );
 }
 
 #[test]
@@ -63,18 +90,33 @@ fn what_events_do_not_show_is_found_by_taking_it_away() {
     diagnosed(&place, text);
     let all = place.stackline(&["diagnose", "--simulate", "last"]);
     all.succeeds();
-    assert!(all.out.contains("the processor of b limits: it copies each packet; that costs"), "{}", all.out);
-    assert!(all.out.contains("by simulation with and without"), "{}", all.out);
+    assert!(
+        all.out
+            .contains("the processor of b limits: it copies each packet; that costs"),
+        "{}",
+        all.out
+    );
+    assert!(
+        all.out.contains("by simulation with and without"),
+        "{}",
+        all.out
+    );
 }
 
 #[test]
 fn a_run_of_this_machine_is_advised_without_figures() {
     let place = Place::new();
-    place.stackline(&["run", "--trace", "-e", "1 rr 32*1000 over tcp"]).succeeds();
+    place
+        .stackline(&["run", "--trace", "-e", "1 rr 32*1000 over tcp"])
+        .succeeds();
     let found = place.stackline(&["diagnose", "--json", "--simulate", "last"]);
     let found: Value = serde_json::from_str(&found.succeeds().out).unwrap();
     for finding in found["findings"].as_array().unwrap() {
-        assert_eq!(finding["expected"], Value::Array(vec![]), "nothing is known of its network: {finding}");
+        assert_eq!(
+            finding["expected"],
+            Value::Array(vec![]),
+            "nothing is known of its network: {finding}"
+        );
     }
 }
 
@@ -87,6 +129,10 @@ fn calls_that_go_packet_by_packet_are_not_healthy() {
     let found = place.stackline(&["diagnose", "--simulate", "last"]);
     found.succeeds();
     // 64 KiB in packets of 1440 bytes, and a request.
-    assert!(found.out.contains("a call takes 47 round trips of 20.0 ms"), "{}", found.out);
+    assert!(
+        found.out.contains("a call takes 47 round trips of 20.0 ms"),
+        "{}",
+        found.out
+    );
     assert!(found.out.contains("try `window(n = 46)`"), "{}", found.out);
 }

@@ -19,16 +19,23 @@ struct Draw(u64);
 
 impl Draw {
     fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % most
     }
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_wherever_a_load_is_killed() {
-    let kills = std::env::var("STACKLINE_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(200_u64);
+    let kills = std::env::var("STACKLINE_KILLS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(200_u64);
     let within: u64 = std::thread::scope(|scope| {
-        let sites = (0..SITES).map(|site| scope.spawn(move || Story::new(site).told((kills + site) / SITES)));
+        let sites = (0..SITES)
+            .map(|site| scope.spawn(move || Story::new(site).told((kills + site) / SITES)));
         let sites: Vec<_> = sites.collect();
         sites.into_iter().map(|site| site.join().unwrap()).sum()
     });
@@ -48,7 +55,12 @@ impl Story {
         let site = Site::new(2);
         let data = noise(BLOCKS * BLOCK - 100, seed + 1);
         site.place.write("data", &data);
-        Self { site, data, draw: Draw(seed), set: 0 }
+        Self {
+            site,
+            data,
+            draw: Draw(seed),
+            set: 0,
+        }
     }
 
     /// Kills so often, then ends all loads and reads everything; how many of the kills were within a load.
@@ -81,21 +93,34 @@ impl Story {
                 let status = self.loader(set).wait().unwrap();
                 (status.success() || self.is_whole(set)).then_some(())
             });
-            self.site.blocks(&["get", &name(set), "-o", "back"]).succeeds();
-            assert!(content(&self.site.place, "back") == self.data, "the set {set} came back otherwise");
+            self.site
+                .blocks(&["get", &name(set), "-o", "back"])
+                .succeeds();
+            assert!(
+                content(&self.site.place, "back") == self.data,
+                "the set {set} came back otherwise"
+            );
         }
         within
     }
 
     fn loader(&self, set: u64) -> Child {
         let name = name(set);
-        let mut command = self.site.command(&["load", &name, "data", "--block", "4KiB", "--batch", "64KiB"]);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        let mut command = self
+            .site
+            .command(&["load", &name, "data", "--block", "4KiB", "--batch", "64KiB"]);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
     }
 
     fn is_whole(&self, set: u64) -> bool {
         let (sets, _) = self.site.client().unwrap().list().unwrap();
-        sets.iter().any(|info| info.about.name == name(set) && info.sealed)
+        sets.iter()
+            .any(|info| info.about.name == name(set) && info.sealed)
     }
 
     /// Where the master says that blocks of the set are.
@@ -110,7 +135,11 @@ impl Story {
         match client.map(open.id, 0, BLOCKS as u64) {
             Ok(rows) => Some((client, open, rows)),
             Err(error) => {
-                assert!(client.open(&name(self.set)).is_err(), "the set {} is there: {error}", self.set);
+                assert!(
+                    client.open(&name(self.set)).is_err(),
+                    "the set {} is there: {error}",
+                    self.set
+                );
                 None
             }
         }
@@ -120,24 +149,39 @@ impl Story {
     fn all_there(&self, before: &[Row]) {
         let is_written = |row: &Row| !row.places.is_empty();
         let Some((client, open, now)) = self.open() else {
-            assert!(!before.iter().any(is_written), "the set {} is gone", self.set);
+            assert!(
+                !before.iter().any(is_written),
+                "the set {} is gone",
+                self.set
+            );
             return;
         };
         for (number, (row, then)) in now.iter().zip(before).enumerate() {
-            assert!(!is_written(then) || row == then, "block {number} was {then:?}, is {row:?}");
+            assert!(
+                !is_written(then) || row == then,
+                "block {number} was {then:?}, is {row:?}"
+            );
         }
-        let mut wanted: Vec<u64> =
-            (0..).zip(&now).filter(|(_, row)| is_written(row)).map(|(number, _)| number).collect();
+        let mut wanted: Vec<u64> = (0..)
+            .zip(&now)
+            .filter(|(_, row)| is_written(row))
+            .map(|(number, _)| number)
+            .collect();
         client.request(open.id, wanted.clone(), true).unwrap();
         while !wanted.is_empty() {
             match client.next(Some(Duration::from_secs(20))) {
                 Some(Event::Block(block)) => {
                     let number = block.head.number;
                     let at = number as usize * BLOCK;
-                    assert!(block.data == self.data[at..self.data.len().min(at + BLOCK)], "block {number}");
+                    assert!(
+                        block.data == self.data[at..self.data.len().min(at + BLOCK)],
+                        "block {number}"
+                    );
                     wanted.retain(|one| *one != number);
                 }
-                Some(Event::Failed { number, why, .. }) => panic!("block {number}: {}", why.words()),
+                Some(Event::Failed { number, why, .. }) => {
+                    panic!("block {number}: {}", why.words())
+                }
                 Some(_) => {}
                 None => panic!("{} blocks do not come", wanted.len()),
             }

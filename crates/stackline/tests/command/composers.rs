@@ -7,7 +7,10 @@ use serde_json::Value;
 const FORMS: [&str; 3] = ["udp(batch = 16)", "udp(gso)", "ikp(duplicates = allowed)"];
 
 fn parts(measured: &[Value]) -> Vec<&str> {
-    measured.iter().map(|m| m["part"].as_str().unwrap()).collect()
+    measured
+        .iter()
+        .map(|m| m["part"].as_str().unwrap())
+        .collect()
 }
 
 #[test]
@@ -18,10 +21,16 @@ fn the_load_goes_on_until_the_measured_part_is_done() {
              1 priority background over {stack}: bulk_put 1000*5000 | rr 32*10"
         ));
         let [rr, load, calls] = [&measured[0], &measured[1], &measured[2]];
-        assert_eq!((&rr["background"], &load["background"]), (&Value::Bool(false), &Value::Bool(true)));
+        assert_eq!(
+            (&rr["background"], &load["background"]),
+            (&Value::Bool(false), &Value::Bool(true))
+        );
         assert_eq!(number(rr, "/response_s/n"), 1000.0);
         // Ten units take far less than the 0.1 s of the measured part: it began again, many times.
-        assert!(number(load, "/initiator/received_units") > 2.0 * 2.0 * 10.0, "{load}");
+        assert!(
+            number(load, "/initiator/received_units") > 2.0 * 2.0 * 10.0,
+            "{load}"
+        );
         assert!(number(calls, "/response_s/n") > 2.0 * 5.0, "{calls}");
     }
 }
@@ -30,17 +39,30 @@ fn the_load_goes_on_until_the_measured_part_is_done() {
 fn total_is_one_row() {
     let measured = Place::new().measure("2 total: 3 bulk_get 1000*100 | bulk_put 1000*100");
     assert_eq!(measured.len(), 1, "{:?}", parts(&measured));
-    assert_eq!(number(&measured[0], "/initiator/received_units"), 2.0 * 300.0);
-    assert_eq!(number(&measured[0], "/responder/received_units"), 2.0 * 100.0);
+    assert_eq!(
+        number(&measured[0], "/initiator/received_units"),
+        2.0 * 300.0
+    );
+    assert_eq!(
+        number(&measured[0], "/responder/received_units"),
+        2.0 * 100.0
+    );
 }
 
 #[test]
 fn parallel_is_a_row_for_each_part_and_one_for_all() {
-    let measured = Place::new().measure("2 parallel over tcp, unix: 3 bulk_get 1000*100 | rr 32*100 over udp, unix");
+    let measured = Place::new()
+        .measure("2 parallel over tcp, unix: 3 bulk_get 1000*100 | rr 32*100 over udp, unix");
     // Four measurements, each of two parts and their aggregate.
     assert_eq!(measured.len(), 12, "{:?}", parts(&measured));
     for m in measured.iter().filter(|m| m["application"] == "bulk_get") {
-        assert_eq!((number(m, "/replicas"), number(m, "/initiator/received_units")), (3.0, 600.0));
+        assert_eq!(
+            (
+                number(m, "/replicas"),
+                number(m, "/initiator/received_units")
+            ),
+            (3.0, 600.0)
+        );
     }
 }
 
@@ -49,8 +71,11 @@ fn three_hosts_one_of_them_loaded_by_two() {
     let measured = Place::new().measure(
         "host a,b,c via local;\n2 parallel: from a to c rr 32*200 | from b to c bulk_put 1000*200 | from c to a rr 8*50;",
     );
-    let ends: Vec<(&str, &str)> =
-        measured.iter().take(3).map(|m| (m["from"].as_str().unwrap(), m["to"].as_str().unwrap())).collect();
+    let ends: Vec<(&str, &str)> = measured
+        .iter()
+        .take(3)
+        .map(|m| (m["from"].as_str().unwrap(), m["to"].as_str().unwrap()))
+        .collect();
     assert_eq!(ends, [("a", "c"), ("b", "c"), ("c", "a")]);
     assert_eq!(number(&measured[0], "/response_s/n"), 400.0);
 }
@@ -70,11 +95,19 @@ fn a_time_limit_ends_every_application_type_over_every_stack() {
         for m in &measured {
             // The limit, and what the last unit or connection takes on a busy machine.
             let elapsed = number(m, "/elapsed_s/max");
-            assert!((0.01..5.0).contains(&elapsed), "{stack}: {elapsed} s: {}", m["text"]);
+            assert!(
+                (0.01..5.0).contains(&elapsed),
+                "{stack}: {elapsed} s: {}",
+                m["text"]
+            );
             assert!(number(m, "/runs") == 1.0);
         }
-        let got = |index: usize, side: &str| number(&measured[index], &format!("/{side}/received_units"));
-        assert!(got(0, "initiator") > 0.0 && got(1, "responder") > 0.0 && got(3, "responder") > 0.0, "{stack}");
+        let got =
+            |index: usize, side: &str| number(&measured[index], &format!("/{side}/received_units"));
+        assert!(
+            got(0, "initiator") > 0.0 && got(1, "responder") > 0.0 && got(3, "responder") > 0.0,
+            "{stack}"
+        );
         assert!(number(&measured[2], "/response_s/n") > 0.0, "{stack}");
         assert!(number(&measured[4], "/connect_s/n") > 0.0, "{stack}");
     }
@@ -109,23 +142,41 @@ fn an_application_type_of_ones_own() {
         )
     };
     let run = |text: &str| {
-        let json = place.stackline(&["run", "--json", "--files", "data", "-e", text]).json();
+        let json = place
+            .stackline(&["run", "--json", "--files", "data", "-e", text])
+            .json();
         json["measurements"].as_array().unwrap().clone()
     };
     let with_files = stacks::which("live", |stack| stack.files);
     let others = stacks::with(stacks::which("live", |stack| !stack.files), &FORMS);
     let others = stacks::with(others, &["tcp(receive = truncate)"]);
-    let mut measured =
-        run(&text("ReadFile(1000);", &format!("< file in constant(100 us) over {}", with_files.join(", "))));
-    measured.extend(run(&text("", &format!("constant(100 us) over {}", others.join(", ")))));
+    let mut measured = run(&text(
+        "ReadFile(1000);",
+        &format!("< file in constant(100 us) over {}", with_files.join(", ")),
+    ));
+    measured.extend(run(&text(
+        "",
+        &format!("constant(100 us) over {}", others.join(", ")),
+    )));
     assert_eq!(measured.len(), with_files.len() + others.len());
     for m in &measured {
         assert_eq!(number(m, "/response_s/n"), 40.0, "{m}");
         assert_eq!(number(m, "/initiator/sent_units"), 2.0 * 20.0 * 6.0);
-        assert_eq!(number(m, "/responder/received_bytes"), 2.0 * 20.0 * 6.0 * 700.0, "{m}");
+        assert_eq!(
+            number(m, "/responder/received_bytes"),
+            2.0 * 20.0 * 6.0 * 700.0,
+            "{m}"
+        );
         assert_eq!(number(m, "/marks/round/n"), 2.0 * 20.0 * 3.0, "{m}");
-        assert_eq!(number(m, "/marks/round -> round/n"), 2.0 * (20.0 * 3.0 - 1.0), "{m}");
-        assert!(number(m, "/elapsed_s/min") > 20.0 * 100e-6, "the delays are in it");
+        assert_eq!(
+            number(m, "/marks/round -> round/n"),
+            2.0 * (20.0 * 3.0 - 1.0),
+            "{m}"
+        );
+        assert!(
+            number(m, "/elapsed_s/min") > 20.0 * 100e-6,
+            "the delays are in it"
+        );
     }
 }
 
@@ -138,14 +189,22 @@ fn a_procedure_that_writes_a_file() {
                 repeat count { AwaitDataIndication(unit); WriteFile(10); } RPCAwaitCallInd(1); RPCReturn(1); \
                 AwaitDisconnectIndication; } } 1 log 100*50 > file out;";
     let output = place.stackline(&["run", "--files", "data", "-e", text]);
-    assert_eq!(output.status.code(), Some(0), "{}{}", output.out, output.err);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}{}",
+        output.out,
+        output.err
+    );
     assert!(std::fs::metadata(place.path("data/out")).unwrap().len() >= 500);
 }
 
 #[test]
 fn a_paced_stream_keeps_its_pace() {
-    let measured = Place::new()
-        .measure(&format!("1 stream 160*100 constant(1 ms) over {}", stacks::that_answer("live").join(", ")));
+    let measured = Place::new().measure(&format!(
+        "1 stream 160*100 constant(1 ms) over {}",
+        stacks::that_answer("live").join(", ")
+    ));
     for m in &measured {
         assert!(number(m, "/elapsed_s/mean") >= 0.1, "{m}");
         assert_eq!(number(m, "/lateness_s/n"), 100.0, "{m}");
@@ -155,7 +214,9 @@ fn a_paced_stream_keeps_its_pace() {
 #[test]
 fn response_times_count_from_the_intended_moment() {
     let over = stacks::that_answer("live").join(", ");
-    let measured = Place::new().measure(&format!("1 rr 32*100 constant(1 ms) constant(5 ms) over {over}"));
+    let measured = Place::new().measure(&format!(
+        "1 rr 32*100 constant(1 ms) constant(5 ms) over {over}"
+    ));
     for m in &measured {
         // Each call is 4 ms later than the one before: 100 of them wait 0.2 s on average.
         assert!(number(m, "/response_s/mean") > 0.15, "{m}");
@@ -171,7 +232,10 @@ fn runs_go_on_until_the_interval_is_narrow() {
     assert!((3.0..=40.0).contains(&runs), "{runs}");
     let measured = Place::new().measure("2 until 0.0001% at most 5 rr 32*100");
     assert_eq!(number(&measured[0], "/runs"), 5.0);
-    assert!(measured[0]["flags"].to_string().len() > 2, "giving up is flagged");
+    assert!(
+        measured[0]["flags"].to_string().len() > 2,
+        "giving up is flagged"
+    );
 }
 
 #[test]
@@ -187,6 +251,10 @@ fn an_amount_is_moved_to_the_byte() {
     assert!(measured.len() > 8);
     for measurement in measured {
         let moved = |side: &str| number(&measurement, &format!("/{side}/received_bytes"));
-        assert_eq!(moved("initiator") + moved("responder"), 2500.0, "{measurement}");
+        assert_eq!(
+            moved("initiator") + moved("responder"),
+            2500.0,
+            "{measurement}"
+        );
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::support::Place;
 
-const DOCUMENTS: [(&str, &str); 2] =
-    [("README", include_str!("../../../../README.md")), ("LANGUAGE", include_str!("../../../../docs/LANGUAGE.md"))];
+const DOCUMENTS: [(&str, &str); 2] = [
+    ("README", include_str!("../../../../README.md")),
+    ("LANGUAGE", include_str!("../../../../docs/LANGUAGE.md")),
+];
 
 /// The fenced blocks of a document with their language, empty for texts of ours.
 fn blocks(document: &str) -> Vec<(String, String)> {
@@ -47,9 +49,14 @@ fn the_commands_of_the_documents_take_their_texts() {
     let place = Place::new();
     let mut checked = 0;
     for (name, document) in DOCUMENTS {
-        for (_, text) in blocks(document).into_iter().filter(|(language, _)| language == "sh") {
-            for text in
-                text.lines().filter_map(|line| line.split_once("-e '")?.1.split_once('\'')).map(|(text, _)| text)
+        for (_, text) in blocks(document)
+            .into_iter()
+            .filter(|(language, _)| language == "sh")
+        {
+            for text in text
+                .lines()
+                .filter_map(|line| line.split_once("-e '")?.1.split_once('\''))
+                .map(|(text, _)| text)
             {
                 let output = place.stackline(&["check", "-e", text]);
                 assert!(output.status.success(), "{name}: {text}\n{}", output.err);

@@ -27,14 +27,26 @@ struct Net {
 impl Net {
     /// Two hosts, `khons` and `udjat`; `None`, with the reason printed, where it cannot be made.
     fn pair(test: &str) -> Option<Self> {
-        Self::with(test, "host khons, udjat; link khons - udjat 100 Mbit/s 5 ms;")
+        Self::with(
+            test,
+            "host khons, udjat; link khons - udjat 100 Mbit/s 5 ms;",
+        )
     }
 
     fn with(test: &str, inside: &str) -> Option<Self> {
         let name = format!("{test}_{}", std::process::id());
-        let net = Self { place: Place::new(), text: format!("network {name} {{ {inside} }}"), name };
+        let net = Self {
+            place: Place::new(),
+            text: format!("network {name} {{ {inside} }}"),
+            name,
+        };
         net.place.write("net.stackline", &net.text);
-        let host = inside.trim_start_matches("host ").split([',', ';']).next().unwrap().to_string();
+        let host = inside
+            .trim_start_matches("host ")
+            .split([',', ';'])
+            .next()
+            .unwrap()
+            .to_string();
         let tried = net.run(&host, &["true"]);
         if tried.status.code() == Some(3) {
             skip(said(&tried));
@@ -45,8 +57,14 @@ impl Net {
     }
 
     fn command(&self, host: &str, words: &[&str]) -> Command {
-        let mut command = self.place.command(&["net", "exec", "net.stackline", host, "--"]);
-        command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut command = self
+            .place
+            .command(&["net", "exec", "net.stackline", host, "--"]);
+        command
+            .args(words)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         command
     }
 
@@ -60,7 +78,11 @@ impl Net {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         out.read_line(&mut line).unwrap();
-        Started { child, out, line: line.trim().to_string() }
+        Started {
+            child,
+            out,
+            line: line.trim().to_string(),
+        }
     }
 }
 
@@ -79,7 +101,12 @@ impl Started {
     fn finish(mut self) -> (Option<i32>, String, String) {
         let (mut out, mut err) = (String::new(), String::new());
         self.out.read_to_string(&mut out).unwrap();
-        self.child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut err)
+            .unwrap();
         (self.child.wait().unwrap().code(), out, err)
     }
 }
@@ -99,7 +126,9 @@ fn printed(output: &Output) -> String {
 
 #[test]
 fn exit_codes_are_the_programs() {
-    let Some(net) = Net::pair("codes") else { return };
+    let Some(net) = Net::pair("codes") else {
+        return;
+    };
     for (words, code) in [
         (&["true"][..], 0),
         (&["sh", "-c", "exit 7"], 7),
@@ -109,34 +138,69 @@ fn exit_codes_are_the_programs() {
         (&["/"], 126),
     ] {
         let ended = net.run("khons", words);
-        assert_eq!(ended.status.code(), Some(code), "{words:?}: {}", said(&ended));
+        assert_eq!(
+            ended.status.code(),
+            Some(code),
+            "{words:?}: {}",
+            said(&ended)
+        );
     }
     net.place.empties();
 }
 
 #[test]
 fn a_host_that_is_not_there() {
-    let Some(net) = Net::pair("unknown") else { return };
-    let message = format!("error: the network {} has no host kohns\nhint: did you mean `khons`?", net.name);
+    let Some(net) = Net::pair("unknown") else {
+        return;
+    };
+    let message = format!(
+        "error: the network {} has no host kohns\nhint: did you mean `khons`?",
+        net.name
+    );
     let ended = net.run("kohns", &["true"]);
     assert_eq!((ended.status.code(), said(&ended)), (Some(2), message));
     let ended = net.run("zzz", &["true"]);
     assert_eq!(ended.status.code(), Some(2));
-    assert!(said(&ended).ends_with("hint: hosts are khons, udjat"), "{}", said(&ended));
+    assert!(
+        said(&ended).ends_with("hint: hosts are khons, udjat"),
+        "{}",
+        said(&ended)
+    );
 }
 
 #[test]
 fn one_of_several_networks() {
-    let Some(net) = Net::pair("several") else { return };
-    let more = format!("{} network second {{ host khons, amun; link khons - amun 1 Gbit/s 1 ms; }}", net.text);
+    let Some(net) = Net::pair("several") else {
+        return;
+    };
+    let more = format!(
+        "{} network second {{ host khons, amun; link khons - amun 1 Gbit/s 1 ms; }}",
+        net.text
+    );
     net.place.write("net.stackline", more);
-    assert_eq!(net.run("amun", &["true"]).status.code(), Some(0), "one network has that host");
+    assert_eq!(
+        net.run("amun", &["true"]).status.code(),
+        Some(0),
+        "one network has that host"
+    );
     let both = net.run("khons", &["true"]);
     assert_eq!(both.status.code(), Some(2));
     let hint = format!("say which: --network {} or --network second", net.name);
     assert!(said(&both).contains(&hint), "{}", said(&both));
-    let arguments = ["net", "exec", "net.stackline", "khons", "--network", "second", "--", "true"];
-    assert_eq!(net.place.command(&arguments).status().unwrap().code(), Some(0));
+    let arguments = [
+        "net",
+        "exec",
+        "net.stackline",
+        "khons",
+        "--network",
+        "second",
+        "--",
+        "true",
+    ];
+    assert_eq!(
+        net.place.command(&arguments).status().unwrap().code(),
+        Some(0)
+    );
     net.place.empties();
 }
 
@@ -144,38 +208,69 @@ fn one_of_several_networks() {
 fn another_seed_is_refused_as_long_as_the_network_is_there() {
     let Some(net) = Net::pair("seed") else { return };
     let seeded = |seed: &str| {
-        let arguments = ["net", "exec", "--seed", seed, "net.stackline", "udjat", "--", "true"];
+        let arguments = [
+            "net",
+            "exec",
+            "--seed",
+            seed,
+            "net.stackline",
+            "udjat",
+            "--",
+            "true",
+        ];
         net.place.command(&arguments).output().unwrap()
     };
     let first = net.start("khons", &["sh", "-c", "echo ready; exec sleep 60"]);
     assert_eq!(first.line, "ready");
     let refused = seeded("9");
-    let message =
-        format!("error: the network {} is there already, with another seed\nhint: give the seed that", net.name);
+    let message = format!(
+        "error: the network {} is there already, with another seed\nhint: give the seed that",
+        net.name
+    );
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     assert!(said(&refused).starts_with(&message), "{}", said(&refused));
-    assert_eq!(seeded("1").status.code(), Some(0), "the seed of a specification that says none");
+    assert_eq!(
+        seeded("1").status.code(),
+        Some(0),
+        "the seed of a specification that says none"
+    );
     drop(first);
     net.place.empties();
-    assert_eq!(seeded("9").status.code(), Some(0), "nobody is there any more");
+    assert_eq!(
+        seeded("9").status.code(),
+        Some(0),
+        "nobody is there any more"
+    );
     net.place.empties();
 }
 
 #[test]
 fn a_program_sees_its_host() {
     let Some(net) = Net::pair("sees") else { return };
-    let script =
-        "hostname; getent hosts udjat; getent ahostsv4 khons | head -n 1; ls /proc | grep -c '^[0-9]'; echo $$; id -u";
+    let script = "hostname; getent hosts udjat; getent ahostsv4 khons | head -n 1; ls /proc | grep -c '^[0-9]'; echo $$; id -u";
     let seen = printed(&net.run("khons", &["sh", "-c", script]));
-    let lines: Vec<Vec<&str>> = seen.lines().map(|line| line.split_whitespace().collect()).collect();
+    let lines: Vec<Vec<&str>> = seen
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
     assert_eq!(lines[0], ["khons"]);
     assert_eq!(lines[1], ["10.71.0.2", "udjat"]);
     assert_eq!(lines[2], ["10.71.0.1", "STREAM", "khons"]);
-    assert!(lines[3][0].parse::<u32>().unwrap() < 8, "only its own processes: {seen}");
+    assert!(
+        lines[3][0].parse::<u32>().unwrap() < 8,
+        "only its own processes: {seen}"
+    );
     assert_eq!(lines[4], ["2"], "the second process there");
-    assert_eq!(lines[5], [nix::unistd::getuid().to_string()], "it runs as who started it");
+    assert_eq!(
+        lines[5],
+        [nix::unistd::getuid().to_string()],
+        "it runs as who started it"
+    );
     let before = fs::read_to_string("/etc/hosts").unwrap_or_default();
-    assert!(!before.contains("udjat"), "the machine's own file is as it was");
+    assert!(
+        !before.contains("udjat"),
+        "the machine's own file is as it was"
+    );
     net.place.empties();
 }
 
@@ -194,7 +289,10 @@ fn programs_meet_on_one_network() {
     let answer = printed(&net.run("khons", &["python3", "-c", client]));
     let (word, time) = answer.split_once(' ').unwrap_or_else(|| panic!("{answer}"));
     assert_eq!(word, "welcome");
-    assert!(time.parse::<f64>().unwrap() >= 0.010, "5 ms there and 5 ms back, never less: {time}");
+    assert!(
+        time.parse::<f64>().unwrap() >= 0.010,
+        "5 ms there and 5 ms back, never less: {time}"
+    );
     let (code, out, _) = server.finish();
     assert_eq!((code, out.as_str()), (Some(0), "greetings\n"));
     net.place.empties();
@@ -206,14 +304,19 @@ fn each_path_has_its_own_mtu() {
         return;
     }
     let links = "link a - s 1 Gbit/s 1 ms mtu 9000; link b - s 1 Gbit/s 1 ms mtu 9000; link c - s 1 Gbit/s 1 ms";
-    let Some(net) = Net::with("mtu", &format!("host a, b, c; switch s; {links};")) else { return };
+    let Some(net) = Net::with("mtu", &format!("host a, b, c; switch s; {links};")) else {
+        return;
+    };
     let server = "import socket\ns = socket.create_server(('', 80))\nprint('ready', flush=True)\n\
                   while True: s.accept()[0].recv(9)";
     let client = "import socket, sys\nc = socket.create_connection((sys.argv[1], 80), 20)\n\
                   print(c.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG))";
     for (host, segment) in [("b", "8948"), ("c", "1448")] {
         let server = net.start(host, &["python3", "-c", server]);
-        assert_eq!(printed(&net.run("a", &["python3", "-c", client, host])), segment);
+        assert_eq!(
+            printed(&net.run("a", &["python3", "-c", client, host])),
+            segment
+        );
         server.process().signal(Signal::SIGKILL);
         server.finish();
     }
@@ -237,12 +340,15 @@ fn everybody_may_ping() {
 
 #[test]
 fn the_same_text_is_the_same_network_and_another_text_another() {
-    let Some(net) = Net::pair("texts") else { return };
+    let Some(net) = Net::pair("texts") else {
+        return;
+    };
     let where_it_is = ["sh", "-c", "readlink /proc/self/ns/net; sleep 1000"];
     let first = net.start("khons", &where_it_is);
     let same = net.start("khons", &where_it_is);
     let beside = net.start("udjat", &where_it_is);
-    net.place.write("net.stackline", net.text.replace("5 ms", "6 ms"));
+    net.place
+        .write("net.stackline", net.text.replace("5 ms", "6 ms"));
     let other = net.start("khons", &where_it_is);
     assert_eq!(first.line, same.line);
     assert_ne!(first.line, beside.line);
@@ -256,20 +362,35 @@ fn the_same_text_is_the_same_network_and_another_text_another() {
 
 #[test]
 fn a_program_may_catch_signals() {
-    let Some(net) = Net::pair("signals") else { return };
-    for (signal, name) in [(Signal::SIGINT, "INT"), (Signal::SIGTERM, "TERM"), (Signal::SIGUSR1, "USR1")] {
-        let script = format!("trap 'echo caught; exit 9' {name}; echo ready; while :; do sleep 0.05; done");
+    let Some(net) = Net::pair("signals") else {
+        return;
+    };
+    for (signal, name) in [
+        (Signal::SIGINT, "INT"),
+        (Signal::SIGTERM, "TERM"),
+        (Signal::SIGUSR1, "USR1"),
+    ] {
+        let script =
+            format!("trap 'echo caught; exit 9' {name}; echo ready; while :; do sleep 0.05; done");
         let started = net.start("khons", &["sh", "-c", &script]);
         started.process().signal(signal);
-        assert_eq!(started.finish(), (Some(9), "caught\n".into(), String::new()));
+        assert_eq!(
+            started.finish(),
+            (Some(9), "caught\n".into(), String::new())
+        );
     }
     net.place.empties();
 }
 
 #[test]
 fn an_interruption_reaches_what_a_shell_waits_for() {
-    let Some(net) = Net::pair("waits") else { return };
-    let started = net.start("khons", &["sh", "-c", "sleep 1000 & echo ready; sleep 1000; wait"]);
+    let Some(net) = Net::pair("waits") else {
+        return;
+    };
+    let started = net.start(
+        "khons",
+        &["sh", "-c", "sleep 1000 & echo ready; sleep 1000; wait"],
+    );
     started.process().signal(Signal::SIGINT);
     assert_eq!(started.finish().0, Some(128 + 2));
     net.place.empties();
@@ -277,35 +398,61 @@ fn an_interruption_reaches_what_a_shell_waits_for() {
 
 #[test]
 fn daemons_end_with_the_program_that_left_them() {
-    let Some(net) = Net::pair("daemons") else { return };
-    let ended = net.run("khons", &["sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & exit 3"]);
+    let Some(net) = Net::pair("daemons") else {
+        return;
+    };
+    let ended = net.run(
+        "khons",
+        &["sh", "-c", "setsid sleep 1000 >/dev/null 2>&1 & exit 3"],
+    );
     assert_eq!(ended.status.code(), Some(3));
     net.place.empties();
 }
 
 #[test]
 fn kill_9_leaves_nothing() {
-    let Some(net) = Net::pair("killed") else { return };
-    let started = net.start("khons", &["sh", "-c", "setsid sleep 1000 & sleep 1000 & echo ready; sleep 1000"]);
+    let Some(net) = Net::pair("killed") else {
+        return;
+    };
+    let started = net.start(
+        "khons",
+        &[
+            "sh",
+            "-c",
+            "setsid sleep 1000 & sleep 1000 & echo ready; sleep 1000",
+        ],
+    );
     started.process().signal(Signal::SIGKILL);
     net.place.empties();
     let started = net.start("khons", &["sh", "-c", "echo ready; sleep 1000"]);
     net.place.emulator().signal(Signal::SIGKILL);
     let (code, _, err) = started.finish();
     assert_eq!(code, Some(1));
-    assert!(err.starts_with("error: the emulator of the network ended"), "{err}");
+    assert!(
+        err.starts_with("error: the emulator of the network ended"),
+        "{err}"
+    );
     net.place.empties();
 }
 
 #[test]
 fn a_network_stays_while_somebody_is_there() {
-    let Some(net) = Net::pair("stays") else { return };
-    let first = net.start("khons", &["sh", "-c", "readlink /proc/self/ns/net; sleep 1000"]);
+    let Some(net) = Net::pair("stays") else {
+        return;
+    };
+    let first = net.start(
+        "khons",
+        &["sh", "-c", "readlink /proc/self/ns/net; sleep 1000"],
+    );
     let emulator = net.place.emulator();
     let second = net.start("udjat", &["sh", "-c", "echo ready; sleep 1000"]);
     first.process().signal(Signal::SIGKILL);
     first.finish();
-    assert_eq!(net.place.emulator(), emulator, "it has outlived the one who started it");
+    assert_eq!(
+        net.place.emulator(),
+        emulator,
+        "it has outlived the one who started it"
+    );
     let third = net.start("khons", &["readlink", "/proc/self/ns/net"]);
     assert_eq!(third.finish().0, Some(0));
     assert_eq!(net.place.emulator(), emulator);
@@ -316,16 +463,25 @@ fn a_network_stays_while_somebody_is_there() {
 
 #[test]
 fn many_who_come_at_once_meet() {
-    let Some(net) = Net::pair("at_once") else { return };
+    let Some(net) = Net::pair("at_once") else {
+        return;
+    };
     let wait = ["sh", "-c", "readlink /proc/self/ns/net; sleep 1000"];
-    let children: Vec<Child> = (0..8).map(|_| net.command("khons", &wait).spawn().unwrap()).collect();
+    let children: Vec<Child> = (0..8)
+        .map(|_| net.command("khons", &wait).spawn().unwrap())
+        .collect();
     let lines = children.into_iter().map(|mut child| {
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         (line, child)
     });
     let (lines, children): (Vec<String>, Vec<Child>) = lines.unzip();
-    assert!(lines[0].starts_with("net:[") && lines.iter().all(|line| *line == lines[0]), "{lines:?}");
+    assert!(
+        lines[0].starts_with("net:[") && lines.iter().all(|line| *line == lines[0]),
+        "{lines:?}"
+    );
     for mut child in children {
         child.kill().unwrap();
         child.wait().unwrap();
@@ -336,54 +492,108 @@ fn many_who_come_at_once_meet() {
 #[test]
 fn two_hundred_hosts() {
     let hosts: Vec<String> = (0..200).map(|number| format!("h{number}")).collect();
-    let links: String = hosts.iter().map(|host| format!("link {host} - hub 1 Gbit/s 1 ms; ")).collect();
+    let links: String = hosts
+        .iter()
+        .map(|host| format!("link {host} - hub 1 Gbit/s 1 ms; "))
+        .collect();
     let inside = format!("host {}; switch hub; {links}", hosts.join(", "));
-    let Some(net) = Net::with("many", &inside) else { return };
+    let Some(net) = Net::with("many", &inside) else {
+        return;
+    };
     let seen = printed(&net.run("h199", &["sh", "-c", "hostname; getent hosts h0"]));
-    assert_eq!(seen.split_whitespace().collect::<Vec<_>>(), ["h199", "10.71.0.1", "h0"]);
+    assert_eq!(
+        seen.split_whitespace().collect::<Vec<_>>(),
+        ["h199", "10.71.0.1", "h0"]
+    );
     net.place.empties();
 }
 
 #[test]
 fn without_files_for_its_hosts_it_is_refused() {
-    let Some(net) = Net::pair("limit") else { return };
+    let Some(net) = Net::pair("limit") else {
+        return;
+    };
     let hosts: Vec<String> = (0..60).map(|number| format!("h{number}")).collect();
-    let links: String = hosts.iter().map(|host| format!("link {host} - hub 1 Gbit/s 1 ms; ")).collect();
-    net.place.write("net.stackline", format!("network l {{ host {}; switch hub; {links} }}", hosts.join(", ")));
-    let script = format!("ulimit -n 100; exec {} net exec net.stackline h0 -- true", program());
-    let ended = Command::new("sh").args(["-c", &script]).current_dir(net.place.path("")).output().unwrap();
+    let links: String = hosts
+        .iter()
+        .map(|host| format!("link {host} - hub 1 Gbit/s 1 ms; "))
+        .collect();
+    net.place.write(
+        "net.stackline",
+        format!(
+            "network l {{ host {}; switch hub; {links} }}",
+            hosts.join(", ")
+        ),
+    );
+    let script = format!(
+        "ulimit -n 100; exec {} net exec net.stackline h0 -- true",
+        program()
+    );
+    let ended = Command::new("sh")
+        .args(["-c", &script])
+        .current_dir(net.place.path(""))
+        .output()
+        .unwrap();
     assert_eq!(ended.status.code(), Some(3), "{}", said(&ended));
-    assert!(said(&ended).contains("60 emulated hosts need 248 file descriptors, the limit is 100"), "{}", said(&ended));
-    assert!(said(&ended).trim_end().ends_with("hint: `ulimit -Hn 248`"), "{}", said(&ended));
+    assert!(
+        said(&ended).contains("60 emulated hosts need 248 file descriptors, the limit is 100"),
+        "{}",
+        said(&ended)
+    );
+    assert!(
+        said(&ended).trim_end().ends_with("hint: `ulimit -Hn 248`"),
+        "{}",
+        said(&ended)
+    );
 }
 
 #[test]
 fn the_setting_that_forbids_it_is_named() {
-    let Some(net) = Net::pair("forbidden") else { return };
+    let Some(net) = Net::pair("forbidden") else {
+        return;
+    };
     if !has_program("unshare", "util-linux") {
         return;
     }
     let arguments = format!("{} net exec net.stackline khons -- true", program());
     let script = format!("echo 0 > /proc/sys/user/max_net_namespaces && exec {arguments}");
     let inside = net.place.path("");
-    let ended = Command::new("unshare").args(["-Ur", "sh", "-c", &script]).current_dir(inside).output().unwrap();
+    let ended = Command::new("unshare")
+        .args(["-Ur", "sh", "-c", &script])
+        .current_dir(inside)
+        .output()
+        .unwrap();
     if said(&ended).contains("unshare: ") {
         return skip(said(&ended));
     }
     assert_eq!(ended.status.code(), Some(3), "{}", said(&ended));
-    assert!(said(&ended).contains("which sysctl user.max_net_namespaces=0 forbids"), "{}", said(&ended));
-    assert!(said(&ended).contains("hint: allow it: sysctl -w user.max_net_namespaces="), "{}", said(&ended));
+    assert!(
+        said(&ended).contains("which sysctl user.max_net_namespaces=0 forbids"),
+        "{}",
+        said(&ended)
+    );
+    assert!(
+        said(&ended).contains("hint: allow it: sysctl -w user.max_net_namespaces="),
+        "{}",
+        said(&ended)
+    );
 }
 
 #[test]
 fn root_of_a_user_namespace_with_one_group_may_emulate() {
-    let Some(net) = Net::pair("restricted") else { return };
+    let Some(net) = Net::pair("restricted") else {
+        return;
+    };
     if !has_program("unshare", "util-linux") {
         return;
     }
     let script = format!("exec {} net exec net.stackline khons -- true", program());
     let inside = net.place.path("");
-    let ended = Command::new("unshare").args(["-Ur", "sh", "-c", &script]).current_dir(inside).output().unwrap();
+    let ended = Command::new("unshare")
+        .args(["-Ur", "sh", "-c", &script])
+        .current_dir(inside)
+        .output()
+        .unwrap();
     if said(&ended).contains("unshare: ") {
         return skip(said(&ended));
     }
@@ -397,25 +607,51 @@ fn anybody_may_emulate() {
     if !nix::unistd::getuid().is_root() {
         return;
     }
-    let Some(net) = Net::pair("anybody") else { return };
+    let Some(net) = Net::pair("anybody") else {
+        return;
+    };
     let text = format!("{} # as nobody", net.text);
     // Others may not be allowed to enter the directory in which it was built.
     fs::set_permissions(net.place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
     let public = net.place.path("stackline");
-    fs::hard_link(program(), &public).or_else(|_| fs::copy(program(), &public).map(drop)).unwrap();
+    fs::hard_link(program(), &public)
+        .or_else(|_| fs::copy(program(), &public).map(drop))
+        .unwrap();
     let mut command = Command::new(public);
-    command.args(["net", "exec", "-e", &text, "khons", "--", "sh", "-c", "id -u; grep CapAmb /proc/self/status"]);
-    let ended = command.uid(65534).gid(65534).current_dir("/").output().unwrap();
+    command.args([
+        "net",
+        "exec",
+        "-e",
+        &text,
+        "khons",
+        "--",
+        "sh",
+        "-c",
+        "id -u; grep CapAmb /proc/self/status",
+    ]);
+    let ended = command
+        .uid(65534)
+        .gid(65534)
+        .current_dir("/")
+        .output()
+        .unwrap();
     if ended.status.code() == Some(3) {
         return skip(said(&ended));
     }
     let seen = said(&ended);
-    assert_eq!(seen.split_whitespace().collect::<Vec<_>>(), ["65534", "CapAmb:", "0000000000003400"], "{seen}");
+    assert_eq!(
+        seen.split_whitespace().collect::<Vec<_>>(),
+        ["65534", "CapAmb:", "0000000000003400"],
+        "{seen}"
+    );
 }
 
 /// A network as plain data.
 fn two_hosts(mtu: u64) -> Network {
-    let host = |name: &str| Host { name: name.into(), ..Host::default() };
+    let host = |name: &str| Host {
+        name: name.into(),
+        ..Host::default()
+    };
     let link = Link {
         ends: ("a".into(), "b".into()),
         rate: Rate::Constant(1e8),
@@ -423,27 +659,59 @@ fn two_hosts(mtu: u64) -> Network {
         mtu_bytes: Some(mtu),
         ..Link::default()
     };
-    Network { name: "n".into(), hosts: vec![host("a"), host("b")], links: vec![link], ..Network::default() }
+    Network {
+        name: "n".into(),
+        hosts: vec![host("a"), host("b")],
+        links: vec![link],
+        ..Network::default()
+    }
 }
 
 #[test]
 fn a_network_of_ones_own() {
-    let open = |mtu| Emulation::private(Path::new(program()), &two_hosts(mtu), Seed::root(1), &Default::default());
+    let open = |mtu| {
+        Emulation::private(
+            Path::new(program()),
+            &two_hosts(mtu),
+            Seed::root(1),
+            &Default::default(),
+        )
+    };
     let mut emulation = match open(1500) {
         Err(refusal) if refusal.blame == Blame::Environment => return skip(refusal),
         other => other.unwrap(),
     };
-    assert_eq!(emulation.hosts().iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(
+        emulation
+            .hosts()
+            .iter()
+            .map(|host| host.name.as_str())
+            .collect::<Vec<_>>(),
+        ["a", "b"]
+    );
     let net = emulation.host("b").unwrap().net.clone();
-    let process = net.components().nth(2).unwrap().as_os_str().to_str().unwrap().to_string();
+    let process = net
+        .components()
+        .nth(2)
+        .unwrap()
+        .as_os_str()
+        .to_str()
+        .unwrap()
+        .to_string();
     assert!(net.exists());
     assert_eq!(emulation.report().unwrap().ports.len(), 2);
     emulation.restart(Seed::root(2), None).unwrap();
     drop(emulation);
-    assert!(!Path::new("/proc").join(process).exists(), "it ends before its lease is dropped");
+    assert!(
+        !Path::new("/proc").join(process).exists(),
+        "it ends before its lease is dropped"
+    );
     let refusal = open(53).unwrap_err();
     assert_eq!(refusal.blame, Blame::Input);
-    assert!(refusal.message.contains("has an MTU of 53 bytes"), "{refusal}");
+    assert!(
+        refusal.message.contains("has an MTU of 53 bytes"),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -451,12 +719,18 @@ fn packets_for_no_host_are_counted() {
     if !has_program("python3", "python3") {
         return;
     }
-    let Some(net) = Net::pair("nowhere") else { return };
+    let Some(net) = Net::pair("nowhere") else {
+        return;
+    };
     let send = "import socket\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n\
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)\n\
                 for to in ('239.1.1.1', '255.255.255.255'): s.sendto(b'x', (to, 9))";
     let sent = net.run("khons", &["python3", "-c", send]);
-    assert!(said(&sent).contains("2 packets were for no host of it"), "{}", said(&sent));
+    assert!(
+        said(&sent).contains("2 packets were for no host of it"),
+        "{}",
+        said(&sent)
+    );
     let quiet = net.run("khons", &["true"]);
     assert!(!said(&quiet).contains("for no host"), "{}", said(&quiet));
     net.place.empties();

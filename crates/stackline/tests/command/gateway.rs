@@ -10,20 +10,45 @@ use std::process::Stdio;
 fn it_serves_until_it_is_ended() {
     let place = Place::new();
     // Nobody listens at port 1.
-    let mut command = place.command(&["blocks", "gateway", "--listen", "127.0.0.1:0", "--master", "127.0.0.1:1"]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = place.command(&[
+        "blocks",
+        "gateway",
+        "--listen",
+        "127.0.0.1:0",
+        "--master",
+        "127.0.0.1:1",
+    ]);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("http://").unwrap().trim_end_matches('/');
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    let address = line
+        .trim()
+        .strip_prefix("http://")
+        .unwrap()
+        .trim_end_matches('/');
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("127.0.0.1:1"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 503 ") && answer.contains("127.0.0.1:1"),
+        "{answer}"
+    );
     let mut said = String::new();
     let mut errors = BufReader::new(child.stderr.take().unwrap());
     errors.read_line(&mut said).unwrap();
-    assert!(said.contains("127.0.0.1:1") && said.contains("answers are 503"), "{said}");
+    assert!(
+        said.contains("127.0.0.1:1") && said.contains("answers are 503"),
+        "{said}"
+    );
     let process = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
     nix::sys::signal::kill(process, Signal::SIGTERM).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
@@ -38,5 +63,7 @@ fn what_it_cannot_listen_at_is_said() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let refused = place.stackline(&["blocks", "gateway", "--listen", &address]);
-    refused.fails(3, &["nothing can listen at", &address]).hints("--listen");
+    refused
+        .fails(3, &["nothing can listen at", &address])
+        .hints("--listen");
 }

@@ -8,7 +8,15 @@ use std::path::PathBuf;
 /// A simulated run with events.
 fn run(place: &Place, flags: &[&str]) -> PathBuf {
     let text = "network n { host a, b; link a - b 10 Mbit/s 1 ms; } 1 from a to b rr 32*5 over tcp across n";
-    place.stackline(&[&["run", "-e", text, "--in", "simulated", "--trace", "--json"], flags].concat()).succeeds();
+    place
+        .stackline(
+            &[
+                &["run", "-e", text, "--in", "simulated", "--trace", "--json"],
+                flags,
+            ]
+            .concat(),
+        )
+        .succeeds();
     place.runs().pop().unwrap()
 }
 
@@ -17,15 +25,26 @@ fn run(place: &Place, flags: &[&str]) -> PathBuf {
 fn a_status_names_no_file_outside_the_run() {
     let place = Place::new();
     let status = run(&place, &[]).join("status.json");
-    let own: serde_json::Value = serde_json::from_str(&fs::read_to_string(&status).unwrap()).unwrap();
+    let own: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&status).unwrap()).unwrap();
     let outside = place.write("outside", "precious");
-    for name in [outside.to_str().unwrap(), "../../outside", "events/../../../outside", "/proc/kmsg", ""] {
+    for name in [
+        outside.to_str().unwrap(),
+        "../../outside",
+        "events/../../../outside",
+        "/proc/kmsg",
+        "",
+    ] {
         let mut changed = own.clone();
         changed["sums"][name] = 1.into();
         fs::write(&status, changed.to_string()).unwrap();
         let shown = place.stackline(&["show", "last"]);
         shown.fails(3, &["status.json", "not one of a run's"]);
-        assert!(!shown.err.contains("outside") && !shown.err.contains("kmsg"), "{}", shown.err);
+        assert!(
+            !shown.err.contains("outside") && !shown.err.contains("kmsg"),
+            "{}",
+            shown.err
+        );
     }
 }
 
@@ -42,7 +61,10 @@ fn read(place: &Place, run: &str) -> Vec<(String, Finished)> {
         &["predict", "--run", run, "-e", "1 rr 32*1"],
         &["import", "--into", run, "no.log"],
     ];
-    commands.iter().map(|words| (words.join(" "), place.stackline(words))).collect()
+    commands
+        .iter()
+        .map(|words| (words.join(" "), place.stackline(words)))
+        .collect()
 }
 
 #[test]
@@ -69,8 +91,18 @@ fn readers_write_nothing_elsewhere_and_wait_for_no_pipe() {
         fs::rename(&file, &aside).unwrap();
         nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
         let shown = place.stackline(&["lifelines", "last"]);
-        assert!(shown.status.code().is_some_and(|code| code > 0), "{name}: {}", shown.out);
-        assert!(shown.err.contains("it is a pipe, where a regular file is expected"), "{name}: {}", shown.err);
+        assert!(
+            shown.status.code().is_some_and(|code| code > 0),
+            "{name}: {}",
+            shown.out
+        );
+        assert!(
+            shown
+                .err
+                .contains("it is a pipe, where a regular file is expected"),
+            "{name}: {}",
+            shown.err
+        );
         fs::remove_file(&file).unwrap();
         fs::rename(&aside, &file).unwrap();
     }
@@ -88,9 +120,18 @@ fn a_run_is_private_unless_it_is_shared() {
         while let Some(path) = left.pop() {
             let about = fs::symlink_metadata(&path).unwrap();
             let expected = if about.is_dir() { directory } else { file };
-            assert_eq!(about.permissions().mode() & 0o777, expected, "{}", path.display());
+            assert_eq!(
+                about.permissions().mode() & 0o777,
+                expected,
+                "{}",
+                path.display()
+            );
             if about.is_dir() {
-                left.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+                left.extend(
+                    fs::read_dir(&path)
+                        .unwrap()
+                        .map(|entry| entry.unwrap().path()),
+                );
             }
         }
     }
@@ -99,18 +140,36 @@ fn a_run_is_private_unless_it_is_shared() {
 /// Whatever the umask is: neither does it open a private run, nor close a shared one, and nobody may replace runs.
 #[test]
 fn the_umask_changes_nothing_of_who_may_read_a_run() {
-    for (umask, flags, directory) in
-        [("000", &[][..], 0o700), ("077", &["--share"][..], 0o755), ("000", &["--share"][..], 0o755)]
-    {
+    for (umask, flags, directory) in [
+        ("000", &[][..], 0o700),
+        ("077", &["--share"][..], 0o755),
+        ("000", &["--share"][..], 0o755),
+    ] {
         let place = Place::new();
         let mut command = std::process::Command::new("sh");
         let script = format!("umask {umask}; exec \"$0\" \"$@\"");
-        command.args(["-c", &script, crate::support::program(), "run", "-e", "1 rr 32*5 over unix"]).args(flags);
+        command
+            .args([
+                "-c",
+                &script,
+                crate::support::program(),
+                "run",
+                "-e",
+                "1 rr 32*5 over unix",
+            ])
+            .args(flags);
         let runs = place.path("new");
-        command.env("STACKLINE_RUNS", &runs).stdout(std::process::Stdio::null());
+        command
+            .env("STACKLINE_RUNS", &runs)
+            .stdout(std::process::Stdio::null());
         assert!(command.status().unwrap().success());
-        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&runs), directory, "{umask} {flags:?}: shared runs are reached through it");
+        let mode =
+            |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(
+            mode(&runs),
+            directory,
+            "{umask} {flags:?}: shared runs are reached through it"
+        );
         let run = fs::read_dir(&runs).unwrap().next().unwrap().unwrap().path();
         assert_eq!(
             (mode(&run), mode(&run.join("results.parquet"))),
@@ -125,10 +184,17 @@ fn events_of_a_host_that_are_missing_are_named() {
     let place = Place::new();
     let run = run(&place, &[]);
     fs::remove_file(run.join("events/b.parquet")).unwrap();
-    for words in [["lifelines", "last"], ["diagnose", "last"], ["report", "last"]] {
+    for words in [
+        ["lifelines", "last"],
+        ["diagnose", "last"],
+        ["report", "last"],
+    ] {
         let output = place.stackline(&words);
         let words = output.out + &output.err;
-        assert!(words.contains("files of events are missing: b.parquet"), "{words}");
+        assert!(
+            words.contains("files of events are missing: b.parquet"),
+            "{words}"
+        );
     }
 }
 
@@ -137,20 +203,41 @@ fn events_of_a_host_that_are_missing_are_named() {
 fn foreign_text_steers_no_terminal() {
     let place = Place::new();
     let steering = "\u{1b}[31mred\u{1b}]0;title\u{7}\u{9b}2J";
-    place.write("log", format!("h{steering}; APP_SEND; 1000; unit=1\nh{steering}; APP_RECEIVE; 2000; unit=1\n"));
+    place.write(
+        "log",
+        format!("h{steering}; APP_SEND; 1000; unit=1\nh{steering}; APP_RECEIVE; 2000; unit=1\n"),
+    );
     place.stackline(&["import", "--as", "text", "log"]);
-    let texts = [format!("1 rr 32*{steering}"), format!("network n {{ host a; }} 1 from a to {steering} rr 32*1")];
+    let texts = [
+        format!("1 rr 32*{steering}"),
+        format!("network n {{ host a; }} 1 from a to {steering} rr 32*1"),
+    ];
     let mut outputs: Vec<Finished> = texts
         .iter()
-        .flat_map(|text| [place.stackline(&["check", "-e", text]), place.stackline(&["plan", "-e", text])])
+        .flat_map(|text| {
+            [
+                place.stackline(&["check", "-e", text]),
+                place.stackline(&["plan", "-e", text]),
+            ]
+        })
         .collect();
-    outputs
-        .extend([["lifelines", "last"], ["diagnose", "last"], ["show", "last"]].map(|words| place.stackline(&words)));
+    outputs.extend(
+        [
+            ["lifelines", "last"],
+            ["diagnose", "last"],
+            ["show", "last"],
+        ]
+        .map(|words| place.stackline(&words)),
+    );
     outputs.push(place.stackline(&["lifelines", "last", "--by", "host"]));
     outputs.push(place.stackline(&["show", &format!("no{steering}")]));
     for Finished { out, err, .. } in outputs {
         for text in [out, err] {
-            assert!(text.chars().all(|c| matches!(c, '\n' | '\t') || !c.is_control()), "{text:?}");
+            assert!(
+                text.chars()
+                    .all(|c| matches!(c, '\n' | '\t') || !c.is_control()),
+                "{text:?}"
+            );
         }
     }
 }

@@ -19,8 +19,16 @@ fn all_mistakes_of_a_file_are_reported_at_once() {
             "the stack `tcp` has no option `nodely`",
         ]);
         for (line, near) in [(1, "bulk_get"), (2, "tcp"), (3, "uniform"), (5, "nodelay")] {
-            assert!(output.err.contains(&format!("many.stackline:{line}:")), "{}", output.err);
-            assert!(output.err.contains(&format!("did you mean `{near}`?")), "{}", output.err);
+            assert!(
+                output.err.contains(&format!("many.stackline:{line}:")),
+                "{}",
+                output.err
+            );
+            assert!(
+                output.err.contains(&format!("did you mean `{near}`?")),
+                "{}",
+                output.err
+            );
         }
     }
     assert!(place.runs().is_empty());
@@ -30,13 +38,37 @@ fn all_mistakes_of_a_file_are_reported_at_once() {
 fn one_mistake_each() {
     let place = Place::new();
     for (text, word, hint) in [
-        ("10 from khons rr 32*10; host khon via local;", "unknown host `khons`", "did you mean `khon`?"),
-        ("10 rr 70000*10 over udp", "`udp` carries data units of at most 65507 bytes", "smaller units"),
-        ("10 rr 5 TB*10", "the size of a data unit may be at most 1099511627776", ""),
-        ("10 rr 2 GiB*10", "`tcp` carries data units of at most 1073741824 bytes", "smaller units"),
-        ("10 timelimit 0 rr 32*10", "a time limit has to be above zero", ""),
+        (
+            "10 from khons rr 32*10; host khon via local;",
+            "unknown host `khons`",
+            "did you mean `khon`?",
+        ),
+        (
+            "10 rr 70000*10 over udp",
+            "`udp` carries data units of at most 65507 bytes",
+            "smaller units",
+        ),
+        (
+            "10 rr 5 TB*10",
+            "the size of a data unit may be at most 1099511627776",
+            "",
+        ),
+        (
+            "10 rr 2 GiB*10",
+            "`tcp` carries data units of at most 1073741824 bytes",
+            "smaller units",
+        ),
+        (
+            "10 timelimit 0 rr 32*10",
+            "a time limit has to be above zero",
+            "",
+        ),
         ("10 rr 32*10 over udp(timeout = fast)", "timeout", ""),
-        ("10 bulk_get 1000*10 < file x over udp", "`udp` does not carry files", "another stack"),
+        (
+            "10 bulk_get 1000*10 < file x over udp",
+            "`udp` does not carry files",
+            "another stack",
+        ),
         ("10 bulk_get 1000", "", ""),
         ("rr 32*10", "", ""),
     ] {
@@ -62,14 +94,25 @@ fn a_file_that_is_not_there() {
 fn a_file_that_is_no_text() {
     let place = Place::new();
     place.write("noise", [0xff, 0xfe, 0x00, 0x9f]);
-    place.stackline(&["run", "noise"]).fails(2, &["noise cannot be read", "UTF-8"]);
-    place.stackline(&["run", "."]).fails(2, &["cannot be read", "directory"]);
+    place
+        .stackline(&["run", "noise"])
+        .fails(2, &["noise cannot be read", "UTF-8"]);
+    place
+        .stackline(&["run", "."])
+        .fails(2, &["cannot be read", "directory"]);
 }
 
 #[test]
 fn what_never_ends_or_is_a_directory_is_refused_with_a_hint() {
     let place = Place::new();
-    let watch = ["watch", "--for", "1ms", "--snmp", "127.0.0.1:1", "--snmp-secrets"];
+    let watch = [
+        "watch",
+        "--for",
+        "1ms",
+        "--snmp",
+        "127.0.0.1:1",
+        "--snmp-secrets",
+    ];
     let readers: [&[&str]; 8] = [
         &["check"],
         &["fmt"],
@@ -84,7 +127,12 @@ fn what_never_ends_or_is_a_directory_is_refused_with_a_hint() {
         for what in ["/dev/zero", "/dev/full", ".", "nowhere/file"] {
             let output = place.stackline(&[reader, &[what]].concat());
             output.fails(2, &[what]).hints("");
-            assert_eq!(output.err.lines().count(), 2, "{reader:?} {what}: {}", output.err);
+            assert_eq!(
+                output.err.lines().count(),
+                2,
+                "{reader:?} {what}: {}",
+                output.err
+            );
         }
     }
     assert!(place.runs().is_empty());
@@ -97,17 +145,31 @@ fn a_text_that_measures_nothing() {
         let output = place.stackline(&["check", "-e", text]);
         assert_eq!(output.status.code(), Some(0));
         output.hints("write a specification such as");
-        assert!(output.err.contains("the specification has no measurement"), "{}", output.err);
+        assert!(
+            output.err.contains("the specification has no measurement"),
+            "{}",
+            output.err
+        );
         for command in ["run", "plan"] {
             let output = place.stackline(&[command, "-e", text]);
             output
-                .fails(2, &["there is nothing to do: the specification (expression) has no measurement"])
+                .fails(
+                    2,
+                    &["there is nothing to do: the specification (expression) has no measurement"],
+                )
                 .hints("write one");
-            assert_eq!((output.err.lines().count(), output.out.as_str()), (2, ""), "{}", output.err);
+            assert_eq!(
+                (output.err.lines().count(), output.out.as_str()),
+                (2, ""),
+                "{}",
+                output.err
+            );
         }
     }
     let file = place.write("empty.stackline", "");
-    place.stackline(&["run", file.to_str().unwrap()]).fails(2, &["nothing to do", "empty.stackline"]);
+    place
+        .stackline(&["run", file.to_str().unwrap()])
+        .fails(2, &["nothing to do", "empty.stackline"]);
     place.stackline(&["fmt", file.to_str().unwrap()]).succeeds();
     assert!(place.runs().is_empty());
 }
@@ -117,7 +179,9 @@ fn the_live_world_makes_no_network() {
     let place = Place::new();
     let output =
         place.run("network wan { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 32*10 across wan in live;");
-    output.mistakes(&["the live world has no network `wan`"]).hints("`in simulated` (or `--in simulated`) computes it");
+    output
+        .mistakes(&["the live world has no network `wan`"])
+        .hints("`in simulated` (or `--in simulated`) computes it");
     assert!(place.runs().is_empty());
 }
 
@@ -126,11 +190,18 @@ fn the_live_world_makes_no_network() {
 fn a_prediction_needs_no_world() {
     let place = Place::new();
     let network = "network wan { host a, b; link a - b 10 Mbit/s 1 ms queue 50 kB; }";
-    let output =
-        place.stackline(&["predict", "-e", &format!("{network}\n1 from a to b bulk_put 1000*10 over udp across wan;")]);
+    let output = place.stackline(&[
+        "predict",
+        "-e",
+        &format!("{network}\n1 from a to b bulk_put 1000*10 over udp across wan;"),
+    ]);
     output.succeeds();
     assert_eq!(output.err, "");
-    assert!(output.out.contains("no datagram finds a queue full"), "{}", output.out);
+    assert!(
+        output.out.contains("no datagram finds a queue full"),
+        "{}",
+        output.out
+    );
 }
 
 #[test]
@@ -138,7 +209,9 @@ fn a_core_that_is_not_there() {
     for cpu in ["1000", "100000"] {
         let place = Place::new();
         let output = place.stackline(&["run", "-e", "1 rr 32*10", "--cpu", cpu]);
-        output.mistakes(&[&format!("this machine has no core {cpu}")]).hints("it has 0");
+        output
+            .mistakes(&[&format!("this machine has no core {cpu}")])
+            .hints("it has 0");
         assert!(place.runs().is_empty());
     }
     let place = Place::new();
@@ -147,7 +220,9 @@ fn a_core_that_is_not_there() {
     // Other machines have cores of their own.
     let elsewhere = "host a via ssh \"b\"; 1 from a to a rr 32*10 on cpu 1000";
     place.stackline(&["check", "-e", elsewhere]).succeeds();
-    Place::new().stackline(&["run", "-e", "1 rr 32*10", "--cpu", "0,1,2"]).fails(2, &["--cpu takes one core, or two"]);
+    Place::new()
+        .stackline(&["run", "-e", "1 rr 32*10", "--cpu", "0,1,2"])
+        .fails(2, &["--cpu takes one core, or two"]);
 }
 
 #[test]
@@ -155,40 +230,104 @@ fn flags_that_make_no_sense() {
     let place = Place::new();
     let text = ["run", "--trace", "-e", "1 rr 32*10 in simulated"];
     for (flags, why, hint) in [
-        (&["--seeds", "7..9"][..], "keeps no events", "--seed 7 --trace"),
-        (&["--check-determinism"], "makes every run twice", "leave one of them out"),
+        (
+            &["--seeds", "7..9"][..],
+            "keeps no events",
+            "--seed 7 --trace",
+        ),
+        (
+            &["--check-determinism"],
+            "makes every run twice",
+            "leave one of them out",
+        ),
     ] {
-        place.stackline(&[&text[..], flags].concat()).fails(2, &[why]).hints(hint);
+        place
+            .stackline(&[&text[..], flags].concat())
+            .fails(2, &[why])
+            .hints(hint);
     }
-    place.stackline(&[&text[..], &["--seed", "7"]].concat()).succeeds();
-    for flags in [&["run"][..], &["run", "-e", "1 rr 32*10", "--seed", "x"], &["runn"], &["run", "x", "-e", "y"]] {
+    place
+        .stackline(&[&text[..], &["--seed", "7"]].concat())
+        .succeeds();
+    for flags in [
+        &["run"][..],
+        &["run", "-e", "1 rr 32*10", "--seed", "x"],
+        &["runn"],
+        &["run", "x", "-e", "y"],
+    ] {
         let output = place.stackline(flags);
         assert_eq!(output.status.code(), Some(2), "{}", output.err);
         assert!(output.err.starts_with("error: "), "{}", output.err);
     }
-    place.stackline(&["run", "-e", "1 rr 32*10", "--host", "khons"]).fails(2, &["khons"]).hints("NAME=local");
-    let hosts = ["run", "-e", "1 from khons rr 32*10", "--host", "khons=local", "--host", "khon=ssh:nowhere"];
+    place
+        .stackline(&["run", "-e", "1 rr 32*10", "--host", "khons"])
+        .fails(2, &["khons"])
+        .hints("NAME=local");
+    let hosts = [
+        "run",
+        "-e",
+        "1 from khons rr 32*10",
+        "--host",
+        "khons=local",
+        "--host",
+        "khon=ssh:nowhere",
+    ];
     let output = place.stackline(&hosts);
-    output.mistakes(&["the specification names no host `khon`"]).hints("did you mean `khons`?");
-    assert!(output.err.contains("--host:1:1") && output.err.contains("khon=ssh:nowhere"), "{}", output.err);
-    place.stackline(&["run", "-e", "1 rr 32*10", "--over", "tpc"]).mistakes(&["there is no stack `tpc`"]).hints("tcp");
+    output
+        .mistakes(&["the specification names no host `khon`"])
+        .hints("did you mean `khons`?");
+    assert!(
+        output.err.contains("--host:1:1") && output.err.contains("khon=ssh:nowhere"),
+        "{}",
+        output.err
+    );
+    place
+        .stackline(&["run", "-e", "1 rr 32*10", "--over", "tpc"])
+        .mistakes(&["there is no stack `tpc`"])
+        .hints("tcp");
 }
 
 #[test]
 fn a_command_line_that_cannot_be_read_is_one_sentence_with_a_hint() {
     let place = Place::new();
     for (line, error, hint) in [
-        ("displya serve", "unrecognized subcommand 'displya'", "did you mean `display`?"),
-        ("run --jsn x", "unexpected argument '--jsn' found", "did you mean `--json`?"),
-        ("display bench --level fast", "invalid value 'fast'", "it is one of stop-and-wait, pipelined"),
-        ("display bench --trials 0", "0 is not in 1..=10000", "`stackline display bench --help` explains it"),
-        ("blocks get", "were not provided: <SET>", "the form is `stackline blocks get <SET>`; `stackline blocks get"),
+        (
+            "displya serve",
+            "unrecognized subcommand 'displya'",
+            "did you mean `display`?",
+        ),
+        (
+            "run --jsn x",
+            "unexpected argument '--jsn' found",
+            "did you mean `--json`?",
+        ),
+        (
+            "display bench --level fast",
+            "invalid value 'fast'",
+            "it is one of stop-and-wait, pipelined",
+        ),
+        (
+            "display bench --trials 0",
+            "0 is not in 1..=10000",
+            "`stackline display bench --help` explains it",
+        ),
+        (
+            "blocks get",
+            "were not provided: <SET>",
+            "the form is `stackline blocks get <SET>`; `stackline blocks get",
+        ),
     ] {
         let refused = place.stackline(&line.split(' ').collect::<Vec<_>>());
         refused.fails(2, &[error]).hints(hint);
         assert_eq!(refused.err.lines().count(), 2, "{}", refused.err);
     }
-    assert!(place.stackline(&["blocks", "get", "--help"]).succeeds().out.contains("Usage:"));
+    assert!(
+        place
+            .stackline(&["blocks", "get", "--help"])
+            .succeeds()
+            .out
+            .contains("Usage:")
+    );
 }
 
 #[test]
@@ -197,12 +336,26 @@ fn the_help_of_run_fits_a_screen() {
     let output = place.stackline(&["run", "--help"]);
     output.succeeds();
     let lines: Vec<&str> = output.out.lines().collect();
-    assert!(lines.len() <= 36 && lines.iter().all(|line| line.chars().count() <= 100), "{}", output.out);
-    for word in ["run [OPTIONS] <SPEC | -e TEXT>", "[possible values: live, emulated,", "STACKLINE_RUNS"] {
+    assert!(
+        lines.len() <= 36 && lines.iter().all(|line| line.chars().count() <= 100),
+        "{}",
+        output.out
+    );
+    for word in [
+        "run [OPTIONS] <SPEC | -e TEXT>",
+        "[possible values: live, emulated,",
+        "STACKLINE_RUNS",
+    ] {
         assert!(output.out.contains(word), "no `{word}` in: {}", output.out);
     }
     // The example that needs no file is one.
-    let example = output.out.lines().find_map(|line| line.split_once("run -e '")).unwrap().1.trim_end_matches('\'');
+    let example = output
+        .out
+        .lines()
+        .find_map(|line| line.split_once("run -e '"))
+        .unwrap()
+        .1
+        .trim_end_matches('\'');
     place.stackline(&["check", "-e", example]).succeeds();
 }
 
@@ -210,26 +363,35 @@ fn the_help_of_run_fits_a_screen() {
 fn runs_that_cannot_be_kept_are_not_begun() {
     let place = Place::new();
     place.write("runs", "a file where the directory should be");
-    place.run("1 rr 32*10").fails(3, &["cannot write", "runs"]).hints("STACKLINE_RUNS");
+    place
+        .run("1 rr 32*10")
+        .fails(3, &["cannot write", "runs"])
+        .hints("STACKLINE_RUNS");
 }
 
 #[test]
 fn a_drawn_size_beyond_all_memory() {
-    for (text, side) in
-        [("1 bulk_put pareto(1 MiB, 0.1)*1000", "initiator"), ("1 bulk_get pareto(1 MiB, 0.1)*1000", "responder")]
-    {
+    for (text, side) in [
+        ("1 bulk_put pareto(1 MiB, 0.1)*1000", "initiator"),
+        ("1 bulk_get pareto(1 MiB, 0.1)*1000", "responder"),
+    ] {
         let place = Place::new();
-        place.run(text).fails(3, &[side, "was drawn, and 1 GiB is the most"]);
+        place
+            .run(text)
+            .fails(3, &[side, "was drawn, and 1 GiB is the most"]);
         assert!(place.runs().is_empty());
     }
     let output = Place::new().run("1 bulk_put pareto(1000, 0.3)*1000 over udp");
-    output.fails(2, &["initiator", "is too long for this path"]).hints("65507");
+    output
+        .fails(2, &["initiator", "is too long for this path"])
+        .hints("65507");
 }
 
 #[test]
 fn an_option_beyond_what_a_socket_takes() {
     let told = Place::new().run("1 rr 32*10 over tcp(send_buffer = 1 TB)");
-    told.mistakes(&["the option `send_buffer` may be at most 1073741824"]).hints("1 B to 1 GiB");
+    told.mistakes(&["the option `send_buffer` may be at most 1073741824"])
+        .hints("1 B to 1 GiB");
 }
 
 #[test]

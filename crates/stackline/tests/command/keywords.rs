@@ -6,12 +6,22 @@ use stackline_events::catalogue::ENTRIES;
 #[test]
 fn every_keyword_is_printed_with_its_fields() {
     let place = Place::new();
-    let (text, json) = (place.stackline(&["keywords"]), place.stackline(&["keywords", "--json"]).json());
+    let (text, json) = (
+        place.stackline(&["keywords"]),
+        place.stackline(&["keywords", "--json"]).json(),
+    );
     let rows = json["keywords"].as_array().unwrap();
     assert_eq!(rows.len(), ENTRIES.len());
     for (entry, row) in ENTRIES.iter().zip(rows) {
-        assert_eq!(*row, serde_json::json!({"keyword": entry.keyword, "data": entry.data, "help": entry.help}));
-        assert!(text.succeeds().out.contains(&entry.data.join("; ")), "{}", entry.keyword);
+        assert_eq!(
+            *row,
+            serde_json::json!({"keyword": entry.keyword, "data": entry.data, "help": entry.help})
+        );
+        assert!(
+            text.succeeds().out.contains(&entry.data.join("; ")),
+            "{}",
+            entry.keyword
+        );
     }
 }
 
@@ -19,6 +29,12 @@ fn every_keyword_is_printed_with_its_fields() {
 fn one_keyword_is_printed_alone_in_either_case() {
     let place = Place::new();
     let output = place.stackline(&["keywords", "clock_step"]);
-    assert_eq!(output.succeeds().out, "CLOCK_STEP       the wall clock of a host was set\n                 by_ns\n");
-    place.stackline(&["keywords", "CLOCK_STOP"]).fails(2, &["no keyword CLOCK_STOP"]).hints("stackline keywords");
+    assert_eq!(
+        output.succeeds().out,
+        "CLOCK_STEP       the wall clock of a host was set\n                 by_ns\n"
+    );
+    place
+        .stackline(&["keywords", "CLOCK_STOP"])
+        .fails(2, &["no keyword CLOCK_STOP"])
+        .hints("stackline keywords");
 }

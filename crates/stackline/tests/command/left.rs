@@ -18,8 +18,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn what_a_traced_program_leaves_in_other_groups_and_sessions_ends_with_the_trace() {
     let place = Place::new();
-    let leaves =
-        "sleep 600 & setsid sleep 600 & (setsid sh -c 'trap \"\" TERM; sleep 600 & wait' &) ; sleep 0.2; exit 7";
+    let leaves = "sleep 600 & setsid sleep 600 & (setsid sh -c 'trap \"\" TERM; sleep 600 & wait' &) ; sleep 0.2; exit 7";
     let ended = place.stackline(&["trace", "--see", "packets", "--", "sh", "-c", leaves]);
     if ended.status.code() == Some(3) {
         return skip(&ended.err);
@@ -79,7 +78,11 @@ const COMMANDS: [&str; 13] = [
 
 #[test]
 fn a_census_after_kills_at_random_moments_finds_nothing() {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
     let kills = number("STACKLINE_CENSUS_KILLS").unwrap_or(60);
     let seed = number("STACKLINE_CENSUS_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     eprintln!("STACKLINE_CENSUS_SEED={seed}");
@@ -110,7 +113,10 @@ fn a_census_after_kills_at_random_moments_finds_nothing() {
             slowest = (took, case);
         }
     }
-    eprintln!("{kills} kills, nothing left; all gone at the latest {:?} after a kill: {}", slowest.0, slowest.1);
+    eprintln!(
+        "{kills} kills, nothing left; all gone at the latest {:?} after a kill: {}",
+        slowest.0, slowest.1
+    );
 }
 
 /// A place with a network of a name that no other has.
@@ -125,18 +131,39 @@ struct Census {
 fn tracefs() -> rustix::io::Result<OwnedFd> {
     let filesystem = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_create(&filesystem)?;
-    fsmount(&filesystem, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+    fsmount(
+        &filesystem,
+        FsMountFlags::FSMOUNT_CLOEXEC,
+        MountAttrFlags::empty(),
+    )
 }
 
 impl Census {
     fn new() -> Self {
         let place = Place::new();
-        let directory = place.path("x").parent().unwrap().file_name().unwrap().to_string_lossy().into_owned();
-        let name = format!("census{}", directory.replace(|c: char| !c.is_ascii_alphanumeric(), ""));
-        let text = format!("network {name} {{ host a {{ share 50%; }} host b; link a - b 10 Mbit/s 1 ms; }}\n");
+        let directory = place
+            .path("x")
+            .parent()
+            .unwrap()
+            .file_name()
+            .unwrap()
+            .to_string_lossy()
+            .into_owned();
+        let name = format!(
+            "census{}",
+            directory.replace(|c: char| !c.is_ascii_alphanumeric(), "")
+        );
+        let text = format!(
+            "network {name} {{ host a {{ share 50%; }} host b; link a - b 10 Mbit/s 1 ms; }}\n"
+        );
         let network = place.write(&format!("{name}.stackline"), text);
         fs::create_dir(place.path("tmp")).unwrap();
-        Self { place, network, name, tracing: tracefs().ok() }
+        Self {
+            place,
+            network,
+            name,
+            tracing: tracefs().ok(),
+        }
     }
 
     /// A command's arguments.
@@ -145,7 +172,9 @@ impl Census {
         let name = &self.name;
         let word = |word: &str| match word {
             "NETWORK" => self.network.to_str().unwrap().to_owned(),
-            "TEXT" => format!("{text} 1 from a to b bulk_put 1000*1000000 across {name} in emulated"),
+            "TEXT" => {
+                format!("{text} 1 from a to b bulk_put 1000*1000000 across {name} in emulated")
+            }
             "RUNS" => "100000 rr 32*200 over tcp".to_owned(),
             "FACTOR" => "delay x 0.5".to_owned(),
             "SLEEPS" => "sleep 600 & setsid sleep 600 & sleep 600".to_owned(),
@@ -159,10 +188,19 @@ impl Census {
         let arguments: Vec<&str> = words.iter().map(String::as_str).collect();
         // Whoever runs this may ignore some signals, and programs inherit that.
         let mut command = Command::new("env");
-        command.args(["--default-signal=HUP,INT,QUIT,TERM", program()]).args(&arguments);
-        command.current_dir(self.place.path("")).env("STACKLINE_RUNS", self.place.path("runs"));
-        command.env("TMPDIR", self.place.path("tmp")).process_group(0);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(["--default-signal=HUP,INT,QUIT,TERM", program()])
+            .args(&arguments);
+        command
+            .current_dir(self.place.path(""))
+            .env("STACKLINE_RUNS", self.place.path("runs"));
+        command
+            .env("TMPDIR", self.place.path("tmp"))
+            .process_group(0);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         std::thread::sleep(after);
         let mut seen: BTreeSet<Process> = self.place.processes().into_iter().collect();
@@ -178,57 +216,103 @@ impl Census {
         assert!(
             gone,
             "{case}: it goes on, or left: {left:#?}; {:#?}",
-            self.place.processes().into_iter().map(state).collect::<Vec<_>>()
+            self.place
+                .processes()
+                .into_iter()
+                .map(state)
+                .collect::<Vec<_>>()
         );
         killed.elapsed()
     }
 
     /// What there is of the command on the machine.
     fn left(&self, seen: &BTreeSet<Process>) -> Vec<String> {
-        let processes =
-            self.place.processes().into_iter().map(|process| format!("process {} {}", process.0, line(process)));
-        let files = entries(&self.place.path("tmp")).into_iter().map(|name| format!("TMPDIR/{name}"));
+        let processes = self
+            .place
+            .processes()
+            .into_iter()
+            .map(|process| format!("process {} {}", process.0, line(process)));
+        let files = entries(&self.place.path("tmp"))
+            .into_iter()
+            .map(|name| format!("TMPDIR/{name}"));
         // Those of other tests have the numbers of other processes.
         let ours = |name: &String| {
-            let number = name.strip_prefix("stackline-").and_then(|rest| rest.split('-').next()?.parse().ok());
+            let number = name
+                .strip_prefix("stackline-")
+                .and_then(|rest| rest.split('-').next()?.parse().ok());
             number.is_some_and(|number| seen.contains(&Process(number)))
         };
-        let instances = self
-            .tracing
-            .iter()
-            .flat_map(|tracing| entries(Path::new(&format!("/proc/self/fd/{}/instances", tracing.as_raw_fd()))));
-        let instances = instances.filter(ours).map(|name| format!("trace instance {name}"));
-        let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
+        let instances = self.tracing.iter().flat_map(|tracing| {
+            entries(Path::new(&format!(
+                "/proc/self/fd/{}/instances",
+                tracing.as_raw_fd()
+            )))
+        });
+        let instances = instances
+            .filter(ours)
+            .map(|name| format!("trace instance {name}"));
+        let groups = [
+            "/sys/fs/cgroup",
+            "/sys/fs/cgroup/cpu",
+            "/sys/fs/cgroup/cpu,cpuacct",
+        ];
         let groups = groups
             .into_iter()
             .flat_map(|at| entries(Path::new(at)))
             .filter(ours)
             .map(|name| format!("control group {name}"));
         let sockets = fs::read_to_string("/proc/net/unix").unwrap();
-        let sockets = sockets.lines().filter(|line| line.contains(&self.name)).map(|line| format!("socket {line}"));
+        let sockets = sockets
+            .lines()
+            .filter(|line| line.contains(&self.name))
+            .map(|line| format!("socket {line}"));
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let place = self.place.path("").display().to_string();
-        let mounts = mounts.lines().filter(|line| line.contains(&place)).map(|line| format!("mount {line}"));
-        let memory = entries(Path::new("/dev/shm")).into_iter().filter(|name| name.contains(&self.name) || ours(name));
-        let named = entries(Path::new("/run/netns")).into_iter().filter(|name| name.contains(&self.name) || ours(name));
+        let mounts = mounts
+            .lines()
+            .filter(|line| line.contains(&place))
+            .map(|line| format!("mount {line}"));
+        let memory = entries(Path::new("/dev/shm"))
+            .into_iter()
+            .filter(|name| name.contains(&self.name) || ours(name));
+        let named = entries(Path::new("/run/netns"))
+            .into_iter()
+            .filter(|name| name.contains(&self.name) || ours(name));
         let rest = instances.chain(groups).chain(memory).chain(named);
-        processes.chain(files).chain(sockets).chain(mounts).chain(rest).collect()
+        processes
+            .chain(files)
+            .chain(sockets)
+            .chain(mounts)
+            .chain(rest)
+            .collect()
     }
 }
 
 fn entries(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 /// What a process does, and which signals wait for it.
 fn state(process: Process) -> String {
-    let read = |name: &str| fs::read_to_string(format!("/proc/{}/{name}", process.0)).unwrap_or_default();
+    let read =
+        |name: &str| fs::read_to_string(format!("/proc/{}/{name}", process.0)).unwrap_or_default();
     let status = read("status");
-    let fields =
-        status.lines().filter(|line| ["State", "PPid", "Sig", "ShdPnd"].iter().any(|name| line.starts_with(name)));
+    let fields = status.lines().filter(|line| {
+        ["State", "PPid", "Sig", "ShdPnd"]
+            .iter()
+            .any(|name| line.starts_with(name))
+    });
     let fields = fields.collect::<Vec<_>>().join(", ").replace('\t', " ");
-    format!("{} {}: {fields}, in {}, {}", process.0, process.name(), read("wchan"), read("syscall").trim())
+    format!(
+        "{} {}: {fields}, in {}, {}",
+        process.0,
+        process.name(),
+        read("wchan"),
+        read("syscall").trim()
+    )
 }
 
 fn line(process: Process) -> String {
@@ -238,15 +322,21 @@ fn line(process: Process) -> String {
 
 /// The keeper between and the worker, where there are any already.
 fn kept(child: &Child, seen: &BTreeSet<Process>) -> (Option<Process>, Option<Process>) {
-    let of = |parent: i32| seen.iter().copied().find(|process| process.parent() == Some(parent));
-    let keeper = of(i32::try_from(child.id()).unwrap()).filter(|process| process.name() == "sl-keeper");
+    let of = |parent: i32| {
+        seen.iter()
+            .copied()
+            .find(|process| process.parent() == Some(parent))
+    };
+    let keeper =
+        of(i32::try_from(child.id()).unwrap()).filter(|process| process.name() == "sl-keeper");
     (keeper, keeper.and_then(|keeper| of(keeper.0)))
 }
 
 /// Kills; where there is no such process yet, or no more, the one that was started.
 fn send(child: &Child, what: Kill, seen: &BTreeSet<Process>) {
     let first = Pid::from_raw(i32::try_from(child.id()).unwrap());
-    let or_first = |process: Option<Process>| process.map_or(first, |process| Pid::from_raw(process.0));
+    let or_first =
+        |process: Option<Process>| process.map_or(first, |process| Pid::from_raw(process.0));
     let (keeper, worker) = kept(child, seen);
     // Whoever has ended meanwhile is gone.
     let _ = match what {
@@ -255,7 +345,9 @@ fn send(child: &Child, what: Kill, seen: &BTreeSet<Process>) {
         Kill::Keeper => kill(or_first(keeper), Signal::SIGKILL),
         Kill::Group => killpg(first, Signal::SIGKILL),
         Kill::Any(number) => {
-            let one = seen.iter().nth(usize::try_from(number).unwrap() % seen.len().max(1));
+            let one = seen
+                .iter()
+                .nth(usize::try_from(number).unwrap() % seen.len().max(1));
             kill(or_first(one.copied()), Signal::SIGKILL).and(kill(first, Signal::SIGTERM))
         }
     };
@@ -267,7 +359,11 @@ fn until_gone(child: &mut Child, mut is_gone: impl FnMut() -> bool) -> bool {
     let mut ended = None;
     while begun.elapsed() < Duration::from_secs(20) {
         ended = ended.or_else(|| child.try_wait().unwrap());
-        assert_ne!(ended.and_then(|ended| ended.code()), Some(2), "a command that is refused makes nothing");
+        assert_ne!(
+            ended.and_then(|ended| ended.code()),
+            Some(2),
+            "a command that is refused makes nothing"
+        );
         if ended.is_some() && is_gone() {
             return true;
         }
@@ -280,28 +376,60 @@ fn until_gone(child: &mut Child, mut is_gone: impl FnMut() -> bool) -> bool {
 fn clean_removes_what_a_killed_process_left_and_says_what() {
     let place = Place::new();
     fs::create_dir_all(place.path("tmp/stackline-keys-left")).unwrap();
-    fs::set_permissions(place.path("tmp/stackline-keys-left"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(
+        place.path("tmp/stackline-keys-left"),
+        fs::Permissions::from_mode(0o700),
+    )
+    .unwrap();
     place.write("tmp/stackline-keys-left/keys", "secret");
     place.write("tmp/stackline-keys-left/.stackline-temporary", "");
     // Of somebody whose own directory has such a name.
     place.write("tmp/stackline-thesis/chapter", "text");
-    fs::set_permissions(place.path("tmp/stackline-thesis"), fs::Permissions::from_mode(0o700)).unwrap();
-    let cleaned = |arguments: &[&str]| place.finish(place.command(arguments).env("TMPDIR", place.path("tmp")));
-    assert!(cleaned(&["clean"]).succeeds().out.contains("1 temporary directory"));
+    fs::set_permissions(
+        place.path("tmp/stackline-thesis"),
+        fs::Permissions::from_mode(0o700),
+    )
+    .unwrap();
+    let cleaned = |arguments: &[&str]| {
+        place.finish(place.command(arguments).env("TMPDIR", place.path("tmp")))
+    };
+    assert!(
+        cleaned(&["clean"])
+            .succeeds()
+            .out
+            .contains("1 temporary directory")
+    );
     assert_eq!(entries(&place.path("tmp")), ["stackline-thesis"]);
-    assert_eq!(cleaned(&["clean", "--json"]).json()["removed"]["temporary_directories"], 0);
+    assert_eq!(
+        cleaned(&["clean", "--json"]).json()["removed"]["temporary_directories"],
+        0
+    );
 }
 
 /// Keys of TLS: what other users could read while a trace goes on, and what is there after it was killed.
 #[test]
 fn keys_of_a_trace_are_for_its_user_and_go_with_it() {
     let census = Census::new();
-    for words in ["trace --see packets --decipher -- sh -c KEYS", "trace --decipher --on NETWORK a -- sh -c KEYS"] {
+    for words in [
+        "trace --see packets --decipher -- sh -c KEYS",
+        "trace --decipher --on NETWORK a -- sh -c KEYS",
+    ] {
         let keys = "stat -Lc %a:%U \"$SSLKEYLOGFILE\" > modes; echo key >> \"$SSLKEYLOGFILE\"; touch ready; sleep 600";
-        let words = census.words(words).into_iter().map(|word| if word == "KEYS" { keys.to_owned() } else { word });
+        let words = census.words(words).into_iter().map(|word| {
+            if word == "KEYS" {
+                keys.to_owned()
+            } else {
+                word
+            }
+        });
         let words: Vec<String> = words.collect();
-        let mut command = census.place.command(&words.iter().map(String::as_str).collect::<Vec<_>>());
-        command.env("TMPDIR", census.place.path("tmp")).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut command = census
+            .place
+            .command(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        command
+            .env("TMPDIR", census.place.path("tmp"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let ready = census.place.path("ready");
         until("the program runs, or cannot be traced here", || {
@@ -313,12 +441,19 @@ fn keys_of_a_trace_are_for_its_user_and_go_with_it() {
         let modes = fs::read_to_string(census.place.path("modes")).unwrap();
         assert!(modes.starts_with("600:"), "{modes}");
         for entry in entries(&census.place.path("tmp")) {
-            let mode = fs::metadata(census.place.path("tmp").join(&entry)).unwrap().permissions().mode();
+            let mode = fs::metadata(census.place.path("tmp").join(&entry))
+                .unwrap()
+                .permissions()
+                .mode();
             assert_eq!(mode & 0o777, 0o700, "{entry}");
         }
         fs::remove_file(ready).unwrap();
         let seen = census.place.processes().into_iter().collect();
         send(&child, Kill::Worker, &seen);
-        assert!(until_gone(&mut child, || census.left(&seen).is_empty()), "{:#?}", census.left(&seen));
+        assert!(
+            until_gone(&mut child, || census.left(&seen).is_empty()),
+            "{:#?}",
+            census.left(&seen)
+        );
     }
 }

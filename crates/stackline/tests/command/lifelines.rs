@@ -11,15 +11,32 @@ fn shown(place: &Place, units: u64, begins: &str) {
     let run = place.kept().0;
     let run = run.to_str().unwrap();
     let text = place.stackline(&["lifelines", run]).succeeds().out.clone();
-    assert!(text.contains("where the time went") && text.contains(begins), "{text}");
+    assert!(
+        text.contains("where the time went") && text.contains(begins),
+        "{text}"
+    );
     let json = place.stackline(&["lifelines", run, "--json"]).json();
-    let complete = json["outcomes"].as_array().unwrap().iter().filter(|count| count["connections"] == false);
-    let complete: Vec<_> = complete.map(|count| (count["outcome"].as_str(), count["units"].as_u64())).collect();
+    let complete = json["outcomes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|count| count["connections"] == false);
+    let complete: Vec<_> = complete
+        .map(|count| (count["outcome"].as_str(), count["units"].as_u64()))
+        .collect();
     assert_eq!(complete, [(Some("complete"), Some(units))]);
-    let segments = json["segments"].as_array().unwrap().iter().filter(|segment| segment["connections"] == false);
-    let share: f64 = segments.map(|segment| segment["share"].as_f64().unwrap()).sum();
+    let segments = json["segments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|segment| segment["connections"] == false);
+    let share: f64 = segments
+        .map(|segment| segment["share"].as_f64().unwrap())
+        .sum();
     assert!((share - 1.0).abs() < 1e-9, "{share}");
-    place.stackline(&["lifelines", run, "--gnuplot", "drawn"]).succeeds();
+    place
+        .stackline(&["lifelines", run, "--gnuplot", "drawn"])
+        .succeeds();
     let script = fs::read_to_string(place.path("drawn/lifelines.gp")).unwrap();
     assert!(script.contains(begins), "{script}");
     let lines = fs::read_to_string(place.path("drawn/lines-0.dat")).unwrap();
@@ -29,7 +46,9 @@ fn shown(place: &Place, units: u64, begins: &str) {
 #[test]
 fn a_simulated_run() {
     let place = Place::new();
-    place.stackline(&["run", "--trace", "-e", TRACED]).succeeds();
+    place
+        .stackline(&["run", "--trace", "-e", TRACED])
+        .succeeds();
     shown(&place, 40, "APP_CALL a");
 }
 

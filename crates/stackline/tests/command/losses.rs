@@ -6,9 +6,13 @@ use crate::support::{Place, number};
 fn a_flood_into_a_tiny_buffer_loses_and_says_how_much() {
     let place = Place::new();
     // The responder sends as fast as it can; 2048 bytes of buffer hold a few datagrams only.
-    let measured = place.measure("3 bulk_get 1000*20000 over udp(receive_buffer = 2048, batch = 64)");
+    let measured =
+        place.measure("3 bulk_get 1000*20000 over udp(receive_buffer = 2048, batch = 64)");
     let m = &measured[0];
-    let [sent, received] = [number(m, "/responder/sent_units"), number(m, "/initiator/received_units")];
+    let [sent, received] = [
+        number(m, "/responder/sent_units"),
+        number(m, "/initiator/received_units"),
+    ];
     let [lost, duplicated] = [number(m, "/lost"), number(m, "/duplicated")];
     assert_eq!(sent, 60_000.0);
     assert!(lost > 0.0 && lost <= sent, "{m}");
@@ -26,8 +30,16 @@ fn over_every_form_of_udp_what_is_sent_is_received_or_lost() {
     assert_eq!(measured.len(), 5);
     for m in &measured {
         let received = number(m, "/responder/received_units");
-        assert_eq!(received + number(m, "/lost"), number(m, "/initiator/sent_units"), "{m}");
-        assert_eq!(number(m, "/responder/received_bytes"), received * 500.0, "{m}");
+        assert_eq!(
+            received + number(m, "/lost"),
+            number(m, "/initiator/sent_units"),
+            "{m}"
+        );
+        assert_eq!(
+            number(m, "/responder/received_bytes"),
+            received * 500.0,
+            "{m}"
+        );
     }
 }
 
@@ -37,14 +49,26 @@ fn a_receiving_call_is_that_of_the_datagram_that_came() {
     let text = "network n { host a, b; link a - b 10 Mbit/s 1 ms loss every 3; }
         1 from a to b stream 1000*300 1000/s over udp across n in emulated;";
     place.stackline(&["run", "--trace", "-e", text]).succeeds();
-    let events = place.stackline(&["export", "last", "--text"]).succeeds().out.clone();
+    let events = place
+        .stackline(&["export", "last", "--text"])
+        .succeeds()
+        .out
+        .clone();
     let units = |keyword: &str| -> Vec<String> {
-        let lines = events.lines().map(|line| line.split("; ").collect::<Vec<_>>());
+        let lines = events
+            .lines()
+            .map(|line| line.split("; ").collect::<Vec<_>>());
         let of_b = lines.filter(|fields| fields[..2] == [keyword, "b"]);
-        of_b.filter_map(|fields| fields.get(4).map(|unit| (*unit).to_owned())).filter(|unit| !unit.is_empty()).collect()
+        of_b.filter_map(|fields| fields.get(4).map(|unit| (*unit).to_owned()))
+            .filter(|unit| !unit.is_empty())
+            .collect()
     };
     let (socket, application) = (units("SOCK_RECEIVED"), units("APP_RECEIVED"));
-    assert!((195..=205).contains(&application.len()), "{}", application.len());
+    assert!(
+        (195..=205).contains(&application.len()),
+        "{}",
+        application.len()
+    );
     assert_eq!(socket, application);
 }
 

@@ -1,7 +1,10 @@
 //! The command as a user and a hostile network meet it: real processes over loopback, one file a subject.
 //!
 //! No test asserts a wall time tightly, needs root, or touches a process it did not start.
-#![allow(clippy::unwrap_used, reason = "what helpers of a test cannot do fails the test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
 
 mod support;
 

@@ -11,44 +11,93 @@ network wan { host khons, udjat; switch edge; link khons - edge 100 Mbit/s 1 ms;
 fn one_of_several_networks() {
     let place = Place::new();
     let all = place.stackline(&["net", "show", "-e", TEXT]);
-    for words in
-        ["network near: 2 hosts, 1 link\n", "network wan: 2 hosts, 1 switch, 2 links\n", "10.71.0.2", "6.00 ms"]
-    {
-        assert!(all.succeeds().out.contains(words), "no `{words}` in {}", all.out);
+    for words in [
+        "network near: 2 hosts, 1 link\n",
+        "network wan: 2 hosts, 1 switch, 2 links\n",
+        "10.71.0.2",
+        "6.00 ms",
+    ] {
+        assert!(
+            all.succeeds().out.contains(words),
+            "no `{words}` in {}",
+            all.out
+        );
     }
     assert_eq!(all.err, "", "that nothing is measured is no mistake here");
     let one = place.stackline(&["net", "show", "--network", "wan", "-e", TEXT]);
-    assert!(one.succeeds().out.starts_with("network wan") && !one.out.contains("near"), "{}", one.out);
-    place.stackline(&["net", "show", "--network", "van", "-e", TEXT]).fails(2, &["named van"]).hints("near, wan");
-    place.stackline(&["net", "show", "-e", "1 rr 32*10"]).fails(2, &["declares no network"]).hints("network wan");
+    assert!(
+        one.succeeds().out.starts_with("network wan") && !one.out.contains("near"),
+        "{}",
+        one.out
+    );
     place
-        .stackline(&["net", "show", "-e", "network x { host a; link a - c 1 Mbit/s 1 ms; }"])
+        .stackline(&["net", "show", "--network", "van", "-e", TEXT])
+        .fails(2, &["named van"])
+        .hints("near, wan");
+    place
+        .stackline(&["net", "show", "-e", "1 rr 32*10"])
+        .fails(2, &["declares no network"])
+        .hints("network wan");
+    place
+        .stackline(&[
+            "net",
+            "show",
+            "-e",
+            "network x { host a; link a - c 1 Mbit/s 1 ms; }",
+        ])
         .mistakes(&["no host or switch"]);
 }
 
 #[test]
 fn as_data() {
-    let json = Place::new().stackline(&["net", "show", "--json", "--network", "wan", "-e", TEXT]).json();
+    let json = Place::new()
+        .stackline(&["net", "show", "--json", "--network", "wan", "-e", TEXT])
+        .json();
     let wan = &json["networks"][0];
     assert_eq!(wan["addresses"]["udjat"], "10.71.0.2");
     assert_eq!(wan["network"]["links"].as_array().unwrap().len(), 2);
     assert_eq!(wan["paths"].as_array().unwrap().len(), 2);
     let way = &wan["paths"][0];
-    assert_eq!(way["ports"], serde_json::json!(["khons>edge", "edge>udjat"]));
-    assert_eq!((&way["rate_bit_s"], &way["bandwidth_delay_bytes"]), (&10e6.into(), &17_500.0.into()));
-    assert_eq!((&wan["paths"][1]["from"], &wan["paths"][1]["to"]), (&"udjat".into(), &"khons".into()));
+    assert_eq!(
+        way["ports"],
+        serde_json::json!(["khons>edge", "edge>udjat"])
+    );
+    assert_eq!(
+        (&way["rate_bit_s"], &way["bandwidth_delay_bytes"]),
+        (&10e6.into(), &17_500.0.into())
+    );
+    assert_eq!(
+        (&wan["paths"][1]["from"], &wan["paths"][1]["to"]),
+        (&"udjat".into(), &"khons".into())
+    );
 }
 
 #[test]
 fn a_picture_is_of_one_network() {
     let place = Place::new();
-    let draw = |more: &[&str]| place.stackline(&[&["net", "show", "--svg", "a.svg", "-e", TEXT], more].concat());
-    draw(&[]).fails(2, &["2 networks"]).hints("--network: near, wan");
+    let draw = |more: &[&str]| {
+        place.stackline(&[&["net", "show", "--svg", "a.svg", "-e", TEXT], more].concat())
+    };
+    draw(&[])
+        .fails(2, &["2 networks"])
+        .hints("--network: near, wan");
     assert!(!place.path("a.svg").exists());
     draw(&["--network", "wan"]).succeeds();
     let svg = std::fs::read_to_string(place.path("a.svg")).unwrap();
-    assert!(svg.starts_with("<svg ") && svg.contains(">khons<") && svg.contains("10.0 Mbit/s"), "{svg}");
-    let output = place.stackline(&["net", "show", "--svg", "no/a.svg", "--network", "wan", "-e", TEXT]);
+    assert!(
+        svg.starts_with("<svg ") && svg.contains(">khons<") && svg.contains("10.0 Mbit/s"),
+        "{svg}"
+    );
+    let output = place.stackline(&[
+        "net",
+        "show",
+        "--svg",
+        "no/a.svg",
+        "--network",
+        "wan",
+        "-e",
+        TEXT,
+    ]);
     output.fails(3, &["cannot write no/a.svg"]);
 }
 
@@ -58,11 +107,20 @@ fn a_network_whose_figures_vary_is_shown_and_measured_with_each_value() {
         1 from a to b bulk_put 1 KiB*100 across n; Q = 2 KiB, 16 KiB";
     let place = Place::new();
     let rows = place.run(VARIED);
-    assert!(["across n; Q = 2048 B", "across n; Q = 16384 B"].iter().all(|row| rows.succeeds().out.contains(row)));
+    assert!(
+        ["across n; Q = 2048 B", "across n; Q = 16384 B"]
+            .iter()
+            .all(|row| rows.succeeds().out.contains(row))
+    );
     let one = place.stackline(&["net", "show", "--network", "n(Q = 2048 B)", "-e", VARIED]);
-    assert!(one.succeeds().out.contains("2 KiB") && !one.out.contains("16 KiB"), "{}", one.out);
+    assert!(
+        one.succeeds().out.contains("2 KiB") && !one.out.contains("16 KiB"),
+        "{}",
+        one.out
+    );
     let exec = place.stackline(&["net", "exec", "-e", VARIED, "a", "--", "true"]);
-    exec.fails(2, &["2 networks have a host a"]).hints("--network 'n(Q = 2048 B)'");
+    exec.fails(2, &["2 networks have a host a"])
+        .hints("--network 'n(Q = 2048 B)'");
     place.stackline(&["predict", "-e", VARIED]).succeeds();
 }
 
@@ -78,7 +136,11 @@ fn what_changes_in_time_is_shown() {
         "a - b loss: none from 0 s on, 2 % from 3.00 s on",
         "~2.00 ms",
     ] {
-        assert!(shown.succeeds().out.contains(line), "no `{line}` in {}", shown.out);
+        assert!(
+            shown.succeeds().out.contains(line),
+            "no `{line}` in {}",
+            shown.out
+        );
     }
 }
 
@@ -86,7 +148,12 @@ fn what_changes_in_time_is_shown() {
 fn the_longest_outage_of_a_trace_is_shown() {
     let place = Place::new();
     place.write("up", "100\n150\n2150\n2200\n4200\n");
-    let shown = place.stackline(&["net", "show", "-e", "network n { host a, b; link a - b trace \"up\" 1 ms; }"]);
+    let shown = place.stackline(&[
+        "net",
+        "show",
+        "-e",
+        "network n { host a, b; link a - b trace \"up\" 1 ms; }",
+    ]);
     let line = "a - b rate: up repeats every 4.20 s; nothing leaves for 2.00 s from 150 ms on";
     assert!(shown.succeeds().out.contains(line), "{}", shown.out);
 }
@@ -94,20 +161,46 @@ fn the_longest_outage_of_a_trace_is_shown() {
 #[test]
 fn a_network_that_no_measurement_crosses_is_a_warning_whose_hint_works() {
     let place = Place::new();
-    let said = |text: &str| place.stackline(&["check", "-e", &format!("{TEXT} {text};")]).succeeds().err.clone();
+    let said = |text: &str| {
+        place
+            .stackline(&["check", "-e", &format!("{TEXT} {text};")])
+            .succeeds()
+            .err
+            .clone()
+    };
     let both = said("1 rr 32*10");
-    assert!(both.contains("no measurement crosses the networks near, wan") && both.contains("across near"), "{both}");
+    assert!(
+        both.contains("no measurement crosses the networks near, wan")
+            && both.contains("across near"),
+        "{both}"
+    );
     let one = said("1 from khons to udjat rr 32*10 across wan");
     assert!(
-        one.contains("crosses the network `near`") && one.contains("1 from a to b rr 32*1000 across near;"),
+        one.contains("crosses the network `near`")
+            && one.contains("1 from a to b rr 32*1000 across near;"),
         "{one}"
     );
-    assert_eq!(said("1 from khons to udjat rr 32*10 across wan; 1 from a to b rr 32*1000 across near"), "");
+    assert_eq!(
+        said("1 from khons to udjat rr 32*10 across wan; 1 from a to b rr 32*1000 across near"),
+        ""
+    );
     // What no text crosses may be shown, and programs may run on it.
-    assert_eq!(place.stackline(&["net", "show", "-e", &format!("{TEXT} 1 rr 32*10")]).succeeds().err, "");
+    assert_eq!(
+        place
+            .stackline(&["net", "show", "-e", &format!("{TEXT} 1 rr 32*10")])
+            .succeeds()
+            .err,
+        ""
+    );
     // The only network there is needs no name where the world has to have one.
     let only = "network n { host a, b; link a - b 1 Gbit/s 50 us; } 1 rr 32*10";
-    assert_eq!(place.stackline(&["check", "-e", only, "--in", "simulated"]).succeeds().err, "");
+    assert_eq!(
+        place
+            .stackline(&["check", "-e", only, "--in", "simulated"])
+            .succeeds()
+            .err,
+        ""
+    );
 }
 
 #[test]
@@ -118,15 +211,31 @@ fn marks_for_a_stack_that_takes_none_are_a_warning() {
             "network n {{ host a, b; switch s {{ queue 64 KiB {queue}; }} link a - s 100 Mbit/s 1 ms; link s - b 10 Mbit/s 1 ms; }}
             2 from a to b bulk_put 16 KiB*4 over smoltcp, tcp, quic across n in simulated;"
         );
-        place.stackline(&[&["check", "-e", &text], more].concat()).succeeds().err.clone()
+        place
+            .stackline(&[&["check", "-e", &text], more].concat())
+            .succeeds()
+            .err
+            .clone()
     };
     let said_of_all = said("codel ecn", &[]);
-    assert_eq!(said_of_all.matches("takes no part in ECN in the simulated world").count(), 1, "{said_of_all}");
+    assert_eq!(
+        said_of_all
+            .matches("takes no part in ECN in the simulated world")
+            .count(),
+        1,
+        "{said_of_all}"
+    );
     assert!(said_of_all.contains("`smoltcp`"), "{said_of_all}");
-    assert!(said_of_all.contains("marks take effect with `over tcp`, `over quic`"), "{said_of_all}");
+    assert!(
+        said_of_all.contains("marks take effect with `over tcp`, `over quic`"),
+        "{said_of_all}"
+    );
     // All ways of the hint.
     assert_eq!(said("codel ecn", &["--over", "quic"]), "");
     assert_eq!(said("codel ecn", &["--over", "tcp"]), "");
-    assert_eq!(said("codel ecn", &["--in", "emulated", "--over", "tcp"]), "");
+    assert_eq!(
+        said("codel ecn", &["--in", "emulated", "--over", "tcp"]),
+        ""
+    );
     assert_eq!(said("codel", &[]), "");
 }

@@ -10,8 +10,13 @@ use std::process::{Command, Stdio};
 /// A place with the traced run `base` and a network.
 fn place() -> Place {
     let place = Place::new();
-    let text = format!("{} 1 from a to b bulk_put 1000*20 over tcp across n in simulated", pair(""));
-    place.stackline(&["run", "--trace", "--name", "base", "-e", &text]).succeeds();
+    let text = format!(
+        "{} 1 from a to b bulk_put 1000*20 over tcp across n in simulated",
+        pair("")
+    );
+    place
+        .stackline(&["run", "--trace", "--name", "base", "-e", &text])
+        .succeeds();
     place.write("n.stackline", pair(""));
     place
 }
@@ -51,11 +56,19 @@ fn standard_output_goes_on_where_it_is() {
     each(|place, option, whole| {
         for name in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
             place.write("log", "before\n");
-            let log = File::options().append(true).open(place.path("log")).unwrap();
-            let status = onto(place, option, Path::new(name)).stdout(log).stderr(Stdio::null()).status();
+            let log = File::options()
+                .append(true)
+                .open(place.path("log"))
+                .unwrap();
+            let status = onto(place, option, Path::new(name))
+                .stdout(log)
+                .stderr(Stdio::null())
+                .status();
             assert!(status.unwrap().success());
             assert!(
-                fs::read(place.path("log")).unwrap().starts_with(&[b"before\n", whole].concat()),
+                fs::read(place.path("log"))
+                    .unwrap()
+                    .starts_with(&[b"before\n", whole].concat()),
                 "{option:?} {name}"
             );
         }
@@ -80,7 +93,10 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
         fs::set_permissions(&file, Permissions::from_mode(0o444)).unwrap();
         // Root may write every file.
         if File::options().write(true).open(&file).is_err() {
-            place.finish(&mut onto(place, option, &file)).fails(3, &["Permission denied"]).hints("where you may write");
+            place
+                .finish(&mut onto(place, option, &file))
+                .fails(3, &["Permission denied"])
+                .hints("where you may write");
             assert_eq!(fs::read(&file).unwrap(), b"precious");
         }
         fs::remove_file(&file).unwrap();
@@ -92,10 +108,16 @@ fn what_cannot_be_a_file_is_refused_and_stays() {
     each(|place, option, _| {
         let directory = place.path("directory");
         fs::create_dir_all(&directory).unwrap();
-        for file in [directory.clone(), place.path("nowhere/file"), place.path("n.stackline/file"), place.path("new/")]
-        {
+        for file in [
+            directory.clone(),
+            place.path("nowhere/file"),
+            place.path("n.stackline/file"),
+            place.path("new/"),
+        ] {
             let output = place.finish(&mut onto(place, option, &file));
-            output.fails(3, &[file.to_str().unwrap()]).hints("where you may write");
+            output
+                .fails(3, &[file.to_str().unwrap()])
+                .hints("where you may write");
         }
         assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
     });
@@ -107,8 +129,17 @@ fn without_room(place: &Place, words: &[&str]) -> Command {
     let program = command.get_program().to_owned();
     let script = "trap '' XFSZ; ulimit -f 4; exec \"$@\"";
     let mut limited = Command::new("sh");
-    limited.args(["-c", script, "sh"]).arg(program).args(words).current_dir(place.path(""));
-    limited.envs(command.stdout(Stdio::null()).get_envs().filter_map(|(name, value)| Some((name, value?))));
+    limited
+        .args(["-c", script, "sh"])
+        .arg(program)
+        .args(words)
+        .current_dir(place.path(""));
+    limited.envs(
+        command
+            .stdout(Stdio::null())
+            .get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     limited
 }
 
@@ -122,12 +153,20 @@ fn without_room_the_old_file_stays() {
         if linked {
             fs::hard_link(&file, &other).unwrap();
         }
-        place.finish(&mut without_room(&place, &["fmt", "--write", "file"])).fails(3, &["File too large"]);
-        assert!(fs::read_to_string(&file).unwrap() == untidy, "with two names: {linked}");
+        place
+            .finish(&mut without_room(&place, &["fmt", "--write", "file"]))
+            .fails(3, &["File too large"]);
+        assert!(
+            fs::read_to_string(&file).unwrap() == untidy,
+            "with two names: {linked}"
+        );
         for option in FILES.iter().filter(|option| option[0] != "net") {
             let output = place.finish(&mut without_room(&place, &[*option, &["file"]].concat()));
             // A small picture has room.
-            assert!(output.status.success() || fs::read_to_string(&file).unwrap() == untidy, "{option:?} {linked}");
+            assert!(
+                output.status.success() || fs::read_to_string(&file).unwrap() == untidy,
+                "{option:?} {linked}"
+            );
             place.write("file", &untidy);
         }
     }
@@ -137,13 +176,27 @@ fn without_room_the_old_file_stays() {
 fn help_that_cannot_be_printed_is_an_error() {
     let place = Place::new();
     let watch = ["watch", "--for", "300ms", "--text"];
-    for words in [&["--help"][..], &["run", "--help"], &["--version"], &["completions", "bash"], &watch] {
+    for words in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["--version"],
+        &["completions", "bash"],
+        &watch,
+    ] {
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let child = place.command(words).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+        let child = place
+            .command(words)
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let output = child.wait_with_output().unwrap();
         let words = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(3), "{words}");
-        assert!(words.starts_with("error: stdout cannot be written") && words.contains("\nhint: "), "{words}");
+        assert!(
+            words.starts_with("error: stdout cannot be written") && words.contains("\nhint: "),
+            "{words}"
+        );
     }
     place.stackline(&["--help"]).succeeds();
     assert_eq!(place.stackline(&["--halp"]).status.code(), Some(2));
@@ -152,25 +205,49 @@ fn help_that_cannot_be_printed_is_an_error() {
 #[test]
 fn files_of_a_directory_lead_where_they_lead() {
     let place = place();
-    let pictures = ["reproduce", "blast", "--runs", "0", "--transfers", "10", "--precision", "50", "--pictures"];
+    let pictures = [
+        "reproduce",
+        "blast",
+        "--runs",
+        "0",
+        "--transfers",
+        "10",
+        "--precision",
+        "50",
+        "--pictures",
+    ];
     for option in [&["man"][..], &["lifelines", "base", "--gnuplot"], &pictures] {
         let directory = place.path("directory");
         let words = [option, &[directory.to_str().unwrap()]].concat();
         place.stackline(&words).succeeds();
-        let first = fs::read_dir(&directory).unwrap().next().unwrap().unwrap().path();
+        let first = fs::read_dir(&directory)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
         let mut whole = Vec::new();
         File::open(&first).unwrap().read_to_end(&mut whole).unwrap();
         let to = place.write("to", "old");
         fs::remove_file(&first).unwrap();
         std::os::unix::fs::symlink(&to, &first).unwrap();
         place.stackline(&words).succeeds();
-        assert!(first.is_symlink() && fs::read(&to).unwrap() == whole, "{option:?}");
+        assert!(
+            first.is_symlink() && fs::read(&to).unwrap() == whole,
+            "{option:?}"
+        );
         fs::remove_file(&first).unwrap();
         fs::create_dir(&first).unwrap();
-        place.stackline(&words).fails(3, &[first.to_str().unwrap()]).hints("where you may write");
+        place
+            .stackline(&words)
+            .fails(3, &[first.to_str().unwrap()])
+            .hints("where you may write");
         fs::remove_dir_all(&directory).unwrap();
         place.write("directory", "a file");
-        place.stackline(&words).fails(3, &["directory cannot be written"]).hints("may write");
+        place
+            .stackline(&words)
+            .fails(3, &["directory cannot be written"])
+            .hints("may write");
         fs::remove_file(&directory).unwrap();
     }
 }

@@ -32,15 +32,24 @@ fn emulated(text: &str) -> Option<(Index, Vec<Event>)> {
 /// The keywords of each unit's events of the application, in the order of time, by unit.
 fn ways(events: &[Event]) -> BTreeMap<i64, Vec<&str>> {
     let mut ways: BTreeMap<i64, Vec<&str>> = BTreeMap::new();
-    for event in events.iter().filter(|event| event.keyword.starts_with("APP_")) {
-        let Some(unit) = field(event, "unit").filter(|unit| !stackline_events::unit::parts(*unit).2) else { continue };
+    for event in events
+        .iter()
+        .filter(|event| event.keyword.starts_with("APP_"))
+    {
+        let Some(unit) =
+            field(event, "unit").filter(|unit| !stackline_events::unit::parts(*unit).2)
+        else {
+            continue;
+        };
         ways.entry(unit).or_default().push(&event.keyword);
     }
     ways
 }
 
 fn at(way: &[&str], keyword: &str) -> usize {
-    way.iter().position(|met| *met == keyword).unwrap_or_else(|| panic!("{keyword} is not among {way:?}"))
+    way.iter()
+        .position(|met| *met == keyword)
+        .unwrap_or_else(|| panic!("{keyword} is not among {way:?}"))
 }
 
 #[test]
@@ -51,7 +60,8 @@ fn both_ends_name_a_call_alike() {
         let ways = ways(&events);
         assert_eq!(ways.len(), 20, "{stack}");
         for way in ways.values() {
-            let order = ["APP_CALL", "APP_INDICATION", "APP_REPLY", "APP_RESPONSE"].map(|keyword| at(way, keyword));
+            let order = ["APP_CALL", "APP_INDICATION", "APP_REPLY", "APP_RESPONSE"]
+                .map(|keyword| at(way, keyword));
             assert!(order.is_sorted(), "{stack} {way:?}");
             assert_eq!(way.len(), 5, "{stack} {way:?}");
         }
@@ -61,18 +71,27 @@ fn both_ends_name_a_call_alike() {
 #[test]
 fn both_ends_of_a_transfer_name_its_units_alike() {
     for stack in stacks::that_answer("live") {
-        for (transfer, from, to) in [("bulk_put", "initiator", "responder"), ("bulk_get", "responder", "initiator")] {
+        for (transfer, from, to) in [
+            ("bulk_put", "initiator", "responder"),
+            ("bulk_get", "responder", "initiator"),
+        ] {
             let (_, events) = live(&format!("1 {transfer} 1000*30 over {stack};"));
             let units = |keyword: &str, host: &str| -> BTreeMap<i64, Option<i64>> {
-                let of = events.iter().filter(|event| event.keyword == keyword && event.host == host);
-                of.map(|event| (field(event, "unit").unwrap(), field(event, "offset"))).collect()
+                let of = events
+                    .iter()
+                    .filter(|event| event.keyword == keyword && event.host == host);
+                of.map(|event| (field(event, "unit").unwrap(), field(event, "offset")))
+                    .collect()
             };
             let sent = units("APP_SEND", from);
             assert_eq!(sent.len(), 30, "{stack} {transfer}");
             assert_eq!(units("APP_RECEIVED", to), sent, "{stack} {transfer}");
             assert_eq!(units("APP_SENT", from), sent, "{stack} {transfer}");
             for way in ways(&events).values() {
-                assert!(at(way, "APP_SEND") < at(way, "APP_RECEIVED"), "{stack} {transfer} {way:?}");
+                assert!(
+                    at(way, "APP_SEND") < at(way, "APP_RECEIVED"),
+                    "{stack} {transfer} {way:?}"
+                );
             }
         }
     }
@@ -84,7 +103,9 @@ fn system_calls_have_their_place_in_the_stream() {
     let bytes = |keyword: &str, host: &str| {
         let mut ranges: Vec<(i64, i64)> = events
             .iter()
-            .filter(|event| event.keyword == keyword && event.host == host && field(event, "stream") == Some(0))
+            .filter(|event| {
+                event.keyword == keyword && event.host == host && field(event, "stream") == Some(0)
+            })
             .filter_map(|event| Some((field(event, "offset")?, field(event, "bytes")?)))
             .filter(|(_, bytes)| *bytes > 0)
             .collect();
@@ -92,7 +113,10 @@ fn system_calls_have_their_place_in_the_stream() {
         ranges
     };
     // 16 bytes of introduction, one that starts the transfer, the units.
-    for (keyword, host, from) in [("SOCK_SENT", "initiator", 0), ("SOCK_RECEIVED", "responder", 16)] {
+    for (keyword, host, from) in [
+        ("SOCK_SENT", "initiator", 0),
+        ("SOCK_RECEIVED", "responder", 16),
+    ] {
         let mut next = from;
         for (offset, bytes) in bytes(keyword, host) {
             assert_eq!(offset, next, "{keyword}");
@@ -100,10 +124,22 @@ fn system_calls_have_their_place_in_the_stream() {
         }
         assert_eq!(next, 17 + 3000 * 40, "{keyword}");
     }
-    let connected = events.iter().find(|event| event.keyword == "APP_CONNECTED").unwrap();
-    let accepted = events.iter().find(|event| event.keyword == "APP_ACCEPTED").unwrap();
-    assert_eq!((field(connected, "offset"), field(accepted, "offset")), (Some(16), Some(0)));
-    assert_eq!(connected.data[4..6].to_vec(), [accepted.data[5].clone(), accepted.data[4].clone()]);
+    let connected = events
+        .iter()
+        .find(|event| event.keyword == "APP_CONNECTED")
+        .unwrap();
+    let accepted = events
+        .iter()
+        .find(|event| event.keyword == "APP_ACCEPTED")
+        .unwrap();
+    assert_eq!(
+        (field(connected, "offset"), field(accepted, "offset")),
+        (Some(16), Some(0))
+    );
+    assert_eq!(
+        connected.data[4..6].to_vec(),
+        [accepted.data[5].clone(), accepted.data[4].clone()]
+    );
 }
 
 #[test]
@@ -140,7 +176,9 @@ fn measured_elsewhere(start: &str, measurement: &str) -> Option<(Index, Vec<Even
     let ssh = place.script("ssh", &format!("{SSH}{start}"));
     let text = format!("host far via ssh \"127.0.0.1\"; {measurement};");
     let mut command = place.command(&["run", "--trace", "-e", &text]);
-    command.env("STACKLINE_SSH", ssh).env("STACKLINE_REMOTE", program());
+    command
+        .env("STACKLINE_SSH", ssh)
+        .env("STACKLINE_REMOTE", program());
     let output = place.finish(&mut command);
     if output.status.code() == Some(3) {
         skip(&output.err);
@@ -158,20 +196,35 @@ fn a_clock_that_is_ahead_is_corrected() {
         let clock = &index.hosts["far"].clock;
         let error = clock.error_ns.unwrap();
         // Where its clock was read and where it was shifted lie a little apart, within what an exchange takes.
-        assert!(clock.offset_ns.abs_diff(ahead_ns) < 2_000_000 + error, "{clock:?}");
+        assert!(
+            clock.offset_ns.abs_diff(ahead_ns) < 2_000_000 + error,
+            "{clock:?}"
+        );
         assert_eq!(clock.exchanges.len(), 4, "before and after each run");
         assert!(clock.steps.is_empty());
         let slack = i128::from(error);
         for unit in ways(&events).keys() {
             let when = |keyword: &str| {
-                let of = |event: &&Event| event.keyword == keyword && field(event, "unit") == Some(*unit);
+                let of = |event: &&Event| {
+                    event.keyword == keyword && field(event, "unit") == Some(*unit)
+                };
                 i128::from(events.iter().find(of).unwrap().at_ns)
             };
-            let (call, indication, response) = (when("APP_CALL"), when("APP_INDICATION"), when("APP_RESPONSE"));
-            assert!(call <= indication + slack && indication <= response + slack, "{unit}");
+            let (call, indication, response) = (
+                when("APP_CALL"),
+                when("APP_INDICATION"),
+                when("APP_RESPONSE"),
+            );
+            assert!(
+                call <= indication + slack && indication <= response + slack,
+                "{unit}"
+            );
         }
         assert_eq!(index.reference, "initiator");
-        assert!(index.hosts["initiator"].clock.exchanges.is_empty(), "it has our clock");
+        assert!(
+            index.hosts["initiator"].clock.exchanges.is_empty(),
+            "it has our clock"
+        );
     }
 }
 
@@ -180,22 +233,48 @@ fn clocks_are_compared_while_a_long_run_goes_on() {
     let start = "export STACKLINE_CLOCK_AHEAD_NS=70000000\nexec sh -c \"$*\"";
     let (index, _) = measured_elsewhere(start, "1 to far rr 100*25 constant(100 ms)").unwrap();
     let (clock, run) = (&index.hosts["far"].clock, &index.runs[0]);
-    let during = clock.exchanges.iter().filter(|one| run.from_ns < one.asked_ns && one.returned_ns < run.to_ns);
+    let during = clock
+        .exchanges
+        .iter()
+        .filter(|one| run.from_ns < one.asked_ns && one.returned_ns < run.to_ns);
     assert!(during.count() >= 2, "one a second: {clock:?}");
-    assert!(clock.offset_ns.abs_diff(70_000_000) < 2_000_000 + clock.error_ns.unwrap(), "{clock:?}");
+    assert!(
+        clock.offset_ns.abs_diff(70_000_000) < 2_000_000 + clock.error_ns.unwrap(),
+        "{clock:?}"
+    );
 }
 
 #[test]
 fn a_host_in_a_time_namespace_has_another_clock() {
-    let unshare = ["--user", "--map-root-user", "--time", "--monotonic", "86400", "--fork"];
-    if !Command::new("unshare").args(unshare).arg("true").status().is_ok_and(|status| status.success()) {
+    let unshare = [
+        "--user",
+        "--map-root-user",
+        "--time",
+        "--monotonic",
+        "86400",
+        "--fork",
+    ];
+    if !Command::new("unshare")
+        .args(unshare)
+        .arg("true")
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         return skip("time namespaces cannot be made here");
     }
     let start = format!("exec unshare {} sh -c \"$*\"", unshare.join(" "));
-    let Some((index, events)) = elsewhere(&start) else { return };
+    let Some((index, events)) = elsewhere(&start) else {
+        return;
+    };
     let clock = &index.hosts["far"].clock;
-    assert!(!clock.exchanges.is_empty(), "its clock is not taken for ours");
-    assert!(clock.offset_ns.unsigned_abs() < 10_000_000, "the time of day is the same: {clock:?}");
+    assert!(
+        !clock.exchanges.is_empty(),
+        "its clock is not taken for ours"
+    );
+    assert!(
+        clock.offset_ns.unsigned_abs() < 10_000_000,
+        "the time of day is the same: {clock:?}"
+    );
     assert_eq!(ways(&events).len(), 20);
 }
 
@@ -208,7 +287,10 @@ fn tracing_reports_its_cost() {
     for host in ["initiator", "responder"] {
         let trace = &index.hosts[host];
         assert!(trace.recorded > 1000 && trace.lost == 0, "{trace:?}");
-        assert!(trace.cost_s["drain"] > 0.0 && trace.cost_s["endpoints"] > 0.0, "{trace:?}");
+        assert!(
+            trace.cost_s["drain"] > 0.0 && trace.cost_s["endpoints"] > 0.0,
+            "{trace:?}"
+        );
     }
     assert!(index.hosts["initiator"].cost_s.contains_key("monitors"));
     assert!(index.hosts["responder"].absent["monitors"].contains("initiator"));
@@ -222,67 +304,126 @@ fn near(loss: &str) -> String {
 /// Ranges of stream 0 that those events report at a place.
 fn ranges(events: &[Event], keyword: &str, place: &str) -> Vec<(i64, i64)> {
     let of = |event: &&Event| {
-        event.keyword == keyword && field(event, "stream") == Some(0) && event.data.get(4).is_some_and(|p| p == place)
+        event.keyword == keyword
+            && field(event, "stream") == Some(0)
+            && event.data.get(4).is_some_and(|p| p == place)
     };
     events.iter().filter(of).filter_map(range).collect()
 }
 
 #[test]
 fn bytes_that_an_emulated_network_drops_are_sent_again() {
-    let text = format!("{} 1 from a to b bulk_put 1000*150 over tcp across n;", near("loss packets 20"));
-    let Some((_, events)) = emulated(&text) else { return };
+    let text = format!(
+        "{} 1 from a to b bulk_put 1000*150 over tcp across n;",
+        near("loss packets 20")
+    );
+    let Some((_, events)) = emulated(&text) else {
+        return;
+    };
     let dropped = ranges(&events, "NET_DROP", "x>b");
     assert!(!dropped.is_empty());
-    let (sent, arrived) = (ranges(&events, "NET_ENQUEUE", "a>x"), ranges(&events, "NET_DELIVER", "b"));
+    let (sent, arrived) = (
+        ranges(&events, "NET_ENQUEUE", "a>x"),
+        ranges(&events, "NET_DELIVER", "b"),
+    );
     let again = ranges(&events, "NET_AGAIN", "a>x");
     for (from, to) in dropped {
         let crosses = |(start, end): &&(i64, i64)| *start < to && from < *end;
-        assert!(sent.iter().filter(crosses).count() > 1, "{from}..{to} is sent again");
-        assert!(again.iter().any(|range| crosses(&range)), "{from}..{to} is reported as sent again");
-        assert!(arrived.iter().any(|range| crosses(&range)), "{from}..{to} arrives");
+        assert!(
+            sent.iter().filter(crosses).count() > 1,
+            "{from}..{to} is sent again"
+        );
+        assert!(
+            again.iter().any(|range| crosses(&range)),
+            "{from}..{to} is reported as sent again"
+        );
+        assert!(
+            arrived.iter().any(|range| crosses(&range)),
+            "{from}..{to} arrives"
+        );
     }
     // The bytes of every unit are reported to arrive at the host, in whichever packets.
-    let received: Vec<&Event> = events.iter().filter(|event| event.keyword == "APP_RECEIVED").collect();
+    let received: Vec<&Event> = events
+        .iter()
+        .filter(|event| event.keyword == "APP_RECEIVED")
+        .collect();
     assert_eq!(received.len(), 150);
     for event in received {
-        let (from, bytes) = (field(event, "offset").unwrap(), field(event, "bytes").unwrap());
-        let mut parts: Vec<_> = arrived.iter().filter(|(start, end)| *start < from + bytes && from < *end).collect();
+        let (from, bytes) = (
+            field(event, "offset").unwrap(),
+            field(event, "bytes").unwrap(),
+        );
+        let mut parts: Vec<_> = arrived
+            .iter()
+            .filter(|(start, end)| *start < from + bytes && from < *end)
+            .collect();
         parts.sort_unstable();
-        assert!(parts[0].0 <= from && parts.iter().map(|part| part.1).max().unwrap() >= from + bytes);
+        assert!(
+            parts[0].0 <= from && parts.iter().map(|part| part.1).max().unwrap() >= from + bytes
+        );
     }
 }
 
 #[test]
 fn a_dropped_datagram_is_the_missing_unit() {
-    let text = format!("{} 1 from a to b bulk_put 1000*60 over udp across n;", near("loss packets 15"));
-    let Some((_, events)) = emulated(&text) else { return };
+    let text = format!(
+        "{} 1 from a to b bulk_put 1000*60 over udp across n;",
+        near("loss packets 15")
+    );
+    let Some((_, events)) = emulated(&text) else {
+        return;
+    };
     let units = |keyword: &str| -> BTreeSet<i64> {
-        events.iter().filter(|event| event.keyword == keyword).filter_map(|event| field(event, "unit")).collect()
+        events
+            .iter()
+            .filter(|event| event.keyword == keyword)
+            .filter_map(|event| field(event, "unit"))
+            .collect()
     };
     let dropped = units("NET_DROP");
     assert!(!dropped.is_empty());
-    let missing: BTreeSet<i64> = units("APP_SEND").difference(&units("APP_RECEIVED")).copied().collect();
+    let missing: BTreeSet<i64> = units("APP_SEND")
+        .difference(&units("APP_RECEIVED"))
+        .copied()
+        .collect();
     assert_eq!(missing, dropped);
 }
 
 #[test]
 fn packets_are_between_the_operations_they_belong_to() {
     for stack in stacks::that_show_their_bytes("emulated") {
-        let text = format!("{} 1 from a to b rr 100*10 over {stack} across n;", near(""));
-        let Some((index, events)) = emulated(&text) else { return };
-        assert_eq!((index.hosts["a"].clock.offset_ns, index.hosts["b"].clock.offset_ns), (0, 0));
+        let text = format!(
+            "{} 1 from a to b rr 100*10 over {stack} across n;",
+            near("")
+        );
+        let Some((index, events)) = emulated(&text) else {
+            return;
+        };
+        assert_eq!(
+            (
+                index.hosts["a"].clock.offset_ns,
+                index.hosts["b"].clock.offset_ns
+            ),
+            (0, 0)
+        );
         for call in events.iter().filter(|event| event.keyword == "APP_CALL") {
             let (unit, offset) = (field(call, "unit"), field(call, "offset").unwrap());
             let enqueued = events.iter().find(|event| {
                 event.keyword == "NET_ENQUEUE"
                     && event.data[4] == "a>x"
                     && field(event, "stream") == Some(0)
-                    && field(event, "offset")
-                        .is_some_and(|from| from <= offset && offset < from + field(event, "bytes").unwrap())
+                    && field(event, "offset").is_some_and(|from| {
+                        from <= offset && offset < from + field(event, "bytes").unwrap()
+                    })
             });
             let enqueued = enqueued.unwrap_or_else(|| panic!("{stack}: {offset} was never seen"));
-            let response = events.iter().find(|event| event.keyword == "APP_RESPONSE" && field(event, "unit") == unit);
-            assert!(call.at_ns < enqueued.at_ns && enqueued.at_ns < response.unwrap().at_ns, "{stack}");
+            let response = events
+                .iter()
+                .find(|event| event.keyword == "APP_RESPONSE" && field(event, "unit") == unit);
+            assert!(
+                call.at_ns < enqueued.at_ns && enqueued.at_ns < response.unwrap().at_ns,
+                "{stack}"
+            );
         }
     }
 }

@@ -13,7 +13,9 @@ const ONE: &str = "host b via ssh \"me@127.0.0.1\"; 2 to b rr 32*10;";
 fn with(place: &Place, ssh: &str, specification: &str) -> Command {
     let ssh = place.script("ssh", ssh);
     let mut command = place.command(&["run", "--json", "-e", specification]);
-    command.env("STACKLINE_SSH", ssh).env("STACKLINE_REMOTE", program());
+    command
+        .env("STACKLINE_SSH", ssh)
+        .env("STACKLINE_REMOTE", program());
     command
 }
 
@@ -28,7 +30,9 @@ fn both_ends_elsewhere() {
          2 from b rr 32*10; 1 from c to b bulk_put 1000*50 < file \"in file\";",
         files.display()
     );
-    let measured = place.finish(&mut with(&place, &format!("{SSH}exec sh -c \"$*\""), &text)).json();
+    let measured = place
+        .finish(&mut with(&place, &format!("{SSH}exec sh -c \"$*\""), &text))
+        .json();
     assert_eq!(number(&measured, "/measurements/0/response_s/n"), 300.0);
     assert_eq!(measured["measurements"].as_array().unwrap().len(), 6);
     assert_eq!(measured["measurements"][0]["from"], "a");
@@ -38,15 +42,25 @@ fn both_ends_elsewhere() {
 fn a_banner_before_the_agent_speaks() {
     let place = Place::new();
     let banner = "echo 'Welcome to b!'; echo '{\"not\": \"for us\"}'; echo\n";
-    let told = place.finish(&mut with(&place, &format!("{SSH}{banner}exec sh -c \"$*\""), ONE));
+    let told = place.finish(&mut with(
+        &place,
+        &format!("{SSH}{banner}exec sh -c \"$*\""),
+        ONE,
+    ));
     assert_eq!(number(&told.json(), "/measurements/0/runs"), 2.0);
 }
 
 #[test]
 fn a_shell_that_only_babbles() {
     let place = Place::new();
-    let output = place.finish(&mut with(&place, "#!/bin/sh\nexec yes 'Welcome to b!'", ONE));
-    output.fails(3, &["no agent on me@127.0.0.1 (host b)"]).hints("has to start and wait");
+    let output = place.finish(&mut with(
+        &place,
+        "#!/bin/sh\nexec yes 'Welcome to b!'",
+        ONE,
+    ));
+    output
+        .fails(3, &["no agent on me@127.0.0.1 (host b)"])
+        .hints("has to start and wait");
 }
 
 #[test]
@@ -58,19 +72,43 @@ fn what_ssh_says_is_reported() {
             "Permission denied (publickey,password).",
             "ssh-copy-id",
         ),
-        ("echo 'sh: 1: stackline: not found' >&2; exit 127", 127, "stackline: not found", "STACKLINE_REMOTE"),
-        ("echo 'bash: stackline: command not found' >&2; exit 127", 127, "command not found", "STACKLINE_REMOTE"),
+        (
+            "echo 'sh: 1: stackline: not found' >&2; exit 127",
+            127,
+            "stackline: not found",
+            "STACKLINE_REMOTE",
+        ),
+        (
+            "echo 'bash: stackline: command not found' >&2; exit 127",
+            127,
+            "command not found",
+            "STACKLINE_REMOTE",
+        ),
         (
             "echo 'ssh: Could not resolve hostname b: Name or service not known' >&2; exit 255",
             255,
             "Could not resolve",
             "check the destination",
         ),
-        ("exit 255", 255, "no agent on me@127.0.0.1", "has to start and wait"),
+        (
+            "exit 255",
+            255,
+            "no agent on me@127.0.0.1",
+            "has to start and wait",
+        ),
     ] {
         let place = Place::new();
         let output = place.finish(&mut with(&place, &format!("#!/bin/sh\n{ssh}\n"), ONE));
-        output.fails(3, &["no agent on me@127.0.0.1 (host b)", &format!("(exit code {code})"), words]).hints(hint);
+        output
+            .fails(
+                3,
+                &[
+                    "no agent on me@127.0.0.1 (host b)",
+                    &format!("(exit code {code})"),
+                    words,
+                ],
+            )
+            .hints(hint);
         assert!(place.runs().is_empty());
     }
 }
@@ -80,7 +118,14 @@ fn there_is_no_ssh() {
     let place = Place::new();
     let mut command = with(&place, "#!/bin/sh\n", ONE);
     command.env("STACKLINE_SSH", place.path("nothing"));
-    place.finish(&mut command).fails(3, &["the agent of host b cannot be started", "nothing", "No such file"]);
+    place.finish(&mut command).fails(
+        3,
+        &[
+            "the agent of host b cannot be started",
+            "nothing",
+            "No such file",
+        ],
+    );
 }
 
 #[test]
@@ -97,9 +142,16 @@ fn an_ssh_that_hangs_can_be_interrupted() {
 #[test]
 fn an_agent_of_another_version() {
     let place = Place::new();
-    let hello = r#"{"hello":{"version":"9.9.9","protocol":999,"pid":1,"machine":"m","coordinator":null}}"#;
-    let output = place.finish(&mut with(&place, &format!("#!/bin/sh\necho '{hello}'\ncat > /dev/null\n"), ONE));
-    output.fails(3, &["the agent of host b is of stackline 9.9.9"]).hints("same version");
+    let hello =
+        r#"{"hello":{"version":"9.9.9","protocol":999,"pid":1,"machine":"m","coordinator":null}}"#;
+    let output = place.finish(&mut with(
+        &place,
+        &format!("#!/bin/sh\necho '{hello}'\ncat > /dev/null\n"),
+        ONE,
+    ));
+    output
+        .fails(3, &["the agent of host b is of stackline 9.9.9"])
+        .hints("same version");
 }
 
 #[test]
@@ -107,9 +159,14 @@ fn an_agent_that_says_nonsense_later() {
     let place = Place::new();
     let hello = r#"{"hello":{"version":"0.1.0","protocol":PROTOCOL,"pid":1,"machine":"m","coordinator":null}}"#;
     let hello = hello.replace("PROTOCOL", &stackline_live::control::PROTOCOL.to_string());
-    let output =
-        place.finish(&mut with(&place, &format!("#!/bin/sh\necho '{hello}'\necho hullo\ncat > /dev/null\n"), ONE));
-    output.fails(1, &["agent of host b", "not a control message: hullo"]).hints("same version");
+    let output = place.finish(&mut with(
+        &place,
+        &format!("#!/bin/sh\necho '{hello}'\necho hullo\ncat > /dev/null\n"),
+        ONE,
+    ));
+    output
+        .fails(1, &["agent of host b", "not a control message: hullo"])
+        .hints("same version");
 }
 
 /// An sshd of our own; killed at the end.
@@ -123,7 +180,10 @@ impl Drop for Sshd {
 }
 
 fn key(path: &Path) -> bool {
-    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status();
+    let made = Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(path)
+        .status();
     made.is_ok_and(|status| status.success())
 }
 
@@ -135,7 +195,11 @@ fn sshd(place: &Place) -> Option<(Sshd, u16)> {
         return None;
     }
     fs::copy(place.path("user_key.pub"), place.path("authorized_keys")).unwrap();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
     let configuration = format!(
         "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\n\
          StrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n",
@@ -151,9 +215,13 @@ fn sshd(place: &Place) -> Option<(Sshd, u16)> {
         .stderr(fs::File::create(place.path("sshd.log")).unwrap())
         .spawn()
         .ok()?;
-    let up = until("sshd listens or has ended", || match child.try_wait().unwrap() {
-        Some(_) => Some(false),
-        None => TcpStream::connect(("127.0.0.1", port)).is_ok().then_some(true),
+    let up = until("sshd listens or has ended", || {
+        match child.try_wait().unwrap() {
+            Some(_) => Some(false),
+            None => TcpStream::connect(("127.0.0.1", port))
+                .is_ok()
+                .then_some(true),
+        }
     });
     up.then_some((Sshd(child), port))
 }
@@ -161,14 +229,20 @@ fn sshd(place: &Place) -> Option<(Sshd, u16)> {
 #[test]
 fn through_a_real_sshd() {
     let place = Place::new();
-    let Some((_sshd, port)) = sshd(&place) else { return skip("no sshd can be started here") };
+    let Some((_sshd, port)) = sshd(&place) else {
+        return skip("no sshd can be started here");
+    };
     let ssh = format!(
         "#!/bin/sh\nexec ssh -F none -p {port} -i '{}' -o IdentitiesOnly=yes -o StrictHostKeyChecking=no \
          -o UserKnownHostsFile='{}' -o LogLevel=ERROR \"$@\"\n",
         place.path("user_key").display(),
         place.path("known_hosts").display()
     );
-    let works = |what: &str| Command::new(place.script("ssh", &ssh)).args(["--", "127.0.0.1", what]).status();
+    let works = |what: &str| {
+        Command::new(place.script("ssh", &ssh))
+            .args(["--", "127.0.0.1", what])
+            .status()
+    };
     if !works("true").is_ok_and(|status| status.success()) {
         return skip("this sshd lets nobody in");
     }
@@ -180,22 +254,38 @@ fn through_a_real_sshd() {
 
     let mut command = with(&place, &ssh, ONE);
     command.env("STACKLINE_REMOTE", "/nowhere/stackline");
-    place.finish(&mut command).fails(3, &["no agent on me@127.0.0.1"]);
+    place
+        .finish(&mut command)
+        .fails(3, &["no agent on me@127.0.0.1"]);
 }
 
 #[test]
 fn who_waits_for_a_silent_agent_is_told_and_may_end_it() {
     let hello = "exec sh -c \"$*\" </dev/null | head -1; exec sleep 600";
     for (ssh, words) in [
-        ("exec sleep 600", "waiting for the agents of b, 60 s at most"),
-        (hello, "waiting for an agent that gets a run ready, 30 s at most"),
+        (
+            "exec sleep 600",
+            "waiting for the agents of b, 60 s at most",
+        ),
+        (
+            hello,
+            "waiting for an agent that gets a run ready, 30 s at most",
+        ),
     ] {
         let place = Place::new();
         let said = place.path("said");
         let mut command = with(&place, &format!("{SSH}{ssh}"), ONE);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(fs::File::create(&said).unwrap());
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&said).unwrap());
         let mut child = command.spawn().unwrap();
-        until("it is said what is waited for", || fs::read_to_string(&said).unwrap().contains(words).then_some(()));
+        until("it is said what is waited for", || {
+            fs::read_to_string(&said)
+                .unwrap()
+                .contains(words)
+                .then_some(())
+        });
         crate::support::Process(i32::try_from(child.id()).unwrap()).signal(Signal::SIGINT);
         assert_eq!(child.wait().unwrap().code(), Some(130));
         place.empties();

@@ -30,7 +30,9 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Self { directory: tempfile::tempdir().unwrap() }
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -54,7 +56,10 @@ impl Place {
     /// `stackline ARGUMENTS`, to be changed and started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program());
-        command.args(arguments).current_dir(self.directory.path()).env("STACKLINE_RUNS", self.path("runs"));
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env("STACKLINE_RUNS", self.path("runs"));
         // Secrets are made there, and not among those of who runs this.
         command.env("XDG_CONFIG_HOME", self.path("configuration"));
         for name in ["STACKLINE_SSH", "STACKLINE_REMOTE"] {
@@ -64,10 +69,21 @@ impl Place {
     }
 
     pub(crate) fn start(&self, command: &mut Command) -> Started {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let (out, err) = (collect(child.stdout.take().unwrap()), collect(child.stderr.take().unwrap()));
-        Started { child, out, err, runs: self.path("runs") }
+        let (out, err) = (
+            collect(child.stdout.take().unwrap()),
+            collect(child.stderr.take().unwrap()),
+        );
+        Started {
+            child,
+            out,
+            err,
+            runs: self.path("runs"),
+        }
     }
 
     pub(crate) fn finish(&self, command: &mut Command) -> Finished {
@@ -91,12 +107,16 @@ impl Place {
 
     /// The JSON of a run that succeeds.
     pub(crate) fn json(&self, specification: &str) -> Value {
-        self.stackline(&["run", "--json", "-e", specification]).json()
+        self.stackline(&["run", "--json", "-e", specification])
+            .json()
     }
 
     /// The measurements in the JSON of a run that succeeds.
     pub(crate) fn measure(&self, specification: &str) -> Vec<Value> {
-        self.json(specification)["measurements"].as_array().unwrap().clone()
+        self.json(specification)["measurements"]
+            .as_array()
+            .unwrap()
+            .clone()
     }
 
     /// The run directories, oldest first.
@@ -121,18 +141,26 @@ impl Place {
 
     /// The process that emulates a network.
     pub(crate) fn emulator(&self) -> Process {
-        until("there is an emulator", || self.processes().into_iter().find(|process| process.is("emulate")))
+        until("there is an emulator", || {
+            self.processes()
+                .into_iter()
+                .find(|process| process.is("emulate"))
+        })
     }
 
     /// Waits until no process of this place is left.
     pub(crate) fn empties(&self) {
-        until("every process is gone", || self.processes().is_empty().then_some(()));
+        until("every process is gone", || {
+            self.processes().is_empty().then_some(())
+        });
     }
 }
 
 /// Two hosts, `a` and `b`, 10 ms apart with a switch `x` between them, and what the link behind it does besides.
 pub(crate) fn pair(loss: &str) -> String {
-    format!("network n {{ host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms {loss}; }}")
+    format!(
+        "network n {{ host a, b; switch x; link a - x 10 Mbit/s 4 ms; link x - b 10 Mbit/s 6 ms {loss}; }}"
+    )
 }
 
 /// An ssh that drops its options and the destination; the shell runs what is left, as sshd does.
@@ -140,8 +168,10 @@ pub(crate) const SSH: &str = "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done\
 
 /// The command under test: the one just built, or the one that `STACKLINE_PROGRAM` names.
 pub(crate) fn program() -> &'static str {
-    static PROGRAM: LazyLock<String> =
-        LazyLock::new(|| std::env::var("STACKLINE_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_stackline").into()));
+    static PROGRAM: LazyLock<String> = LazyLock::new(|| {
+        std::env::var("STACKLINE_PROGRAM")
+            .unwrap_or_else(|_| env!("CARGO_BIN_EXE_stackline").into())
+    });
     &PROGRAM
 }
 
@@ -175,13 +205,23 @@ impl Process {
     }
 
     fn text(self, name: &str) -> Option<String> {
-        Some(String::from_utf8_lossy(&fs::read(format!("/proc/{}/{name}", self.0)).ok()?).into_owned())
+        Some(
+            String::from_utf8_lossy(&fs::read(format!("/proc/{}/{name}", self.0)).ok()?)
+                .into_owned(),
+        )
     }
 
     /// How many of its threads have that name.
     pub(crate) fn threads(self, name: &str) -> usize {
-        let names = fs::read_dir(format!("/proc/{}/task", self.0)).into_iter().flatten().flatten();
-        names.filter(|task| fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)).count()
+        let names = fs::read_dir(format!("/proc/{}/task", self.0))
+            .into_iter()
+            .flatten()
+            .flatten();
+        names
+            .filter(|task| {
+                fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
+            })
+            .count()
     }
 
     /// What the kernel calls it.
@@ -190,17 +230,26 @@ impl Process {
     }
 
     pub(crate) fn parent(self) -> Option<i32> {
-        self.text("status")?.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+        self.text("status")?
+            .lines()
+            .find_map(|line| line.strip_prefix("PPid:"))?
+            .trim()
+            .parse()
+            .ok()
     }
 
     pub(crate) fn is(self, command: &str) -> bool {
-        self.text("cmdline").is_some_and(|line| line.split('\0').nth(1) == Some(command))
+        self.text("cmdline")
+            .is_some_and(|line| line.split('\0').nth(1) == Some(command))
     }
 
     /// The most memory it has had, in bytes.
     pub(crate) fn peak_memory(self) -> u64 {
         let status = self.text("status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap_or("0 kB");
         line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
     }
 }
@@ -208,9 +257,15 @@ impl Process {
 /// Alive processes with that runs directory in their environment.
 fn processes(runs: &Path) -> Vec<Process> {
     let mark = format!("STACKLINE_RUNS={}", runs.display());
-    let numbers = fs::read_dir("/proc").unwrap().flatten().filter_map(|e| e.file_name().to_str()?.parse().ok());
-    let marked =
-        |process: &Process| process.text("environ").is_some_and(|all| all.split('\0').any(|variable| variable == mark));
+    let numbers = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse().ok());
+    let marked = |process: &Process| {
+        process
+            .text("environ")
+            .is_some_and(|all| all.split('\0').any(|variable| variable == mark))
+    };
     let mut found: Vec<Process> = numbers.map(Process).filter(marked).collect();
     found.sort();
     found
@@ -246,7 +301,9 @@ impl Started {
     /// Its agents as soon as there are `n`, in the order of their hosts' names: initiator, responder.
     pub(crate) fn agents(&self, n: usize) -> Vec<Process> {
         until("the agents are there", || {
-            let children = processes(&self.runs).into_iter().filter(|p| p.parent() == Some(self.process().0));
+            let children = processes(&self.runs)
+                .into_iter()
+                .filter(|p| p.parent() == Some(self.process().0));
             let agents: Vec<Process> = children.filter(|p| p.is("agent")).collect();
             (agents.len() == n).then_some(agents)
         })
@@ -265,7 +322,11 @@ impl Started {
                     let _ = kill(Pid::from_raw(process.0), Signal::SIGKILL);
                 }
                 let _ = self.child.wait();
-                panic!("it hangs; stdout: {}; stderr: {}", self.out.join().unwrap(), self.err.join().unwrap());
+                panic!(
+                    "it hangs; stdout: {}; stderr: {}",
+                    self.out.join().unwrap(),
+                    self.err.join().unwrap()
+                );
             }
             std::thread::sleep(LOOK);
         };
@@ -290,7 +351,11 @@ impl Finished {
     /// It is done, without an error on stderr.
     pub(crate) fn succeeds(&self) -> &Self {
         assert_eq!(self.status.code(), Some(0), "{}{}", self.out, self.err);
-        assert!(!self.err.contains("error: ") && !self.err.contains('×'), "{}", self.err);
+        assert!(
+            !self.err.contains("error: ") && !self.err.contains('×'),
+            "{}",
+            self.err
+        );
         self
     }
 
@@ -303,8 +368,19 @@ impl Finished {
     pub(crate) fn fails(&self, code: i32, words: &[&str]) -> &Self {
         assert_eq!(self.status.code(), Some(code), "{}{}", self.out, self.err);
         let lines: Vec<&str> = self.err.lines().collect();
-        assert!(lines.len() <= 2 && lines.first().is_some_and(|line| line.starts_with("error: ")), "{}", self.err);
-        assert!(lines.get(1).is_none_or(|line| line.starts_with("hint: ")), "{}", self.err);
+        assert!(
+            lines.len() <= 2
+                && lines
+                    .first()
+                    .is_some_and(|line| line.starts_with("error: ")),
+            "{}",
+            self.err
+        );
+        assert!(
+            lines.get(1).is_none_or(|line| line.starts_with("hint: ")),
+            "{}",
+            self.err
+        );
         for word in words {
             assert!(lines[0].contains(word), "no `{word}` in: {}", self.err);
         }
@@ -312,8 +388,15 @@ impl Finished {
     }
 
     pub(crate) fn hints(&self, word: &str) -> &Self {
-        let hint = self.err.lines().find(|line| line.trim_start().starts_with("hint: "));
-        assert!(hint.is_some_and(|hint| hint.contains(word)), "no hint `{word}` in: {}", self.err);
+        let hint = self
+            .err
+            .lines()
+            .find(|line| line.trim_start().starts_with("hint: "));
+        assert!(
+            hint.is_some_and(|hint| hint.contains(word)),
+            "no hint `{word}` in: {}",
+            self.err
+        );
         self
     }
 
@@ -321,12 +404,20 @@ impl Finished {
     pub(crate) fn mistakes(&self, words: &[&str]) -> &Self {
         assert_eq!(self.status.code(), Some(2), "{}{}", self.out, self.err);
         assert_eq!(self.out, "");
-        let shown = self.err.lines().filter(|line| line.trim_start().starts_with('×')).count();
+        let shown = self
+            .err
+            .lines()
+            .filter(|line| line.trim_start().starts_with('×'))
+            .count();
         assert_eq!(shown, words.len(), "{}", self.err);
         for word in words {
             assert!(self.err.contains(word), "no `{word}` in: {}", self.err);
         }
-        assert!(self.err.contains('─') && self.err.contains('╰'), "not underlined: {}", self.err);
+        assert!(
+            self.err.contains('─') && self.err.contains('╰'),
+            "not underlined: {}",
+            self.err
+        );
         self
     }
 }
@@ -352,27 +443,47 @@ impl Kept {
     pub(crate) fn incomplete(&self, reason: &str) -> &Self {
         let status = self.status();
         assert_eq!(status["complete"], false, "{status}");
-        assert!(status["reason"].as_str().is_some_and(|said| said.contains(reason)), "no `{reason}` in {status}");
-        assert_eq!(status["records"].as_u64(), Some(self.journal() as u64), "{status}");
+        assert!(
+            status["reason"]
+                .as_str()
+                .is_some_and(|said| said.contains(reason)),
+            "no `{reason}` in {status}"
+        );
+        assert_eq!(
+            status["records"].as_u64(),
+            Some(self.journal() as u64),
+            "{status}"
+        );
         self
     }
 }
 
 /// The numbers at that path of a JSON value: `number(v, "/throughput_bit_s/mean")`.
 pub(crate) fn number(value: &Value, path: &str) -> f64 {
-    value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("no number at {path} in {value}"))
+    value
+        .pointer(path)
+        .and_then(Value::as_f64)
+        .unwrap_or_else(|| panic!("no number at {path} in {value}"))
 }
 
 /// What a program printed on both its streams.
 pub(crate) fn said(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)).trim().into()
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+    .trim()
+    .into()
 }
 
 /// Bytes that do not repeat soon.
 pub(crate) fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        state = state
+            .wrapping_mul(0x5851_f42d_4c95_7f2d)
+            .wrapping_add(0x1405_7b7e_f767_814f);
         (state >> 56) as u8
     };
     (0..length).map(|_| next()).collect()

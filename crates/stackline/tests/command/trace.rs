@@ -68,7 +68,9 @@ for number in range(4):
 "#;
 
 fn place() -> Option<Place> {
-    let python = std::process::Command::new("python3").arg("--version").output();
+    let python = std::process::Command::new("python3")
+        .arg("--version")
+        .output();
     if !python.is_ok_and(|output| output.status.success()) {
         eprintln!("passed over: there is no python3 here");
         return None;
@@ -77,15 +79,33 @@ fn place() -> Option<Place> {
     place.write("server.py", SERVER);
     place.write("client.py", CLIENT);
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let name = format!("traced_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-    place.write("net.stackline", format!("network {name} {{ host client, web; link client - web 100 Mbit/s 10 ms; }}"));
+    let name = format!(
+        "traced_{}_{}",
+        std::process::id(),
+        NUMBER.fetch_add(1, Ordering::Relaxed)
+    );
+    place.write(
+        "net.stackline",
+        format!("network {name} {{ host client, web; link client - web 100 Mbit/s 10 ms; }}"),
+    );
     Some(place)
 }
 
 fn traced(place: &Place, words: &[&str]) -> Option<Finished> {
-    let Output { status, stdout, stderr } = place.command(&[&["trace"], words].concat()).output().unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = place
+        .command(&[&["trace"], words].concat())
+        .output()
+        .unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let done = Finished { status, out: text(stdout), err: text(stderr) };
+    let done = Finished {
+        status,
+        out: text(stdout),
+        err: text(stderr),
+    };
     if done.status.code() == Some(3)
         || done.err.contains("not looked at: sockets")
         || done.err.contains("not looked at: threads")
@@ -98,50 +118,112 @@ fn traced(place: &Place, words: &[&str]) -> Option<Finished> {
 
 /// Times of single requests as the client printed them, and the findings behind them.
 fn read(done: &Finished) -> (Vec<f64>, Value) {
-    let json = done.out.find('{').unwrap_or_else(|| panic!("{}\n{}", done.out, done.err));
-    let times = done.out[..json].lines().filter_map(|line| line.trim().parse().ok()).collect();
+    let json = done
+        .out
+        .find('{')
+        .unwrap_or_else(|| panic!("{}\n{}", done.out, done.err));
+    let times = done.out[..json]
+        .lines()
+        .filter_map(|line| line.trim().parse().ok())
+        .collect();
     (times, serde_json::from_str(&done.out[json..]).unwrap())
 }
 
 fn kinds(json: &Value) -> Vec<String> {
-    json["findings"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap().to_owned()).collect()
+    json["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["kind"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
 fn what_a_server_does_is_told_from_the_way() {
     let Some(place) = place() else { return };
     let server = ["web", "--", "python3", "server.py", "0.06", "0.03", "8000"];
-    let client = ["client", "--", "python3", "client.py", "web", "8000", "5", "7"];
+    let client = [
+        "client",
+        "--",
+        "python3",
+        "client.py",
+        "web",
+        "8000",
+        "5",
+        "7",
+    ];
     let words = [&["--on", "net.stackline", "--json"][..], &server, &client].concat();
-    let Some(done) = traced(&place, &words) else { return };
-    assert_eq!(done.status.code(), Some(7), "it ends as the last program does: {}", done.err);
+    let Some(done) = traced(&place, &words) else {
+        return;
+    };
+    assert_eq!(
+        done.status.code(),
+        Some(7),
+        "it ends as the last program does: {}",
+        done.err
+    );
     let (times, json) = read(&done);
     assert_eq!(times.len(), 5, "{}", done.out);
     let kinds = kinds(&json);
     // A machine that others use has cores for nobody, which is said as well.
-    assert!(kinds.contains(&"server_sleeps".into()) && kinds.contains(&"server_computes".into()), "{json}");
-    assert!(json.to_string().contains("sleeps: ") && json.to_string().contains("60."), "{json}");
+    assert!(
+        kinds.contains(&"server_sleeps".into()) && kinds.contains(&"server_computes".into()),
+        "{json}"
+    );
+    assert!(
+        json.to_string().contains("sleeps: ") && json.to_string().contains("60."),
+        "{json}"
+    );
     assert!(done.err.contains("5 requests (5 HTTP/1.1)"), "{}", done.err);
     // What may be secret is not kept.
-    let text = place.stackline(&["export", "last", "--text", "/dev/stdout"]).succeeds().out.clone();
-    assert!(text.contains("GET /item/3?key=") && !text.contains("secret"), "{text}");
+    let text = place
+        .stackline(&["export", "last", "--text", "/dev/stdout"])
+        .succeeds()
+        .out
+        .clone();
+    assert!(
+        text.contains("GET /item/3?key=") && !text.contains("secret"),
+        "{text}"
+    );
     // The client's own times hold those that were seen, and what it does itself.
-    let total = |line: &str| line.strip_prefix("REQUEST_TIME; ")?.split("; ").nth(4)?.parse::<f64>().ok();
+    let total = |line: &str| {
+        line.strip_prefix("REQUEST_TIME; ")?
+            .split("; ")
+            .nth(4)?
+            .parse::<f64>()
+            .ok()
+    };
     let mut traced: Vec<f64> = text.lines().filter_map(total).map(|ns| ns / 1e9).collect();
     let mut own = times;
     traced.sort_by(f64::total_cmp);
     own.sort_by(f64::total_cmp);
     assert_eq!(traced.len(), 5, "{text}");
-    assert!(own.iter().zip(&traced).all(|(own, traced)| *traced < own + 1e-3 && *traced > 0.11), "{own:?} {traced:?}");
+    assert!(
+        own.iter()
+            .zip(&traced)
+            .all(|(own, traced)| *traced < own + 1e-3 && *traced > 0.11),
+        "{own:?} {traced:?}"
+    );
 }
 
 #[test]
 fn programs_here_are_traced_and_others_left_out() {
     let Some(place) = place() else { return };
     let server = ["here", "--", "python3", "server.py", "0.05", "0", "18431"];
-    let client = ["here", "--", "python3", "client.py", "127.0.0.1", "18431", "3", "0"];
+    let client = [
+        "here",
+        "--",
+        "python3",
+        "client.py",
+        "127.0.0.1",
+        "18431",
+        "3",
+        "0",
+    ];
     let words = [&["--json"][..], &server, &client].concat();
-    let Some(done) = traced(&place, &words) else { return };
+    let Some(done) = traced(&place, &words) else {
+        return;
+    };
     assert_eq!(done.status.code(), Some(0), "{}", done.err);
     let (_, json) = read(&done);
     assert!(kinds(&json).contains(&"server_sleeps".into()), "{json}");
@@ -152,19 +234,41 @@ fn programs_here_are_traced_and_others_left_out() {
 fn packets_alone_say_that_they_do_not_show_it() {
     let Some(place) = place() else { return };
     let server = ["web", "--", "python3", "server.py", "0.05", "0", "8000"];
-    let client = ["client", "--", "python3", "client.py", "web", "8000", "3", "0"];
-    let words = [&["--on", "net.stackline", "--see", "packets", "--json"][..], &server, &client].concat();
-    let Some(done) = traced(&place, &words) else { return };
+    let client = [
+        "client",
+        "--",
+        "python3",
+        "client.py",
+        "web",
+        "8000",
+        "3",
+        "0",
+    ];
+    let words = [
+        &["--on", "net.stackline", "--see", "packets", "--json"][..],
+        &server,
+        &client,
+    ]
+    .concat();
+    let Some(done) = traced(&place, &words) else {
+        return;
+    };
     let (_, json) = read(&done);
     assert_eq!(kinds(&json)[0], "server_takes", "{json}");
     let sentence = json["findings"][0]["sentence"].as_str().unwrap();
-    assert!(sentence.contains("neither packets nor calls show"), "{sentence}");
+    assert!(
+        sentence.contains("neither packets nor calls show"),
+        "{sentence}"
+    );
 }
 
 #[test]
 fn what_cannot_be_traced_is_refused_with_a_hint() {
     let place = Place::new();
-    place.write("net.stackline", "network refused { host a, b; link a - b 10 Mbit/s 1 ms; }");
+    place.write(
+        "net.stackline",
+        "network refused { host a, b; link a - b 10 Mbit/s 1 ms; }",
+    );
     for (words, says) in [
         (&["trace"][..], "nothing to trace"),
         (&["trace", "web", "--", "true"], "web is no host"),
@@ -186,12 +290,31 @@ fn requests_within_tls_are_told_where_it_is_asked_for() {
     place.write("secure.py", SECURE);
     let server = ["here", "--", "python3", "secured.py", "18443"];
     let client = ["here", "--", "python3", "secure.py", "18443"];
-    let Some(done) = traced(&place, &[&["--decipher"][..], &server, &client].concat()) else { return };
-    assert!(done.err.contains("3 HTTP/1.1") && done.err.contains("1 TLS"), "{}", done.err);
-    let text = place.stackline(&["export", "last", "--text", "/dev/stdout"]).succeeds().out.clone();
-    assert!(text.contains("GET /item/2?key=") && !text.contains("secret"), "{text}");
-    let Some(done) = traced(&place, &[server, client].concat()) else { return };
-    assert!(done.err.contains("TLS, by turns") && !done.err.contains("HTTP"), "{}", done.err);
+    let Some(done) = traced(&place, &[&["--decipher"][..], &server, &client].concat()) else {
+        return;
+    };
+    assert!(
+        done.err.contains("3 HTTP/1.1") && done.err.contains("1 TLS"),
+        "{}",
+        done.err
+    );
+    let text = place
+        .stackline(&["export", "last", "--text", "/dev/stdout"])
+        .succeeds()
+        .out
+        .clone();
+    assert!(
+        text.contains("GET /item/2?key=") && !text.contains("secret"),
+        "{text}"
+    );
+    let Some(done) = traced(&place, &[server, client].concat()) else {
+        return;
+    };
+    assert!(
+        done.err.contains("TLS, by turns") && !done.err.contains("HTTP"),
+        "{}",
+        done.err
+    );
 }
 
 #[test]
@@ -200,10 +323,22 @@ fn what_a_client_gives_up_and_asks_again_is_said() {
     place.write("impatient.py", IMPATIENT);
     let server = ["here", "--", "python3", "server.py", "1", "0", "18444"];
     let client = ["here", "--", "python3", "impatient.py", "18444"];
-    let Some(done) = traced(&place, &[&["--json"][..], &server, &client].concat()) else { return };
+    let Some(done) = traced(&place, &[&["--json"][..], &server, &client].concat()) else {
+        return;
+    };
     let (_, json) = read(&done);
-    assert_eq!(kinds(&json)[..2], ["unanswered_requests", "client_backs_off"], "{json}");
+    assert_eq!(
+        kinds(&json)[..2],
+        ["unanswered_requests", "client_backs_off"],
+        "{json}"
+    );
     let takes = |at: usize, field: &str| json["findings"][at]["takes"][field].as_f64().unwrap();
-    assert!(takes(0, "requests") == 4.0 && takes(0, "each_s") >= 0.2, "{json}");
-    assert!(takes(1, "requests") == 3.0 && takes(1, "each_s") >= 0.1, "{json}");
+    assert!(
+        takes(0, "requests") == 4.0 && takes(0, "each_s") >= 0.2,
+        "{json}"
+    );
+    assert!(
+        takes(1, "requests") == 3.0 && takes(1, "each_s") >= 0.1,
+        "{json}"
+    );
 }

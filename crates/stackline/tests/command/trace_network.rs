@@ -48,21 +48,47 @@ fn place(name: &str) -> Option<Place> {
         return None;
     }
     let place = Place::new();
-    for (file, text) in [("server.py", SERVER), ("client.py", CLIENT), ("sender.py", SENDER)] {
+    for (file, text) in [
+        ("server.py", SERVER),
+        ("client.py", CLIENT),
+        ("sender.py", SENDER),
+    ] {
         place.write(file, text);
     }
     let links = "link client - edge 10 Mbit/s 2 ms queue 60 kB; link web - edge 100 Mbit/s 1 ms; link other - edge 100 Mbit/s 1 ms;";
-    let network = format!("network {name}_{} {{ host client, web, other; switch edge; {links} }}", std::process::id());
+    let network = format!(
+        "network {name}_{} {{ host client, web, other; switch edge; {links} }}",
+        std::process::id()
+    );
     place.write("net.stackline", network);
     Some(place)
 }
 
 fn traced(place: &Place, programs: &[&[&str]]) -> Option<Finished> {
-    let words = [&["trace", "--on", "net.stackline", "--see", "packets", "--json"][..], &programs.concat()].concat();
+    let words = [
+        &[
+            "trace",
+            "--on",
+            "net.stackline",
+            "--see",
+            "packets",
+            "--json",
+        ][..],
+        &programs.concat(),
+    ]
+    .concat();
     // Others of this place may use the network meanwhile.
-    let Output { status, stdout, stderr } = place.command(&words).output().unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = place.command(&words).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let done = Finished { status, out: text(stdout), err: text(stderr) };
+    let done = Finished {
+        status,
+        out: text(stdout),
+        err: text(stderr),
+    };
     if done.status.code() == Some(3) {
         skip(&done.err);
         return None;
@@ -78,40 +104,103 @@ fn the_queue_that_holds_requests_is_named_with_who_fills_it() {
     let Some(place) = place("filled") else { return };
     let sender: &[&str] = &["other", "--", "python3", "sender.py"];
     let client: &[&str] = &["client", "--", "python3", "client.py", "25"];
-    let Some(done) = traced(&place, &[WEB, sender, client]) else { return };
+    let Some(done) = traced(&place, &[WEB, sender, client]) else {
+        return;
+    };
     let findings = done.json()["findings"].clone();
-    let queue = findings.as_array().unwrap().iter().find(|finding| finding["kind"] == "request_queue");
-    let sentence = queue.unwrap_or_else(|| panic!("{findings}"))["sentence"].as_str().unwrap();
-    assert!(sentence.contains("in queues: ") && sentence.contains(", before edge>client: of the "), "{sentence}");
-    assert!(sentence.contains(" were of another connection: 10.") && sentence.ends_with(":5001"), "{sentence}");
-    let lines = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
-    for segment in ["queue client>edge", "link client>edge", "queue edge>web", "queue web>edge", "link edge>client"] {
+    let queue = findings
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["kind"] == "request_queue");
+    let sentence = queue.unwrap_or_else(|| panic!("{findings}"))["sentence"]
+        .as_str()
+        .unwrap();
+    assert!(
+        sentence.contains("in queues: ") && sentence.contains(", before edge>client: of the "),
+        "{sentence}"
+    );
+    assert!(
+        sentence.contains(" were of another connection: 10.") && sentence.ends_with(":5001"),
+        "{sentence}"
+    );
+    let lines = place
+        .stackline(&["lifelines", "last"])
+        .succeeds()
+        .out
+        .clone();
+    for segment in [
+        "queue client>edge",
+        "link client>edge",
+        "queue edge>web",
+        "queue web>edge",
+        "link edge>client",
+    ] {
         assert!(lines.contains(segment), "no {segment}: {lines}");
     }
-    assert!(lines.contains("complete") && !lines.contains("NET_SEEN"), "{lines}");
+    assert!(
+        lines.contains("complete") && !lines.contains("NET_SEEN"),
+        "{lines}"
+    );
     // Every byte of a request is told of at every queue, and in the numbers of the trace.
-    let text = place.stackline(&["export", "last", "--text", "/dev/stdout"]).succeeds().out.clone();
+    let text = place
+        .stackline(&["export", "last", "--text", "/dev/stdout"])
+        .succeeds()
+        .out
+        .clone();
     let count = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
-    assert!(count("NET_FLOW; ") >= 2 && count("PORT_SETUP; ") == 6 && count("NET_SEEN; ") == 0, "{text}");
-    assert!(count("NET_DELIVER; web; ") >= 25 && count("NET_ENQUEUE; edge; ") > 50, "{text}");
+    assert!(
+        count("NET_FLOW; ") >= 2 && count("PORT_SETUP; ") == 6 && count("NET_SEEN; ") == 0,
+        "{text}"
+    );
+    assert!(
+        count("NET_DELIVER; web; ") >= 25 && count("NET_ENQUEUE; edge; ") > 50,
+        "{text}"
+    );
     let kept = place.kept().0;
     assert!(!kept.join("network").exists() && !kept.join("doors").exists());
 }
 
 #[test]
 fn what_a_network_would_bring_programs_is_told_by_an_experiment() {
-    let Some(place) = place("factors") else { return };
-    let words = ["factors", "--json", "--on", "net.stackline", "--replicates", "2", "-f", "delay of client - edge x 5"];
+    let Some(place) = place("factors") else {
+        return;
+    };
+    let words = [
+        "factors",
+        "--json",
+        "--on",
+        "net.stackline",
+        "--replicates",
+        "2",
+        "-f",
+        "delay of client - edge x 5",
+    ];
     let programs = [WEB, &["client", "--", "python3", "client.py", "8"]].concat();
-    let Output { status, stdout, stderr } = place.command(&[&words[..], &programs].concat()).output().unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = place
+        .command(&[&words[..], &programs].concat())
+        .output()
+        .unwrap();
     if status.code() == Some(3) {
         return skip(String::from_utf8_lossy(&stderr));
     }
-    assert_eq!(status.code(), Some(0), "{}", String::from_utf8_lossy(&stderr));
+    assert_eq!(
+        status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&stderr)
+    );
     let answer: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
     // 6 ms there and back, then 22.
     let response = &answer["responses"][0];
-    assert_eq!((response["name"].as_str(), answer["runs"].as_u64()), (Some("response"), Some(4)));
+    assert_eq!(
+        (response["name"].as_str(), answer["runs"].as_u64()),
+        (Some("response"), Some(4))
+    );
     let gain = response["answer"]["effects"][0]["alone"].as_f64().unwrap();
     assert!((0.2..0.45).contains(&gain), "{response}");
 }
@@ -119,17 +208,50 @@ fn what_a_network_would_bring_programs_is_told_by_an_experiment() {
 #[test]
 fn a_network_that_others_use_is_not_begun_anew() {
     let Some(place) = place("shared") else { return };
-    let mut other = place.command(&["net", "exec", "net.stackline", "other", "--", "sh", "-c", "echo; sleep 60"]);
-    let mut other = other.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut other = place.command(&[
+        "net",
+        "exec",
+        "net.stackline",
+        "other",
+        "--",
+        "sh",
+        "-c",
+        "echo; sleep 60",
+    ]);
+    let mut other = other
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(other.stdout.take().unwrap()), &mut line).unwrap();
+    std::io::BufRead::read_line(
+        &mut std::io::BufReader::new(other.stdout.take().unwrap()),
+        &mut line,
+    )
+    .unwrap();
     let client: &[&str] = &["client", "--", "python3", "client.py", "2"];
     let done = traced(&place, &[WEB, client]);
-    let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(other.id() as i32), nix::sys::signal::Signal::SIGTERM);
+    let _ = nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(other.id() as i32),
+        nix::sys::signal::Signal::SIGTERM,
+    );
     let _ = other.wait();
     place.empties();
     let Some(done) = done else { return };
-    assert!(done.err.contains("note: queues of the network are not recorded: another program uses it"), "{}", done.err);
-    let lines = place.stackline(&["lifelines", "last"]).succeeds().out.clone();
-    assert!(!lines.contains("queue ") && lines.contains("complete"), "{lines}");
+    assert!(
+        done.err
+            .contains("note: queues of the network are not recorded: another program uses it"),
+        "{}",
+        done.err
+    );
+    let lines = place
+        .stackline(&["lifelines", "last"])
+        .succeeds()
+        .out
+        .clone();
+    assert!(
+        !lines.contains("queue ") && lines.contains("complete"),
+        "{lines}"
+    );
 }

@@ -38,8 +38,15 @@ fn stopped(place: &Place, words: &[&str]) -> Command {
 #[test]
 fn a_stopped_program_ends_as_it_would() {
     let place = Place::new();
-    let code = |words: &[&str]| stopped(&place, words).stderr(Stdio::null()).status().unwrap().code();
-    let threads = "import threading; [threading.Thread(target=print, args=(n,)).start() for n in range(20)]";
+    let code = |words: &[&str]| {
+        stopped(&place, words)
+            .stderr(Stdio::null())
+            .status()
+            .unwrap()
+            .code()
+    };
+    let threads =
+        "import threading; [threading.Thread(target=print, args=(n,)).start() for n in range(20)]";
     assert_eq!(code(&["sh", "-c", "exit 7"]), Some(7));
     assert_eq!(code(&["sh", "-c", "kill -9 $$"]), Some(137));
     // A signal of real time.
@@ -47,8 +54,13 @@ fn a_stopped_program_ends_as_it_would() {
     assert_eq!(code(&["no-such-program"]), Some(127));
     assert_eq!(code(&["/"]), Some(126));
     if Command::new("python3").arg("--version").output().is_ok() {
-        let output = stopped(&place, &["python3", "-c", threads]).output().unwrap();
-        assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 20);
+        let output = stopped(&place, &["python3", "-c", threads])
+            .output()
+            .unwrap();
+        assert_eq!(
+            String::from_utf8(output.stdout).unwrap().lines().count(),
+            20
+        );
     }
 }
 
@@ -56,7 +68,10 @@ fn a_stopped_program_ends_as_it_would() {
 fn signals_reach_a_stopped_program() {
     let place = Place::new();
     let script = "trap 'echo asked; exit 5' TERM; echo ready; while :; do sleep 0.01; done";
-    let mut program = stopped(&place, &["sh", "-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut program = stopped(&place, &["sh", "-c", script])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
     let mut out = std::io::BufReader::new(program.stdout.take().unwrap());
     let mut line = || {
         let mut line = String::new();
@@ -80,29 +95,68 @@ fn what_lies_unread_is_told_without_trace_events() {
     place.write("server.py", SERVER);
     place.write("client.py", CLIENT);
     let name = format!("stopped_{}", std::process::id());
-    place.write("net.stackline", format!("network {name} {{ host client, web; link client - web 100 Mbit/s 5 ms; }}"));
-    let words = ["trace", "--on", "net.stackline", "--see", "ptrace", "--json"];
-    let programs = ["web", "--", "python3", "server.py", "client", "--", "python3", "client.py"];
-    let output = place.command(&[&words[..], &programs].concat()).output().unwrap();
-    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    place.write(
+        "net.stackline",
+        format!("network {name} {{ host client, web; link client - web 100 Mbit/s 5 ms; }}"),
+    );
+    let words = [
+        "trace",
+        "--on",
+        "net.stackline",
+        "--see",
+        "ptrace",
+        "--json",
+    ];
+    let programs = [
+        "web",
+        "--",
+        "python3",
+        "server.py",
+        "client",
+        "--",
+        "python3",
+        "client.py",
+    ];
+    let output = place
+        .command(&[&words[..], &programs].concat())
+        .output()
+        .unwrap();
+    let (out, err) = (
+        String::from_utf8(output.stdout).unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    );
     if output.status.code() == Some(3) || err.contains("not looked at") {
         return skip(&err);
     }
     assert_eq!(output.status.code(), Some(0), "{err}");
-    assert!(err.contains("20 requests (20 HTTP/1.1)") && err.contains("lost: 0 packets, 0 records"), "{err}");
+    assert!(
+        err.contains("20 requests (20 HTTP/1.1)") && err.contains("lost: 0 packets, 0 records"),
+        "{err}"
+    );
     assert!(err.contains("a message and its answer took"), "{err}");
     // Three wait while it works on a fourth.
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(json["findings"][0]["kind"], "server_one_at_a_time", "{json}");
-    let text = place.stackline(&["export", "last", "--text", "/dev/stdout"]).succeeds().out.clone();
+    assert_eq!(
+        json["findings"][0]["kind"], "server_one_at_a_time",
+        "{json}"
+    );
+    let text = place
+        .stackline(&["export", "last", "--text", "/dev/stdout"])
+        .succeeds()
+        .out
+        .clone();
     let names = |line: &str| line.starts_with("REQUEST; ") && line.contains("; python3;");
-    assert_eq!(text.lines().filter(|line| names(line)).count(), 20, "{text}");
-    assert!(
-        std::fs::read_dir(place.kept().0).unwrap().all(|file| !file
+    assert_eq!(
+        text.lines().filter(|line| names(line)).count(),
+        20,
+        "{text}"
+    );
+    assert!(std::fs::read_dir(place.kept().0).unwrap().all(|file| {
+        !file
             .unwrap()
             .file_name()
             .to_str()
             .unwrap()
-            .starts_with("calls"))
-    );
+            .starts_with("calls")
+    }));
 }

@@ -10,7 +10,11 @@ fn forbidden() -> bool {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let place = Place::new();
     // A network of its own: who shares one may leave it to others.
-    let name = format!("n{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "n{}_{}",
+        std::process::id(),
+        NUMBER.fetch_add(1, Ordering::Relaxed)
+    );
     let network = format!("network {name} {{ host a, b; link a - b 1 Gbit/s 0 ms; }}");
     let tried = place.stackline(&["net", "exec", "-e", &network, "a", "--", "true"]);
     let forbidden = tried.status.code() == Some(3);
@@ -48,10 +52,19 @@ fn a_variable_of_the_network_has_its_values_in_both() {
     let place = Place::new();
     let text = "network n { host a, b; link a - b 10 Mbit/s <D>; }
         1 from a to b rr 100*5 across n; D = 5 ms, 30 ms;";
-    for world in if forbidden() { &["simulated"][..] } else { &["simulated", "emulated"] } {
-        let json = place.stackline(&["run", "--json", "-e", text, "--in", world]).json();
+    for world in if forbidden() {
+        &["simulated"][..]
+    } else {
+        &["simulated", "emulated"]
+    } {
+        let json = place
+            .stackline(&["run", "--json", "-e", text, "--in", world])
+            .json();
         for (index, delay) in [0.005, 0.03].into_iter().enumerate() {
-            assert_eq!(number(&json, &format!("/measurements/{index}/variables/D")), delay);
+            assert_eq!(
+                number(&json, &format!("/measurements/{index}/variables/D")),
+                delay
+            );
             let least = number(&json, &format!("/measurements/{index}/response_s/min"));
             assert!(least >= 2.0 * delay, "{world}: {least}");
         }
@@ -63,9 +76,14 @@ fn a_delay_changes_in_both() {
     let place = Place::new();
     let text = "network n { host a, b; link a - b 10 Mbit/s schedule(0 s 1 ms, 250 ms 40 ms); }
         1 timelimit 0.6 from a to b rr 100*100000 over udp across n;";
-    for world in if forbidden() { &["simulated"][..] } else { &["simulated", "emulated"] } {
+    for world in if forbidden() {
+        &["simulated"][..]
+    } else {
+        &["simulated", "emulated"]
+    } {
         let json = measured(&place, text, world, &[]);
-        let [least, most] = ["min", "max"].map(|what| number(&json, &format!("/response_s/{what}")));
+        let [least, most] =
+            ["min", "max"].map(|what| number(&json, &format!("/response_s/{what}")));
         assert!(least < 0.08 && most >= 0.08, "{world}: {least} to {most}");
     }
 }
@@ -78,7 +96,9 @@ fn nothing_is_faster_than_its_path() {
     let place = Place::new();
     let plain = pair("");
     let text = format!("{plain} 2 from a to b rr 100*10 over udp, tcp across n;");
-    let json = place.stackline(&["run", "--json", "-e", &text, "--in", "emulated"]).json();
+    let json = place
+        .stackline(&["run", "--json", "-e", &text, "--in", "emulated"])
+        .json();
     for (index, headers) in [(0, 28.0), (1, 52.0)] {
         let response = number(&json, &format!("/measurements/{index}/response_s/min"));
         let least = 4.0 * (100.0 + headers) * 8.0 / 10e6 + 0.02;
@@ -89,11 +109,20 @@ fn nothing_is_faster_than_its_path() {
     for line in journal.lines() {
         let record: Value = serde_json::from_str(line).unwrap();
         let emulation = &record["network"]["emulation"];
-        assert!(emulation["departures"].as_u64().is_some_and(|n| n > 0), "{record}");
-        assert!(emulation["lateness_max_ns"].as_u64() >= emulation["lateness_p50_ns"].as_u64(), "{record}");
+        assert!(
+            emulation["departures"].as_u64().is_some_and(|n| n > 0),
+            "{record}"
+        );
+        assert!(
+            emulation["lateness_max_ns"].as_u64() >= emulation["lateness_p50_ns"].as_u64(),
+            "{record}"
+        );
     }
     let environment = std::fs::read_to_string(record.0.join("environment.json")).unwrap();
-    assert!(environment.contains("AF_PACKET") || environment.contains("af_packet"), "{environment}");
+    assert!(
+        environment.contains("AF_PACKET") || environment.contains("af_packet"),
+        "{environment}"
+    );
     assert!(environment.contains("round_trip"), "{environment}");
 }
 
@@ -108,16 +137,22 @@ fn both_keep_what_happens_in_the_network() {
         let place = Place::new();
         measured(&place, &text, world, &["--trace", "--capture", "x>b"]);
         let kept = place.kept().0;
-        let events =
-            ["b", "x"].map(|host| events::lines(&kept.join("events").join(format!("{host}.parquet")))).concat();
+        let events = ["b", "x"]
+            .map(|host| events::lines(&kept.join("events").join(format!("{host}.parquet"))))
+            .concat();
         let capture = std::fs::read(kept.join("captures/n.1.1.pcapng")).unwrap();
-        assert!(String::from_utf8_lossy(&capture).contains("dropped: lost on the link"), "{world}");
+        assert!(
+            String::from_utf8_lossy(&capture).contains("dropped: lost on the link"),
+            "{world}"
+        );
         let drops = events.iter().filter(|line| line.starts_with("NET_DROP"));
         // Place, way, segments, bytes, reason: not the instant, the flow, the number among other packets.
         drops
             .map(|line| {
                 let fields: Vec<&str> = line.split("; ").collect();
-                [&fields[..2], &fields[8..10], &fields[12..]].concat().join("; ")
+                [&fields[..2], &fields[8..10], &fields[12..]]
+                    .concat()
+                    .join("; ")
             })
             .collect::<Vec<_>>()
     };
@@ -143,50 +178,110 @@ fn a_killed_emulator_ends_the_run() {
         return;
     }
     let place = Place::new();
-    let text = format!("{} 1 from a to b rr 100*100000 over udp across n in emulated;", pair(""));
+    let text = format!(
+        "{} 1 from a to b rr 100*100000 over udp across n in emulated;",
+        pair("")
+    );
     let run = place.running(&text);
     let emulator = place.emulator();
     run.agents(2);
     std::thread::sleep(std::time::Duration::from_millis(300));
     emulator.signal(Signal::SIGKILL);
     let output = run.finish();
-    assert_eq!(output.status.code(), Some(1), "{}{}", output.out, output.err);
-    assert!(output.err.contains("the emulator of network n ended in the middle of a run"), "{}", output.err);
+    assert_eq!(
+        output.status.code(),
+        Some(1),
+        "{}{}",
+        output.out,
+        output.err
+    );
+    assert!(
+        output
+            .err
+            .contains("the emulator of network n ended in the middle of a run"),
+        "{}",
+        output.err
+    );
 }
 
 #[test]
 fn an_emulated_host_has_the_machines_clock() {
     let place = Place::new();
-    let text =
-        "network n { host a; host b { clock ahead 5 ms; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n";
+    let text = "network n { host a; host b { clock ahead 5 ms; } link a - b 1 Mbit/s 1 ms; } 1 from a to b rr 1*1 across n";
     let output = place.stackline(&["run", "-e", text, "--in", "emulated"]);
     assert_eq!(output.status.code(), Some(2), "{}", output.err);
-    assert!(output.err.contains("host b of network n has a clock of its own"), "{}", output.err);
+    assert!(
+        output
+            .err
+            .contains("host b of network n has a clock of its own"),
+        "{}",
+        output.err
+    );
     output.hints("--in simulated");
-    place.stackline(&["run", "-e", text, "--in", "simulated"]).succeeds();
+    place
+        .stackline(&["run", "-e", text, "--in", "simulated"])
+        .succeeds();
     let declared = "network n { host a; host b { clock ahead 5 ms; } link a - b 1 Mbit/s 1 ms; }";
-    place.stackline(&["net", "exec", "-e", declared, "a", "--", "true"]).fails(2, &["a clock of its own"]);
+    place
+        .stackline(&["net", "exec", "-e", declared, "a", "--", "true"])
+        .fails(2, &["a clock of its own"]);
 }
 
 /// Before anything is made or kept, and by every command that reads the plan.
 #[test]
 fn what_a_world_cannot_obey_is_refused_first() {
-    let network = "network n { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 1*1 across n;\n";
+    let network =
+        "network n { host a, b; link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 1*1 across n;\n";
     let wrong = "network n { host a; host b { clock fast 9 ppm; } link a - b 1 Mbit/s 1 ms; }\n1 from a to b rr 1*1 across n;\n";
     for (world, network, row, message) in [
-        ("simulated", network, "1 from a to b rr 1*1 on cpu 0 across n", "a simulated host has no cores"),
+        (
+            "simulated",
+            network,
+            "1 from a to b rr 1*1 on cpu 0 across n",
+            "a simulated host has no cores",
+        ),
         (
             "simulated",
             network,
             "1 priority background across n: from a to b rr 1*1 | from a to b rr 1*1",
             "has no processor",
         ),
-        ("simulated", network, "1 from a to a rr 1*1 across n", "the host a would send to itself"),
-        ("simulated", network, "1 from b rr 1*1", "the host b would send to itself"),
-        ("simulated", network, "1 from a to b bulk_get 1*1 < virtual memory across n", "are not simulated"),
-        ("emulated", network, "1 from a to a rr 1*1 across n", "the host a would send to itself"),
-        ("emulated", network, "1 from a to b rr 1*1 over unix across n", "the stack `unix` works within one host"),
-        ("emulated", wrong, "", "host b of network n has a clock of its own"),
+        (
+            "simulated",
+            network,
+            "1 from a to a rr 1*1 across n",
+            "the host a would send to itself",
+        ),
+        (
+            "simulated",
+            network,
+            "1 from b rr 1*1",
+            "the host b would send to itself",
+        ),
+        (
+            "simulated",
+            network,
+            "1 from a to b bulk_get 1*1 < virtual memory across n",
+            "are not simulated",
+        ),
+        (
+            "emulated",
+            network,
+            "1 from a to a rr 1*1 across n",
+            "the host a would send to itself",
+        ),
+        (
+            "emulated",
+            network,
+            "1 from a to b rr 1*1 over unix across n",
+            "the stack `unix` works within one host",
+        ),
+        (
+            "emulated",
+            wrong,
+            "",
+            "host b of network n has a clock of its own",
+        ),
     ] {
         let text = format!("{network}{row}");
         for command in ["check", "plan", "run"] {
@@ -194,7 +289,11 @@ fn what_a_world_cannot_obey_is_refused_first() {
             let told = place.stackline(&[command, "-e", &text, "--in", world]);
             told.mistakes(&[message]).hints("");
             let line = text.trim_end().lines().count();
-            assert!(told.err.contains(&format!("expression:{line}:")), "{}", told.err);
+            assert!(
+                told.err.contains(&format!("expression:{line}:")),
+                "{}",
+                told.err
+            );
             assert!(!place.path("runs").exists(), "{command} {row}");
         }
     }
@@ -206,19 +305,36 @@ fn a_network_that_loses_all_is_no_firewall() {
         return;
     }
     let place = Place::new();
-    let text = format!("{} 1 from a to b rr 100*10 over udp across n;", pair("loss 100%"));
+    let text = format!(
+        "{} 1 from a to b rr 100*10 over udp across n;",
+        pair("loss 100%")
+    );
     let told = place.stackline(&["run", "-e", &text, "--in", "emulated"]);
-    assert!(told.err.contains("hint: the network loses every packet"), "{}", told.err);
+    assert!(
+        told.err.contains("hint: the network loses every packet"),
+        "{}",
+        told.err
+    );
     assert!(!told.err.contains("firewall"), "{}", told.err);
 }
 
 #[test]
 fn what_only_the_kernel_has_is_sent_to_the_emulated_world() {
     let place = Place::new();
-    let text = format!("{} 1 from a to b rr 32*10 over tcp(congestion = vegas) across n;", pair(""));
+    let text = format!(
+        "{} 1 from a to b rr 32*10 over tcp(congestion = vegas) across n;",
+        pair("")
+    );
     let refused = place.stackline(&["check", "-e", &text]);
-    refused.mistakes(&["`vegas` is not a value"]).hints("cubic, reno, bbr; the emulated world takes it: `in emulated`");
-    place.stackline(&["check", "--in", "emulated", "-e", &text]).succeeds();
+    refused
+        .mistakes(&["`vegas` is not a value"])
+        .hints("cubic, reno, bbr; the emulated world takes it: `in emulated`");
+    place
+        .stackline(&["check", "--in", "emulated", "-e", &text])
+        .succeeds();
     let typed = text.replace("vegas", "cubci");
-    place.stackline(&["check", "-e", &typed]).mistakes(&["`cubci`"]).hints("did you mean `cubic`?");
+    place
+        .stackline(&["check", "-e", &typed])
+        .mistakes(&["`cubci`"])
+        .hints("did you mean `cubic`?");
 }

@@ -8,7 +8,10 @@ use std::process::{Command, Output, Stdio};
 const CLIENT: &str = "n=0; until xdpyinfo -display screen:7 > information; do n=$((n + 1)); test $n -lt 100 && sleep 0.1 || exit 1; done";
 
 fn is_here(program: &str, flag: &str) -> bool {
-    let run = Command::new(program).arg(flag).stdin(Stdio::null()).output();
+    let run = Command::new(program)
+        .arg(flag)
+        .stdin(Stdio::null())
+        .output();
     run.is_ok_and(|output| output.status.success())
 }
 
@@ -19,22 +22,55 @@ fn an_x_client_waits_a_round_trip_for_each_answer() {
     }
     let place = Place::new();
     let name = format!("x_{}", std::process::id());
-    place.write("net.stackline", format!("network {name} {{ host app, screen; link app - screen 100 Mbit/s 20 ms; }}"));
-    let display: &[&str] = &["screen", "--", "Xvfb", ":7", "-listen", "tcp", "-nolisten", "unix", "-nolock", "-ac"];
+    place.write(
+        "net.stackline",
+        format!("network {name} {{ host app, screen; link app - screen 100 Mbit/s 20 ms; }}"),
+    );
+    let display: &[&str] = &[
+        "screen",
+        "--",
+        "Xvfb",
+        ":7",
+        "-listen",
+        "tcp",
+        "-nolisten",
+        "unix",
+        "-nolock",
+        "-ac",
+    ];
     let words = [
-        &["trace", "--see", "packets", "--json", "--on", "net.stackline"],
+        &[
+            "trace",
+            "--see",
+            "packets",
+            "--json",
+            "--on",
+            "net.stackline",
+        ],
         display,
         &["app", "--", "sh", "-c", CLIENT],
     ]
     .concat();
-    let Output { status, stdout, stderr } = place.command(&words).output().unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = place.command(&words).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let done = Finished { status, out: text(stdout), err: text(stderr) };
+    let done = Finished {
+        status,
+        out: text(stdout),
+        err: text(stderr),
+    };
     if done.status.code() == Some(3) {
         return skip(&done.err);
     }
     let findings = done.json()["findings"].clone();
-    let turns = findings.as_array().unwrap().iter().find(|finding| finding["kind"] == "chatty_requests");
+    let turns = findings
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["kind"] == "chatty_requests");
     let takes = &turns.unwrap_or_else(|| panic!("{findings}"))["takes"];
     // A relay that counts changes of direction counts ten.
     let (waits, each_s) = (number(takes, "/requests"), number(takes, "/each_s"));

@@ -89,13 +89,32 @@ fn one() -> usize {
 pub(crate) fn all(other: u64) -> Vec<Case> {
     let mut cases = Vec::new();
     for file in FILES {
-        let File { held, networks, family } = toml::from_str(file).unwrap_or_else(|error| panic!("{error}"));
-        for Family { name, planted, world, network, cases: rows } in family {
+        let File {
+            held,
+            networks,
+            family,
+        } = toml::from_str(file).unwrap_or_else(|error| panic!("{error}"));
+        for Family {
+            name,
+            planted,
+            world,
+            network,
+            cases: rows,
+        } in family
+        {
             for (row, number) in rows.into_iter().zip(1..) {
                 let named = row.network.as_ref().unwrap_or(&network);
                 let text = row.text(networks.get(named).unwrap_or(named), &world, other);
-                let (name, label, world) = (format!("{name} {number}"), planted.clone(), world.clone());
-                cases.push(Case { name, label, text, held: held || row.held, world, plant: row.plant });
+                let (name, label, world) =
+                    (format!("{name} {number}"), planted.clone(), world.clone());
+                cases.push(Case {
+                    name,
+                    label,
+                    text,
+                    held: held || row.held,
+                    world,
+                    plant: row.plant,
+                });
             }
         }
     }
@@ -104,7 +123,10 @@ pub(crate) fn all(other: u64) -> Vec<Case> {
 
 impl Row {
     fn text(&self, network: &str, world: &str, other: u64) -> String {
-        let lines: Vec<String> = network.lines().map(|line| self.for_each_pair(line, "\n")).collect();
+        let lines: Vec<String> = network
+            .lines()
+            .map(|line| self.for_each_pair(line, "\n"))
+            .collect();
         let mut network = lines.join("\n");
         for (word, text) in &self.words {
             assert!(network.contains(word), "there is no {word} in: {network}");
@@ -113,15 +135,24 @@ impl Row {
         // The clause stands before the colon of a composer, else at the end.
         let measurement = match self.measure.split_once(": ") {
             Some((composer, part)) => {
-                format!("{composer} across n in {world}: {}", self.for_each_pair(part, " | "))
+                format!(
+                    "{composer} across n in {world}: {}",
+                    self.for_each_pair(part, " | ")
+                )
             }
             None => format!("{} across n in {world}", self.measure),
         };
-        format!("seed {};\n{PROCEDURES}network n {{\n{network}\n}}\n1 {measurement};\n", self.seed + other)
+        format!(
+            "seed {};\n{PROCEDURES}network n {{\n{network}\n}}\n1 {measurement};\n",
+            self.seed + other
+        )
     }
 
     fn for_each_pair(&self, piece: &str, between: &str) -> String {
         let count = if piece.contains("{}") { self.pairs } else { 1 };
-        (0..count).map(|at| piece.replace("{}", &at.to_string())).collect::<Vec<_>>().join(between)
+        (0..count)
+            .map(|at| piece.replace("{}", &at.to_string()))
+            .collect::<Vec<_>>()
+            .join(between)
     }
 }

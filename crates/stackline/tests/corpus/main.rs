@@ -19,8 +19,14 @@ use std::time::{Duration, Instant};
 /// Every kind that the simulated world can plant, the first case of each, and healthy ones.
 fn quick() -> Vec<Case> {
     let mut chosen: Vec<Case> = Vec::new();
-    for case in cases::all(0).into_iter().filter(|case| case.world == "simulated") {
-        let same = chosen.iter().filter(|other| other.label == case.label).count();
+    for case in cases::all(0)
+        .into_iter()
+        .filter(|case| case.world == "simulated")
+    {
+        let same = chosen
+            .iter()
+            .filter(|other| other.label == case.label)
+            .count();
         if same < if case.label == "healthy" { 4 } else { 1 } {
             chosen.push(case);
         }
@@ -36,7 +42,8 @@ fn runs_are_diagnosed_as_they_were_planted() {
     let quick = quick();
     for (at, case) in quick.iter().enumerate() {
         let verdict = runner::verdict(program, &directory.path().join(at.to_string()), case);
-        let verdict = verdict.unwrap_or_else(|error| panic!("{}: {error}\n{}", case.name, case.text));
+        let verdict =
+            verdict.unwrap_or_else(|error| panic!("{}: {error}\n{}", case.name, case.text));
         proved += usize::from(verdict.events);
         if verdict.kind != case.label || case.label == "healthy" && verdict.findings != 1 {
             let (kind, (share, sure)) = (&verdict.kind, verdict.figures);
@@ -47,30 +54,54 @@ fn runs_are_diagnosed_as_they_were_planted() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(proved > quick.len() / 3, "{proved} of {} first findings name events", quick.len());
+    assert!(
+        proved > quick.len() / 3,
+        "{proved} of {} first findings name events",
+        quick.len()
+    );
 }
 
 #[test]
 fn what_is_said_of_drawn_specifications_is_right_by_removal() {
     let all = diagnosis::judge(1, 12, Instant::now() + Duration::from_secs(600));
     let (right, wrong, failed) = all.of_the_sure();
-    assert!(failed == 0 && wrong <= 1 && right >= 12, "{}{}", all.lines(), all.table());
+    assert!(
+        failed == 0 && wrong <= 1 && right >= 12,
+        "{}{}",
+        all.lines(),
+        all.table()
+    );
 }
 
 #[test]
 fn what_is_predicted_of_drawn_specifications_is_right_or_open() {
-    let judge = |simulate| prediction::judge(1, 20, Instant::now() + Duration::from_secs(600), simulate);
+    let judge =
+        |simulate| prediction::judge(1, 20, Instant::now() + Duration::from_secs(600), simulate);
     let (forms, all) = (judge(false), judge(true));
     let [right, wrong, open] = forms.counts();
-    assert!(wrong == 0 && right >= 5 && right + open == 20, "{}{}", forms.lines(), forms.table());
+    assert!(
+        wrong == 0 && right >= 5 && right + open == 20,
+        "{}{}",
+        forms.lines(),
+        forms.table()
+    );
     let [right, wrong, open] = all.counts();
-    assert!(wrong == 0 && right >= 19 && open <= 1, "{}{}", all.lines(), all.table());
+    assert!(
+        wrong == 0 && right >= 19 && open <= 1,
+        "{}{}",
+        all.lines(),
+        all.table()
+    );
 }
 
 #[test]
 fn the_corpus_is_as_large_as_it_claims() {
     let all = cases::all(0);
     let healthy = all.iter().filter(|case| case.label == "healthy").count();
-    assert!(healthy >= 10 && all.len() - healthy >= 40, "{healthy} of {}", all.len());
+    assert!(
+        healthy >= 10 && all.len() - healthy >= 40,
+        "{healthy} of {}",
+        all.len()
+    );
     assert!(all.iter().filter(|case| case.held).count() >= 15);
 }

@@ -15,7 +15,10 @@ fn words(options: fn(Options) -> Options, ready: &dyn Fn()) -> Made {
 
 fn dial(options: fn(Options) -> Options) -> Made {
     let options = options(Options::default());
-    Ok(Box::new(Blast(Channel::connect(format!("{SERVER}:7001").parse()?, &options)?)))
+    Ok(Box::new(Blast(Channel::connect(
+        format!("{SERVER}:7001").parse()?,
+        &options,
+    )?)))
 }
 
 const fn plain(options: Options) -> Options {
@@ -23,7 +26,10 @@ const fn plain(options: Options) -> Options {
 }
 
 fn spinning(options: Options) -> Options {
-    Options { waiting: Waiting::Spin, ..options }
+    Options {
+        waiting: Waiting::Spin,
+        ..options
+    }
 }
 
 fn checked(mut options: Options) -> Options {
@@ -32,7 +38,10 @@ fn checked(mut options: Options) -> Options {
 }
 
 fn sealed(options: Options) -> Options {
-    Options { key: Some(Key::new(b"what nobody else has")), ..options }
+    Options {
+        key: Some(Key::new(b"what nobody else has")),
+        ..options
+    }
 }
 
 /// A variant of the benchmark.

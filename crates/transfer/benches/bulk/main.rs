@@ -19,11 +19,31 @@ const SMALL: usize = 64 << 10;
 const TIMES: usize = 1000;
 
 const MOVERS: [Mover; 5] = [
-    Mover { name: "tcp", listen: tcp::listen, connect: tcp::connect },
-    Mover { name: "blast", listen: blast::usual::listen, connect: blast::usual::connect },
-    Mover { name: "spin", listen: blast::spin::listen, connect: blast::spin::connect },
-    Mover { name: "checked", listen: blast::check::listen, connect: blast::check::connect },
-    Mover { name: "sealed", listen: blast::seal::listen, connect: blast::seal::connect },
+    Mover {
+        name: "tcp",
+        listen: tcp::listen,
+        connect: tcp::connect,
+    },
+    Mover {
+        name: "blast",
+        listen: blast::usual::listen,
+        connect: blast::usual::connect,
+    },
+    Mover {
+        name: "spin",
+        listen: blast::spin::listen,
+        connect: blast::spin::connect,
+    },
+    Mover {
+        name: "checked",
+        listen: blast::check::listen,
+        connect: blast::check::connect,
+    },
+    Mover {
+        name: "sealed",
+        listen: blast::seal::listen,
+        connect: blast::seal::connect,
+    },
 ];
 
 /// One line for each mover, and each figure's ratio to the first one's.
@@ -31,7 +51,12 @@ fn print(movers: &[&Mover], all: &[Vec<Measured>], unit: &str, figure: impl Fn(&
     let of = |rounds: &[Measured], what: &dyn Fn(&Measured) -> f64| median(rounds.iter().map(what));
     let line = |rounds: &[Measured]| {
         let processor = of(rounds, &|m| m.sender + m.receiver);
-        [of(rounds, &figure), of(rounds, &|m| m.sender), of(rounds, &|m| m.receiver), processor]
+        [
+            of(rounds, &figure),
+            of(rounds, &|m| m.sender),
+            of(rounds, &|m| m.receiver),
+            processor,
+        ]
     };
     println!(
         "{:<10} {unit:>14} {:>10} {:>10} {:>10} {:>14} {:>10}",
@@ -49,13 +74,21 @@ fn print(movers: &[&Mover], all: &[Vec<Measured>], unit: &str, figure: impl Fn(&
 }
 
 fn main() -> Result<(), Failure> {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
     let rounds = words.iter().find_map(|word| word.parse().ok()).unwrap_or(9);
     let named = |mover: &&Mover| words.iter().any(|word| word == mover.name);
     let any = MOVERS.iter().any(|mover| named(&mover));
-    let movers: Vec<&Mover> = MOVERS.iter().filter(|mover| !any || mover.name == "tcp" || named(mover)).collect();
+    let movers: Vec<&Mover> = MOVERS
+        .iter()
+        .filter(|mover| !any || mover.name == "tcp" || named(mover))
+        .collect();
     let pair = Pair::new()?;
-    let data: Vec<u8> = (0..BULK as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let data: Vec<u8> = (0..BULK as u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
     let mut into = vec![1; BULK];
     let mut bulk = vec![Vec::new(); movers.len()];
     let mut small = bulk.clone();
@@ -64,12 +97,22 @@ fn main() -> Result<(), Failure> {
             into.fill(0);
             bulk[number].push(measure(&pair, mover, &data, &mut into, 1)?);
             assert!(into == data, "other bytes came by {}", mover.name);
-            small[number].push(measure(&pair, mover, &data[..SMALL], &mut into[..SMALL], TIMES)?);
+            small[number].push(measure(
+                &pair,
+                mover,
+                &data[..SMALL],
+                &mut into[..SMALL],
+                TIMES,
+            )?);
         }
     }
     println!("1 GiB, MTU 1500, {rounds} rounds");
-    print(&movers, &bulk, "Gbit/s", |m| BULK as f64 * 8e-9 / median(m.transfers.iter().copied()));
+    print(&movers, &bulk, "Gbit/s", |m| {
+        BULK as f64 * 8e-9 / median(m.transfers.iter().copied())
+    });
     println!("\n64 KiB and one acknowledgement, {TIMES} times in each round");
-    print(&movers, &small, "median us", |m| 1e6 * median(m.transfers.iter().copied()));
+    print(&movers, &small, "median us", |m| {
+        1e6 * median(m.transfers.iter().copied())
+    });
     Ok(())
 }

@@ -72,11 +72,18 @@ pub(crate) fn measure(
                 side.send(data)?;
                 transfers.push(begin.elapsed().as_secs_f64());
             }
-            Ok(Measured { transfers, sender: processor()? - before, receiver: 0.0 })
+            Ok(Measured {
+                transfers,
+                sender: processor()? - before,
+                receiver: 0.0,
+            })
         });
         let sender = sender.join().map_err(|_| "the sender panicked")?;
         let receiver = receiver.join().map_err(|_| "the receiver panicked")?;
-        Ok(Measured { receiver: receiver?, ..sender? })
+        Ok(Measured {
+            receiver: receiver?,
+            ..sender?
+        })
     })
 }
 

@@ -28,7 +28,12 @@ fn run(space: &File, program: &str, words: &[&str]) -> Result<(), Failure> {
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("{program} {}: {}", words.join(" "), String::from_utf8_lossy(&output.stderr).trim()).into())
+    Err(format!(
+        "{program} {}: {}",
+        words.join(" "),
+        String::from_utf8_lossy(&output.stderr).trim()
+    )
+    .into())
 }
 
 /// Runs `ip` in a namespace.
@@ -41,7 +46,9 @@ fn space() -> Result<File, Failure> {
         unshare(CloneFlags::CLONE_NEWNET)?;
         Ok(File::open("/proc/thread-self/ns/net")?)
     };
-    thread::spawn(make).join().map_err(|_| "a thread panicked")?
+    thread::spawn(make)
+        .join()
+        .map_err(|_| "a thread panicked")?
 }
 
 impl Pair {
@@ -50,7 +57,10 @@ impl Pair {
         let pair = Self([space()?, space()?]);
         let [a, b] = &pair.0;
         let there = format!("/proc/{}/fd/{}", std::process::id(), b.as_raw_fd());
-        ip(a, &format!("link add v0 mtu 1500 type veth peer name v0 mtu 1500 netns {there}"))?;
+        ip(
+            a,
+            &format!("link add v0 mtu 1500 type veth peer name v0 mtu 1500 netns {there}"),
+        )?;
         for (space, address) in [(a, "10.55.0.1/24"), (b, "10.55.0.2/24")] {
             ip(space, "link set lo up")?;
             ip(space, &format!("address add {address} dev v0"))?;

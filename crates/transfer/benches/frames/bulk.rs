@@ -24,7 +24,9 @@ struct Bulk {
 pub(crate) fn row(rounds: usize) -> Result<(), Failure> {
     let data: Vec<u8> = (0..BYTES).map(|at| (at / 7 + at) as u8).collect();
     let mut into = vec![0; BYTES];
-    let bulks = (0..rounds).map(|_| bulk(&data, &mut into)).collect::<Result<Vec<_>, _>>()?;
+    let bulks = (0..rounds)
+        .map(|_| bulk(&data, &mut into))
+        .collect::<Result<Vec<_>, _>>()?;
     let of = |figure: fn(&Bulk) -> f64| median(bulks.iter().map(figure).collect());
     let gib = BYTES as f64 / f64::from(1 << 30);
     println!(
@@ -50,17 +52,30 @@ fn bulk(data: &[u8], into: &mut [u8]) -> Result<Bulk, Failure> {
             let came = channel.receive_into(into)?;
             let after = processor_time()?;
             channel.receive_into(&mut [0])?;
-            if came == data.len() && *into == *data { Ok(after - before) } else { Err("the bytes are others".into()) }
+            if came == data.len() && *into == *data {
+                Ok(after - before)
+            } else {
+                Err("the bytes are others".into())
+            }
         });
         let sender = scope.spawn(|| -> Result<Bulk, Failure> {
             pin(0)?;
-            let mut channel = Channel::connect_over(Frames::connect("near", frames::Options::default())?, options)?;
+            let mut channel = Channel::connect_over(
+                Frames::connect("near", frames::Options::default())?,
+                options,
+            )?;
             let (before, begin) = (processor_time()?, Instant::now());
             channel.send(data)?;
             let (seconds, sender) = (begin.elapsed().as_secs_f64(), processor_time()? - before);
             let sent = channel.facts().connection.sent;
             channel.close()?;
-            Ok(Bulk { seconds, packets: sent.packets, repeated: sent.repeated, sender, receiver: 0.0 })
+            Ok(Bulk {
+                seconds,
+                packets: sent.packets,
+                repeated: sent.repeated,
+                sender,
+                receiver: 0.0,
+            })
         });
         let bulk = sender.join().map_err(|_| "the sender panicked")??;
         let receiver = receiver.join().map_err(|_| "the receiver panicked")??;

@@ -103,7 +103,10 @@ pub(crate) fn flood(mover: Mover, size: usize) -> Result<Flood, Failure> {
             Ok(processor_time()? - before)
         });
         let sender = sender.join().map_err(|_| "the sender panicked")??;
-        Ok::<_, Failure>((sender, receiver.join().map_err(|_| "the receiver panicked")??))
+        Ok::<_, Failure>((
+            sender,
+            receiver.join().map_err(|_| "the receiver panicked")??,
+        ))
     })?;
     let sent = sent.into_inner();
     let gib = |frames: u64| frames as f64 * size as f64 / f64::from(1 << 30);
@@ -124,8 +127,16 @@ fn carrier(data: &[u8], payload: usize) -> Result<(Send<'_>, Take<'_>), Failure>
     };
     let mut near = Frames::connect("near", Options::default())?;
     let mut far = Frames::listen("far", Some(1), Options::default())?;
-    let say = |end: &mut Frames, kind| end.send(Run { head: HEAD, heads: &[head(kind)], payload: &[], each: 0 });
-    let hear = |end: &mut Frames| end.receive(HEAD, &mut [], &[], Wait::Block(Duration::from_secs(1)));
+    let say = |end: &mut Frames, kind| {
+        end.send(Run {
+            head: HEAD,
+            heads: &[head(kind)],
+            payload: &[],
+            each: 0,
+        })
+    };
+    let hear =
+        |end: &mut Frames| end.receive(HEAD, &mut [], &[], Wait::Block(Duration::from_secs(1)));
     say(&mut near, Kind::Open)?;
     hear(&mut far)?;
     say(&mut far, Kind::Accept)?;
@@ -134,7 +145,12 @@ fn carrier(data: &[u8], payload: usize) -> Result<(Send<'_>, Take<'_>), Failure>
     hear(&mut far)?;
     let heads = [head(Kind::Data); BATCH];
     let send = move || {
-        let run = Run { head: HEAD, heads: &heads, payload: &data[..BATCH * payload], each: payload };
+        let run = Run {
+            head: HEAD,
+            heads: &heads,
+            payload: &data[..BATCH * payload],
+            each: payload,
+        };
         Ok(near.send(run)?)
     };
     let mut at = 0;
@@ -182,7 +198,9 @@ fn one(data: &[u8], payload: usize) -> Result<(Send<'_>, Take<'_>), Failure> {
 /// Brings this thread to one of the processors it may run on.
 pub(crate) fn pin(side: usize) -> Result<(), Failure> {
     let allowed = sched_getaffinity(Pid::from_raw(0))?;
-    let cores: Vec<usize> = (0..CpuSet::count()).filter(|&core| allowed.is_set(core).unwrap_or(false)).collect();
+    let cores: Vec<usize> = (0..CpuSet::count())
+        .filter(|&core| allowed.is_set(core).unwrap_or(false))
+        .collect();
     let mut set = CpuSet::new();
     set.set(cores[side % cores.len()])?;
     Ok(sched_setaffinity(Pid::from_raw(0), &set)?)
@@ -191,5 +209,8 @@ pub(crate) fn pin(side: usize) -> Result<(), Failure> {
 /// Of this thread, in seconds.
 pub(crate) fn processor_time() -> Result<f64, Failure> {
     let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
-    Ok((usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 / 1e6)
+    Ok(
+        (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64
+            / 1e6,
+    )
 }

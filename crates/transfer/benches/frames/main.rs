@@ -19,10 +19,18 @@ type Failure = Box<dyn Error + Send + Sync>;
 const SIZES: [usize; 2] = [60, 1514];
 
 fn main() -> Result<ExitCode, Failure> {
-    let rounds: usize = std::env::args().filter_map(|word| word.parse().ok()).next().unwrap_or(5);
+    let rounds: usize = std::env::args()
+        .filter_map(|word| word.parse().ok())
+        .next()
+        .unwrap_or(5);
     if !room::is_inside() {
         let status = room::enter(&[&rounds.to_string()])?.status()?;
-        return Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)));
+        return Ok(ExitCode::from(
+            status
+                .code()
+                .and_then(|code| u8::try_from(code).ok())
+                .unwrap_or(1),
+        ));
     }
     floods(rounds)?;
     bulk::row(rounds)?;
@@ -30,8 +38,14 @@ fn main() -> Result<ExitCode, Failure> {
 }
 
 fn floods(rounds: usize) -> Result<(), Failure> {
-    println!("{:<24} {:>6} {:>12} {:>8} {:>8} {:>10} {:>10}", "", "frame", "received", "", "lost", "tx CPU", "rx CPU");
-    println!("{:<24} {:>6} {:>12} {:>8} {:>8} {:>10} {:>10}", "", "B", "frames/s", "Gbit/s", "%", "s/GiB", "s/GiB");
+    println!(
+        "{:<24} {:>6} {:>12} {:>8} {:>8} {:>10} {:>10}",
+        "", "frame", "received", "", "lost", "tx CPU", "rx CPU"
+    );
+    println!(
+        "{:<24} {:>6} {:>12} {:>8} {:>8} {:>10} {:>10}",
+        "", "B", "frames/s", "Gbit/s", "%", "s/GiB", "s/GiB"
+    );
     for size in SIZES {
         let mut floods = Mover::ALL.map(|_| Vec::new());
         for _ in 0..rounds {

@@ -11,25 +11,38 @@ pub(crate) fn set(pair: &Pair, lost: f64, steered: bool) -> Result<(), Failure> 
     const HINT: &str = "hint: apt-get install ethtool nftables";
     let run = |side, program, words: &str| {
         let words: Vec<&str> = words.split_whitespace().collect();
-        pair.run(side, program, &words).map_err(|error| format!("{error}; {HINT}"))
+        pair.run(side, program, &words)
+            .map_err(|error| format!("{error}; {HINT}"))
     };
     for side in [0, 1] {
-        run(side, "ethtool", "-K v0 tso off tx-udp-segmentation off gro off")?;
+        run(
+            side,
+            "ethtool",
+            "-K v0 tso off tx-udp-segmentation off gro off",
+        )?;
         if steered {
             steer(pair, side)?;
         }
     }
     let below = (lost * 100.0) as u32;
     run(1, "nft", "add table netdev way")?;
-    run(1, "nft", "add chain netdev way in { type filter hook ingress device v0 priority 0 ; }")?;
-    let rule = format!("add rule netdev way in meta protocol ip numgen random mod 100000 < {below} counter drop");
+    run(
+        1,
+        "nft",
+        "add chain netdev way in { type filter hook ingress device v0 priority 0 ; }",
+    )?;
+    let rule = format!(
+        "add rule netdev way in meta protocol ip numgen random mod 100000 < {below} counter drop"
+    );
     Ok(run(1, "nft", &rule)?)
 }
 
 /// Receive packet steering to the core of a side. What `/sys` shows is of the namespace it was mounted in.
 fn steer(pair: &Pair, side: usize) -> Result<(), Failure> {
     let cores = 1 << side;
-    let script = format!("mount -t sysfs none /sys && echo {cores:x} > /sys/class/net/v0/queues/rx-0/rps_cpus");
+    let script = format!(
+        "mount -t sysfs none /sys && echo {cores:x} > /sys/class/net/v0/queues/rx-0/rps_cpus"
+    );
     pair.run(side, "unshare", &["--mount", "sh", "-c", &script])
 }
 

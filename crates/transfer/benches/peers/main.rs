@@ -51,21 +51,64 @@ pub(crate) struct Goal {
 }
 
 const CLEAN: [Goal; 3] = [
-    Goal { peer: "tcp", faster: Some(1.0), processor: Some(1.1) },
-    Goal { peer: "quinn", faster: None, processor: Some(0.2) },
-    Goal { peer: "udt", faster: None, processor: Some(0.25) },
+    Goal {
+        peer: "tcp",
+        faster: Some(1.0),
+        processor: Some(1.1),
+    },
+    Goal {
+        peer: "quinn",
+        faster: None,
+        processor: Some(0.2),
+    },
+    Goal {
+        peer: "udt",
+        faster: None,
+        processor: Some(0.25),
+    },
 ];
 const LOSSY: [Goal; 2] = [
-    Goal { peer: "tcp", faster: Some(1.0), processor: None },
-    Goal { peer: "quinn", faster: Some(3.0), processor: None },
+    Goal {
+        peer: "tcp",
+        faster: Some(1.0),
+        processor: None,
+    },
+    Goal {
+        peer: "quinn",
+        faster: Some(3.0),
+        processor: None,
+    },
 ];
 const CASES: [Case; 3] = [
-    Case { name: "clean", lost: 0.0, mib: 512, goals: &CLEAN },
-    Case { name: "0.1 % lost", lost: 1.0, mib: 256, goals: &LOSSY },
-    Case { name: "1.0 % lost", lost: 10.0, mib: 256, goals: &LOSSY },
+    Case {
+        name: "clean",
+        lost: 0.0,
+        mib: 512,
+        goals: &CLEAN,
+    },
+    Case {
+        name: "0.1 % lost",
+        lost: 1.0,
+        mib: 256,
+        goals: &LOSSY,
+    },
+    Case {
+        name: "1.0 % lost",
+        lost: 10.0,
+        mib: 256,
+        goals: &LOSSY,
+    },
 ];
-const BLAST: Mover = Mover { name: "blast", listen: blast::usual::listen, connect: blast::usual::connect };
-const TCP: Mover = Mover { name: "tcp", listen: tcp::listen, connect: tcp::connect };
+const BLAST: Mover = Mover {
+    name: "blast",
+    listen: blast::usual::listen,
+    connect: blast::usual::connect,
+};
+const TCP: Mover = Mover {
+    name: "tcp",
+    listen: tcp::listen,
+    connect: tcp::connect,
+};
 const USAGE: &str = "cargo bench -p stackline-transfer --bench peers -- [WORD...] [--quinn] [--udt] [--steered] \
                      [--rounds N] [--mib N]";
 
@@ -80,11 +123,17 @@ struct Options {
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options { rounds: 5, ..Options::default() };
+    let mut options = Options {
+        rounds: 5,
+        ..Options::default()
+    };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut number = || {
-            let number = words.next().and_then(|word| word.parse().ok()).filter(|number| (1..=2048).contains(number));
+            let number = words
+                .next()
+                .and_then(|word| word.parse().ok())
+                .filter(|number| (1..=2048).contains(number));
             number.ok_or(format!("`{word}` takes a number from 1 to 2048"))
         };
         match word.as_str() {
@@ -94,7 +143,9 @@ fn options() -> Result<Options, String> {
             "--steered" => options.steered = true,
             "--rounds" => options.rounds = number()?,
             "--mib" => options.mib = Some(number()?),
-            flag if flag.starts_with('-') => return Err(format!("`{flag}` is no flag of this benchmark")),
+            flag if flag.starts_with('-') => {
+                return Err(format!("`{flag}` is no flag of this benchmark"));
+            }
             _ => options.words.push(word),
         }
     }
@@ -125,15 +176,25 @@ fn main() -> ExitCode {
         }
     };
     let mut programs = Vec::new();
-    for (name, wanted, build) in
-        [("quinn", options.quinn, outside::quinn as fn() -> _), ("udt", options.udt, outside::udt)]
-    {
-        match if wanted { build() } else { Err(format!("--{name} was not said")) } {
+    for (name, wanted, build) in [
+        ("quinn", options.quinn, outside::quinn as fn() -> _),
+        ("udt", options.udt, outside::udt),
+    ] {
+        match if wanted {
+            build()
+        } else {
+            Err(format!("--{name} was not said"))
+        } {
             Ok(program) => programs.push(program),
             Err(reason) => println!("{name} left out: {reason}"),
         }
     }
-    let is_wanted = |case: &&Case| options.words.iter().all(|word| case.name.contains(word.as_str()));
+    let is_wanted = |case: &&Case| {
+        options
+            .words
+            .iter()
+            .all(|word| case.name.contains(word.as_str()))
+    };
     for case in CASES.iter().filter(is_wanted) {
         if let Err(reason) = compare(case, &programs, &options) {
             println!("{} left out: {reason}", case.name);
@@ -149,10 +210,20 @@ fn compare(case: &Case, programs: &[Program], options: &Options) -> Result<(), F
         loss::set(&pair, case.lost, options.steered)?;
     }
     let bytes = options.mib.unwrap_or(case.mib) << 20;
-    let data: Vec<u8> = (0..bytes as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let data: Vec<u8> = (0..bytes as u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
     let mut into = vec![1; bytes];
-    let peer = |name, how| Peer { name, how, turns: Vec::new(), overflown: 0 };
-    let mut peers = vec![peer(BLAST.name, How::Inside(BLAST)), peer(TCP.name, How::Inside(TCP))];
+    let peer = |name, how| Peer {
+        name,
+        how,
+        turns: Vec::new(),
+        overflown: 0,
+    };
+    let mut peers = vec![
+        peer(BLAST.name, How::Inside(BLAST)),
+        peer(TCP.name, How::Inside(TCP)),
+    ];
     let named = |name: &str| case.goals.iter().any(|goal| goal.peer == name);
     let outside = programs.iter().filter(|program| named(program.name));
     peers.extend(outside.map(|program| peer(program.name, How::Outside(program.clone()))));
@@ -193,5 +264,9 @@ fn turn(pair: &Pair, how: &How, data: &[u8], into: &mut [u8]) -> Result<Turn, Fa
         return Err("other bytes came".into());
     }
     let seconds = median(measured.transfers.iter().copied());
-    Ok(Turn { seconds, sender: measured.sender, receiver: measured.receiver })
+    Ok(Turn {
+        seconds,
+        sender: measured.sender,
+        receiver: measured.receiver,
+    })
 }

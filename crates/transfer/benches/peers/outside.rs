@@ -30,28 +30,48 @@ pub(crate) fn quinn() -> Result<Program, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = Path::new(HERE).join("quinn-peer/Cargo.toml");
     let mut command = Command::new(cargo);
-    command.args(["build", "--release", "--locked", "--manifest-path"]).arg(manifest).arg("--target-dir").arg(&target);
+    command
+        .args(["build", "--release", "--locked", "--manifest-path"])
+        .arg(manifest)
+        .arg("--target-dir")
+        .arg(&target);
     built(command, "hint: its crates have to be fetched once")?;
-    Ok(Program { name: "quinn", path: target.join("release/quinn-peer") })
+    Ok(Program {
+        name: "quinn",
+        path: target.join("release/quinn-peer"),
+    })
 }
 
 /// Builds the program with UDT4, where that is installed.
 pub(crate) fn udt() -> Result<Program, String> {
     let path = Path::new(BUILT).join("udt-peer");
     let mut command = Command::new("g++");
-    command.arg("-O2").arg("-o").arg(&path).arg(Path::new(HERE).join("peers/udt.cc")).args(["-ludt", "-lpthread"]);
-    built(command, "hint: Debian has it: apt-get install g++ libudt-dev")?;
+    command
+        .arg("-O2")
+        .arg("-o")
+        .arg(&path)
+        .arg(Path::new(HERE).join("peers/udt.cc"))
+        .args(["-ludt", "-lpthread"]);
+    built(
+        command,
+        "hint: Debian has it: apt-get install g++ libudt-dev",
+    )?;
     Ok(Program { name: "udt", path })
 }
 
 fn built(mut command: Command, hint: &str) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let Output { status, stderr, .. } = command.output().map_err(|error| format!("{program}: {error}; {hint}"))?;
+    let Output { status, stderr, .. } = command
+        .output()
+        .map_err(|error| format!("{program}: {error}; {hint}"))?;
     if status.success() {
         return Ok(());
     }
     let words = String::from_utf8_lossy(&stderr);
-    let first = words.lines().find(|line| line.contains("error")).unwrap_or("it says nothing");
+    let first = words
+        .lines()
+        .find(|line| line.contains("error"))
+        .unwrap_or("it says nothing");
     Err(format!("its program is not built: {first}; {hint}"))
 }
 
@@ -67,16 +87,32 @@ impl Program {
         receiver.end(until)?;
         let (_, received) = figures(&mut said)?;
         let (seconds, sent) = figures(&mut sender.0.stdout.take().ok_or("it has no output")?)?;
-        Ok(Turn { seconds, sender: sent, receiver: received })
+        Ok(Turn {
+            seconds,
+            sender: sent,
+            receiver: received,
+        })
     }
 
     /// A process is where the thread that starts it is.
-    fn start(&self, pair: &Pair, side: usize, what: &str, bytes: usize) -> Result<Running, Failure> {
+    fn start(
+        &self,
+        pair: &Pair,
+        side: usize,
+        what: &str,
+        bytes: usize,
+    ) -> Result<Running, Failure> {
         let start = || -> Result<Running, Failure> {
             pair.enter(side)?;
             let mut command = Command::new(&self.path);
             command.args([what, &format!("{SERVER}:7002"), &bytes.to_string()]);
-            Ok(Running(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?))
+            Ok(Running(
+                command
+                    .stdin(Stdio::null())
+                    .stdout(Stdio::piped())
+                    .stderr(Stdio::piped())
+                    .spawn()?,
+            ))
         };
         thread::scope(|scope| scope.spawn(start).join()).map_err(|_| "a thread panicked")?
     }
@@ -90,7 +126,9 @@ impl Running {
         let status = loop {
             match self.0.try_wait()? {
                 Some(status) => break status,
-                None if Instant::now() > until => return Err(format!("it was not done after {LONGEST:?}").into()),
+                None if Instant::now() > until => {
+                    return Err(format!("it was not done after {LONGEST:?}").into());
+                }
                 None => thread::sleep(LOOK),
             }
         };
@@ -117,7 +155,10 @@ impl Drop for Running {
 fn figures(said: &mut impl Read) -> Result<(f64, f64), Failure> {
     let mut words = String::new();
     said.read_to_string(&mut words)?;
-    let numbers: Vec<f64> = words.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let numbers: Vec<f64> = words
+        .split_whitespace()
+        .filter_map(|word| word.parse().ok())
+        .collect();
     match numbers[..] {
         [seconds, processor] => Ok((seconds, processor)),
         _ => Err(format!("it said `{}`", words.trim()).into()),

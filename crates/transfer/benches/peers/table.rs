@@ -18,8 +18,18 @@ impl Turn {
 
 /// Prints a case. The first peer is ours, if it is there.
 pub(crate) fn print(case: &Case, bytes: usize, peers: &[Peer]) {
-    let Some((ours, others)) = peers.split_first().filter(|(first, _)| first.name == BLAST.name) else { return };
-    println!("\n{}: {} MiB, MTU 1500, medians of {} rounds", case.name, bytes >> 20, ours.turns.len());
+    let Some((ours, others)) = peers
+        .split_first()
+        .filter(|(first, _)| first.name == BLAST.name)
+    else {
+        return;
+    };
+    println!(
+        "\n{}: {} MiB, MTU 1500, medians of {} rounds",
+        case.name,
+        bytes >> 20,
+        ours.turns.len()
+    );
     println!(
         "  {:<6} {:>28} {:>30} {:>8} {:>8}   blast's speed, and CPU, in parts of it",
         "", "Gbit/s", "CPU s/GiB", "sender", "receiver"
@@ -27,10 +37,21 @@ pub(crate) fn print(case: &Case, bytes: usize, peers: &[Peer]) {
     line(ours, bytes, String::new());
     for peer in others {
         let goal = case.goals.iter().find(|goal| goal.peer == peer.name);
-        line(peer, bytes, goal.map_or(String::new(), |goal| verdicts(goal, &ours.turns, &peer.turns)));
+        line(
+            peer,
+            bytes,
+            goal.map_or(String::new(), |goal| {
+                verdicts(goal, &ours.turns, &peer.turns)
+            }),
+        );
     }
-    for Peer { name, overflown, .. } in peers.iter().filter(|peer| peer.overflown > 0) {
-        println!("  {name}: the kernel dropped {overflown} packets more in all rounds, its backlog being full");
+    for Peer {
+        name, overflown, ..
+    } in peers.iter().filter(|peer| peer.overflown > 0)
+    {
+        println!(
+            "  {name}: the kernel dropped {overflown} packets more in all rounds, its backlog being full"
+        );
     }
 }
 
@@ -48,15 +69,31 @@ fn line(peer: &Peer, bytes: usize, verdicts: String) {
 }
 
 fn verdicts(goal: &Goal, ours: &[Turn], peers: &[Turn]) -> String {
-    let faster = || ours.iter().zip(peers).map(|(our, peer)| peer.seconds / our.seconds);
-    let processor = || ours.iter().zip(peers).map(|(our, peer)| our.both() / peer.both());
+    let faster = || {
+        ours.iter()
+            .zip(peers)
+            .map(|(our, peer)| peer.seconds / our.seconds)
+    };
+    let processor = || {
+        ours.iter()
+            .zip(peers)
+            .map(|(our, peer)| our.both() / peer.both())
+    };
     let say = |reached: bool| if reached { "reached" } else { "MISSED" };
     let faster = match goal.faster {
-        Some(least) => format!("{} (at least {least}: {})", spread(faster()), say(median(faster()) >= least)),
+        Some(least) => format!(
+            "{} (at least {least}: {})",
+            spread(faster()),
+            say(median(faster()) >= least)
+        ),
         None => spread(faster()),
     };
     let processor = match goal.processor {
-        Some(most) => format!("{} (at most {most}: {})", spread(processor()), say(median(processor()) <= most)),
+        Some(most) => format!(
+            "{} (at most {most}: {})",
+            spread(processor()),
+            say(median(processor()) <= most)
+        ),
         None => spread(processor()),
     };
     format!("{faster}, {processor}")
@@ -64,6 +101,8 @@ fn verdicts(goal: &Goal, ours: &[Turn], peers: &[Turn]) -> String {
 
 /// Median, least and greatest, in words.
 fn spread(values: impl Iterator<Item = f64> + Clone) -> String {
-    let (least, greatest) = values.clone().fold((f64::MAX, f64::MIN), |(a, b), value| (a.min(value), b.max(value)));
+    let (least, greatest) = values.clone().fold((f64::MAX, f64::MIN), |(a, b), value| {
+        (a.min(value), b.max(value))
+    });
     format!("{:.2} ({least:.2}..{greatest:.2})", median(values))
 }

@@ -1,7 +1,11 @@
 //! A private network for raw frames: a process in a network namespace with loopback and the veth pair `near` and `far`.
 //! It is gone when the process ends. No rights are needed where users may make namespaces.
 
-#![allow(dead_code, unreachable_pub, reason = "tests, benchmarks and examples each use a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "tests, benchmarks and examples each use a part of it"
+)]
 
 use std::env;
 use std::process::{Command, Output, Stdio};
@@ -32,16 +36,33 @@ pub fn is_inside() -> bool {
 pub fn enter(arguments: &[&str]) -> Result<Command, String> {
     let ways: [&[&str]; 2] = [&["--net"], &["--user", "--map-root-user", "--net"]];
     let works = |way: &&[&str]| {
-        let tried = Command::new("unshare").args(*way).arg("true").stderr(Stdio::null()).status();
+        let tried = Command::new("unshare")
+            .args(*way)
+            .arg("true")
+            .stderr(Stdio::null())
+            .status();
         tried.is_ok_and(|status| status.success())
     };
-    let way = ways.into_iter().find(works).ok_or("this user may not make network namespaces with `unshare`")?;
-    if !Command::new("ip").arg("-V").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
+    let way = ways
+        .into_iter()
+        .find(works)
+        .ok_or("this user may not make network namespaces with `unshare`")?;
+    if !Command::new("ip")
+        .arg("-V")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         return Err("there is no `ip` (iproute2)".into());
     }
     let program = env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new("unshare");
-    command.args(way).args(["sh", "-c", FURNISH]).arg(program).args(arguments).env(INSIDE, "1");
+    command
+        .args(way)
+        .args(["sh", "-c", FURNISH])
+        .arg(program)
+        .args(arguments)
+        .env(INSIDE, "1");
     Ok(command)
 }
 
@@ -58,7 +79,17 @@ pub fn inside(name: &str, body: fn()) {
         Ok(command) => command,
         Err(reason) => return println!("left out: {reason}"),
     };
-    let Output { status, stdout, stderr } = command.output().expect("unshare was there a moment ago");
-    let (stdout, stderr) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    assert!(status.success() && stdout.contains("1 passed"), "{stdout}\n{stderr}");
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("unshare was there a moment ago");
+    let (stdout, stderr) = (
+        String::from_utf8_lossy(&stdout),
+        String::from_utf8_lossy(&stderr),
+    );
+    assert!(
+        status.success() && stdout.contains("1 passed"),
+        "{stdout}\n{stderr}"
+    );
 }

@@ -50,14 +50,21 @@ impl Filter {
         (frame.to == self.own || frame.to == BROADCAST)
             && frame.from != self.own
             && self.peer.is_none_or(|peer| frame.from == peer)
-            && self.number.is_none_or(|number| frame.number() == Some(number))
-            && (!self.opening_only || OPENING_KINDS.iter().any(|kind| frame.packet.first() == Some(&(*kind as u8))))
+            && self
+                .number
+                .is_none_or(|number| frame.number() == Some(number))
+            && (!self.opening_only
+                || OPENING_KINDS
+                    .iter()
+                    .any(|kind| frame.packet.first() == Some(&(*kind as u8))))
     }
 
     /// Makes the kernel drop all other frames on that socket.
     pub(super) fn attach(&self, socket: &Socket, keep: Keep) -> io::Result<()> {
         let steps = self.program(keep).into_iter();
-        let program: Vec<_> = steps.map(|(code, yes, no, value)| SockFilter::new(code, yes, no, value)).collect();
+        let program: Vec<_> = steps
+            .map(|(code, yes, no, value)| SockFilter::new(code, yes, no, value))
+            .collect();
         socket.attach_filter(&program)
     }
 
@@ -140,8 +147,16 @@ impl Steps {
         let drop = self.0.len();
         self.push(END, 0, 0, 0);
         let steps = self.0.into_iter().enumerate();
-        let there = |jump: u8, from: usize| if jump == DROP { (drop - from - 1) as u8 } else { jump };
-        steps.map(|(at, (code, yes, no, value))| (code, there(yes, at), there(no, at), value)).collect()
+        let there = |jump: u8, from: usize| {
+            if jump == DROP {
+                (drop - from - 1) as u8
+            } else {
+                jump
+            }
+        };
+        steps
+            .map(|(at, (code, yes, no, value))| (code, there(yes, at), there(no, at), value))
+            .collect()
     }
 }
 
@@ -158,7 +173,11 @@ mod tests {
         let (mut at, mut word) = (0, 0);
         let load = |at: u32, n: usize| {
             let bytes = frame.get(at as usize..at as usize + n)?;
-            Some(bytes.iter().fold(0, |word, byte| word << 8 | u32::from(*byte)))
+            Some(
+                bytes
+                    .iter()
+                    .fold(0, |word, byte| word << 8 | u32::from(*byte)),
+            )
         };
         loop {
             let (code, yes, no, value) = program[at];
@@ -176,7 +195,9 @@ mod tests {
                         1
                     };
                     // A load beyond the end drops the frame.
-                    let Some(loaded) = load(value, bytes) else { return 0 };
+                    let Some(loaded) = load(value, bytes) else {
+                        return 0;
+                    };
                     word = loaded;
                     continue;
                 }
@@ -186,30 +207,42 @@ mod tests {
     }
     /// Addresses and numbers few enough that they are often the same.
     fn mac() -> impl Strategy<Value = Mac> {
-        prop_oneof![Just(BROADCAST), (0_u8..2, 0_u8..2).prop_map(|(first, last)| Mac([2, 0, 0, first, 0, last]))]
+        prop_oneof![
+            Just(BROADCAST),
+            (0_u8..2, 0_u8..2).prop_map(|(first, last)| Mac([2, 0, 0, first, 0, last]))
+        ]
     }
 
     fn filter() -> impl Strategy<Value = Filter> {
         let number = prop::option::of((0_u32..2).prop_map(|number| number << 24 | 7));
-        (mac(), prop::option::of(mac()), number, any::<bool>()).prop_map(|(own, peer, number, opening_only)| Filter {
-            own,
-            peer,
-            number,
-            opening_only,
-        })
+        (mac(), prop::option::of(mac()), number, any::<bool>()).prop_map(
+            |(own, peer, number, opening_only)| Filter {
+                own,
+                peer,
+                number,
+                opening_only,
+            },
+        )
     }
 
     fn frame() -> impl Strategy<Value = Vec<u8>> {
         let number = (0_u32..2).prop_map(|number| (number << 24 | 7).to_le_bytes());
         let kind = prop::sample::select(vec![Kind::Data, Kind::Open, Kind::Send]);
-        (mac(), mac(), kind, number, 0_u8..2, 0_u16..30).prop_map(|(to, from, kind, number, flags, length)| {
-            let mut prefix = [0; PREFIX];
-            format::write(&mut prefix, to, from, ETHERTYPE, length, flags);
-            let packet: Vec<u8> = [[kind as u8; 4], number].concat().into_iter().cycle().take(length.into()).collect();
-            let mut frame = [&prefix[..], &packet].concat();
-            frame.resize(frame.len().max(60), 0);
-            frame
-        })
+        (mac(), mac(), kind, number, 0_u8..2, 0_u16..30).prop_map(
+            |(to, from, kind, number, flags, length)| {
+                let mut prefix = [0; PREFIX];
+                format::write(&mut prefix, to, from, ETHERTYPE, length, flags);
+                let packet: Vec<u8> = [[kind as u8; 4], number]
+                    .concat()
+                    .into_iter()
+                    .cycle()
+                    .take(length.into())
+                    .collect();
+                let mut frame = [&prefix[..], &packet].concat();
+                frame.resize(frame.len().max(60), 0);
+                frame
+            },
+        )
     }
 
     proptest! {

@@ -42,17 +42,43 @@ impl<'a> Frame<'a> {
     /// The frame in these bytes; `None` when it is too short, of another ethertype or form, or lies about its length.
     pub(super) fn read(bytes: &'a [u8], ethertype: u16) -> Option<Self> {
         let (prefix, rest) = bytes.split_first_chunk::<PREFIX>()?;
-        let [a, b, c, d, e, f, g, h, i, j, k, l, high, low, length, more, form, _] = *prefix;
+        let [
+            a,
+            b,
+            c,
+            d,
+            e,
+            f,
+            g,
+            h,
+            i,
+            j,
+            k,
+            l,
+            high,
+            low,
+            length,
+            more,
+            form,
+            _,
+        ] = *prefix;
         if u16::from_be_bytes([high, low]) != ethertype || form != FORMAT {
             return None;
         }
         let packet = rest.get(..usize::from(u16::from_le_bytes([length, more])))?;
-        Some(Self { to: Mac([a, b, c, d, e, f]), from: Mac([g, h, i, j, k, l]), packet })
+        Some(Self {
+            to: Mac([a, b, c, d, e, f]),
+            from: Mac([g, h, i, j, k, l]),
+            packet,
+        })
     }
 
     /// The number of the connection, where the packet is long enough to have one.
     pub(super) fn number(&self) -> Option<u32> {
-        self.packet.get(4..8).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes)
+        self.packet
+            .get(4..8)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(u32::from_le_bytes)
     }
 }
 
@@ -63,7 +89,14 @@ pub(super) fn kind_and_number(head: &[u8; LONGEST_HEAD]) -> (u8, u32) {
 }
 
 /// Writes the prefix of a packet of `length` bytes.
-pub(super) fn write(prefix: &mut [u8; PREFIX], to: Mac, from: Mac, ethertype: u16, length: u16, flags: u8) {
+pub(super) fn write(
+    prefix: &mut [u8; PREFIX],
+    to: Mac,
+    from: Mac,
+    ethertype: u16,
+    length: u16,
+    flags: u8,
+) {
     prefix[..6].copy_from_slice(&to.0);
     prefix[6..12].copy_from_slice(&from.0);
     prefix[12..14].copy_from_slice(&ethertype.to_be_bytes());
@@ -79,7 +112,14 @@ mod tests {
 
     fn frame(packet: &[u8], fill: usize) -> Vec<u8> {
         let mut prefix = [0; PREFIX];
-        write(&mut prefix, Mac([1; 6]), Mac([2; 6]), 0x88B5, packet.len() as u16, WAKE);
+        write(
+            &mut prefix,
+            Mac([1; 6]),
+            Mac([2; 6]),
+            0x88B5,
+            packet.len() as u16,
+            WAKE,
+        );
         [&prefix[..], packet, &vec![0; fill]].concat()
     }
 

@@ -14,7 +14,10 @@ impl Mac {
     /// The first four bytes and the last two as big-endian numbers.
     pub(super) const fn words(self) -> (u32, u32) {
         let [a, b, c, d, e, f] = self.0;
-        (u32::from_be_bytes([a, b, c, d]), u32::from_be_bytes([0, 0, e, f]))
+        (
+            u32::from_be_bytes([a, b, c, d]),
+            u32::from_be_bytes([0, 0, e, f]),
+        )
     }
 
     /// One that no device has, for this end of a connection on loopback, where there are none.

@@ -23,6 +23,12 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { receive_buffer: 4 << 20, send_buffer: 4 << 20, packet: 0, ethertype: ETHERTYPE, peer: None }
+        Self {
+            receive_buffer: 4 << 20,
+            send_buffer: 4 << 20,
+            packet: 0,
+            ethertype: ETHERTYPE,
+            peer: None,
+        }
     }
 }

@@ -36,7 +36,12 @@ impl RxRing {
         let (socket, waker) = (raw()?, raw()?);
         let ring = Ring::new(socket.as_fd(), room, slots)?;
         let wakes = Ring::new(waker.as_fd(), 1, WAKES)?;
-        Ok(Self { socket, ring, waker, wakes })
+        Ok(Self {
+            socket,
+            ring,
+            waker,
+            wakes,
+        })
     }
 
     /// Binds to an interface and ethertype. The kernel delivers a frame to the socket bound last first: when the waker
@@ -93,7 +98,11 @@ impl RxRing {
         let woken = option::ready(self.waker.as_fd(), false, most)?;
         if woken && self.clear_wakes() == 0 {
             let error = option::get(self.waker.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR)?;
-            return if error == 0 { Ok(true) } else { Err(io::Error::from_raw_os_error(error)) };
+            return if error == 0 {
+                Ok(true)
+            } else {
+                Err(io::Error::from_raw_os_error(error))
+            };
         }
         Ok(woken)
     }

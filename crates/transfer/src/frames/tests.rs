@@ -67,14 +67,26 @@ fn bytes(n: usize) -> Vec<u8> {
 
 fn say(carrier: &mut Frames, kind: Kind, number: u32, payload: &[u8]) {
     let heads = [head(kind, number)];
-    assert_eq!(carrier.send(Run { head: HEAD, heads: &heads, payload, each: payload.len() }).unwrap(), 1);
+    assert_eq!(
+        carrier
+            .send(Run {
+                head: HEAD,
+                heads: &heads,
+                payload,
+                each: payload.len()
+            })
+            .unwrap(),
+        1
+    );
 }
 
 /// The kind and the payload of the next packet.
 fn hear(carrier: &mut Frames) -> (u8, Vec<u8>) {
     assert_eq!(carrier.receive(HEAD, &mut [], &[], LONG).unwrap(), 1);
     let packet = carrier.packet(0);
-    let Payload::Here(payload) = packet.payload else { panic!("it is in the ring") };
+    let Payload::Here(payload) = packet.payload else {
+        panic!("it is in the ring")
+    };
     (packet.head[0], payload.to_vec())
 }
 
@@ -88,7 +100,10 @@ fn pair(near: &str, far: &str, number: u32, options: Options) -> (Frames, Frames
     assert_eq!(hear(&mut dial), (Kind::Accept as u8, b"accept".to_vec()));
     say(&mut dial, Kind::Answer, number, b"");
     assert_eq!(hear(&mut listen), (Kind::Answer as u8, vec![]));
-    assert_eq!((dial.peer(), listen.peer()), (Some(listen.local()), Some(dial.local())));
+    assert_eq!(
+        (dial.peer(), listen.peer()),
+        (Some(listen.local()), Some(dial.local()))
+    );
     (dial, listen)
 }
 
@@ -105,7 +120,16 @@ fn crosses(left: &mut Frames, right: &mut Frames, packets: usize, data: &[u8], e
             head
         })
         .collect();
-    assert_eq!(left.send(Run { head: HEAD, heads: &heads, payload: data, each }).unwrap(), packets);
+    assert_eq!(
+        left.send(Run {
+            head: HEAD,
+            heads: &heads,
+            payload: data,
+            each
+        })
+        .unwrap(),
+        packets
+    );
     let (mut came, mut all) = (0, Vec::new());
     while came < packets {
         let n = right.receive(HEAD, &mut [], &[], LONG).unwrap();
@@ -113,7 +137,9 @@ fn crosses(left: &mut Frames, right: &mut Frames, packets: usize, data: &[u8], e
         for index in 0..n {
             let packet = right.packet(index);
             assert_eq!(packet.head, &heads[came].0[..HEAD]);
-            let Payload::Here(payload) = packet.payload else { panic!("it is in the ring") };
+            let Payload::Here(payload) = packet.payload else {
+                panic!("it is in the ring")
+            };
             all.extend_from_slice(payload);
             came += 1;
         }
@@ -129,9 +155,20 @@ fn a_run_crosses_a_veth_pair() {
     crosses(&mut left, &mut right, 200, &data, each);
     crosses(&mut right, &mut left, 200, &data, each);
     assert_eq!(left.counters().sent, 202);
-    assert_eq!((left.counters().send_calls, right.counters().received), (2 + 4, 202));
-    let long = Run { head: HEAD, heads: &[Head::EMPTY], payload: &data[..each + 1], each };
-    assert_eq!(left.send(long).unwrap_err().raw_os_error(), Some(libc::EMSGSIZE));
+    assert_eq!(
+        (left.counters().send_calls, right.counters().received),
+        (2 + 4, 202)
+    );
+    let long = Run {
+        head: HEAD,
+        heads: &[Head::EMPTY],
+        payload: &data[..each + 1],
+        each,
+    };
+    assert_eq!(
+        left.send(long).unwrap_err().raw_os_error(),
+        Some(libc::EMSGSIZE)
+    );
 }
 
 fn loopback_has_two_ends_and_long_packets() {
@@ -142,7 +179,11 @@ fn loopback_has_two_ends_and_long_packets() {
     let data = bytes(20 * each - 5);
     crosses(&mut left, &mut right, 20, &data, each);
     crosses(&mut right, &mut left, 20, &data, each);
-    assert_eq!(left.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0, "its own frames are not heard");
+    assert_eq!(
+        left.receive(HEAD, &mut [], &[], Wait::No).unwrap(),
+        0,
+        "its own frames are not heard"
+    );
 }
 
 fn short_packets_are_filled_up_and_nothing_of_that_is_data() {
@@ -151,20 +192,33 @@ fn short_packets_are_filled_up_and_nothing_of_that_is_data() {
         crosses(&mut left, &mut right, 1, &bytes(length), length);
     }
     // A packet shorter than the head.
-    let run = Run { head: 8, heads: &[head(Kind::Data, NUMBER)], payload: &[], each: 0 };
+    let run = Run {
+        head: 8,
+        heads: &[head(Kind::Data, NUMBER)],
+        payload: &[],
+        each: 0,
+    };
     assert_eq!(left.send(run).unwrap(), 1);
     assert_eq!(right.receive(HEAD, &mut [], &[], LONG).unwrap(), 1);
-    assert_eq!((right.packet(0).head.len(), right.packet(0).payload.length()), (8, 0));
+    assert_eq!(
+        (right.packet(0).head.len(), right.packet(0).payload.length()),
+        (8, 0)
+    );
 }
 
 fn connections_share_an_interface() {
     for (near, far) in [("near", "far"), ("lo", "lo")] {
-        let mut pairs: Vec<_> = (1..4).map(|number| pair(near, far, number, options())).collect();
+        let mut pairs: Vec<_> = (1..4)
+            .map(|number| pair(near, far, number, options()))
+            .collect();
         for (number, (left, _)) in (1..).zip(&mut pairs) {
             say(left, Kind::Data, number, &number.to_le_bytes());
         }
         for (number, (_, right)) in (1_u32..).zip(&mut pairs) {
-            assert_eq!(hear(right), (Kind::Data as u8, number.to_le_bytes().to_vec()));
+            assert_eq!(
+                hear(right),
+                (Kind::Data as u8, number.to_le_bytes().to_vec())
+            );
             assert_eq!(right.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
         }
     }
@@ -188,7 +242,10 @@ fn an_opener_speaks_to_everybody_until_it_is_answered() {
     say(&mut first, Kind::Accept, NUMBER, b"accept");
     assert_eq!(hear(&mut dial).1, b"accept");
     say(&mut dial, Kind::Data, NUMBER, b"data");
-    assert_eq!((hear(&mut first).1, dial.peer()), (b"data".to_vec(), Some(first.local())));
+    assert_eq!(
+        (hear(&mut first).1, dial.peer()),
+        (b"data".to_vec(), Some(first.local()))
+    );
     say(&mut second, Kind::Data, NUMBER, b"too late");
     assert_eq!(dial.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
     assert_eq!(other.receive(HEAD, &mut [], &[], Wait::No).unwrap(), 0);
@@ -196,9 +253,13 @@ fn an_opener_speaks_to_everybody_until_it_is_answered() {
 
 fn an_opener_hears_nothing_before_it_speaks() {
     let mut dial = Frames::connect("far", options()).unwrap();
-    forger("near").send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"early")).unwrap();
+    forger("near")
+        .send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"early"))
+        .unwrap();
     say(&mut dial, Kind::Open, NUMBER, b"");
-    forger("near").send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"in time")).unwrap();
+    forger("near")
+        .send(&frame(Mac([2; 6]), dial.local(), NUMBER, b"in time"))
+        .unwrap();
     assert_eq!(hear(&mut dial).1, b"in time");
 }
 
@@ -206,11 +267,17 @@ fn a_waiting_end_accepts_only_opening_packets() {
     let (mut left, right) = veth();
     let mut listen = Frames::listen("far", None, options()).unwrap();
     say(&mut left, Kind::Data, NUMBER, b"for another");
-    forger("near").send(&frame(left.local(), BROADCAST, NUMBER, b"not a beginning")).unwrap();
+    forger("near")
+        .send(&frame(left.local(), BROADCAST, NUMBER, b"not a beginning"))
+        .unwrap();
     let mut dial = Frames::connect("near", options()).unwrap();
     say(&mut dial, Kind::Open, 9, b"open");
     assert_eq!(hear(&mut listen), (Kind::Open as u8, b"open".to_vec()));
-    assert_eq!(frames::take_counts(listen.rx_ring.socket()).unwrap(), [1, 0], "the kernel left the others out");
+    assert_eq!(
+        frames::take_counts(listen.rx_ring.socket()).unwrap(),
+        [1, 0],
+        "the kernel left the others out"
+    );
     assert_eq!(right.local(), listen.local());
 }
 
@@ -225,13 +292,23 @@ fn a_message_opens_too() {
     assert_eq!(hear(&mut client).1, b"reply");
     say(&mut client, Kind::Send, NUMBER, b"next");
     assert_eq!(hear(&mut server).1, b"next");
-    assert_eq!((client.peer(), server.peer()), (Some(server.local()), Some(client.local())));
+    assert_eq!(
+        (client.peer(), server.peer()),
+        (Some(server.local()), Some(client.local()))
+    );
 }
 
 fn an_initiator_with_a_known_peer_does_not_broadcast() {
     let mut listen = Frames::listen("lo", None, options()).unwrap();
     let mut other = Frames::listen("lo", None, options()).unwrap();
-    let mut dial = Frames::connect("lo", Options { peer: Some(listen.local()), ..options() }).unwrap();
+    let mut dial = Frames::connect(
+        "lo",
+        Options {
+            peer: Some(listen.local()),
+            ..options()
+        },
+    )
+    .unwrap();
     say(&mut dial, Kind::Open, NUMBER, b"open");
     assert_eq!(hear(&mut listen).1, b"open");
     say(&mut other, Kind::Accept, NUMBER, b"not asked");
@@ -273,13 +350,30 @@ fn frames_of_strangers_are_dropped() {
     let (left, mut right) = veth();
     let forger = forger("near");
     let stranger = Mac([2, 9, 9, 9, 9, 9]);
-    forger.send(&frame(stranger, right.local(), NUMBER, b"stranger")).unwrap();
-    forger.send(&frame(left.local(), stranger, NUMBER, b"for another")).unwrap();
-    forger.send(&frame(left.local(), right.local(), NUMBER + 1, b"other connection")).unwrap();
-    forger.send(&frame(left.local(), right.local(), NUMBER, b"right")).unwrap();
+    forger
+        .send(&frame(stranger, right.local(), NUMBER, b"stranger"))
+        .unwrap();
+    forger
+        .send(&frame(left.local(), stranger, NUMBER, b"for another"))
+        .unwrap();
+    forger
+        .send(&frame(
+            left.local(),
+            right.local(),
+            NUMBER + 1,
+            b"other connection",
+        ))
+        .unwrap();
+    forger
+        .send(&frame(left.local(), right.local(), NUMBER, b"right"))
+        .unwrap();
     assert_eq!(hear(&mut right).1, b"right");
     // Two while the connection was made.
-    assert_eq!(frames::take_counts(right.rx_ring.socket()).unwrap(), [3, 0], "the kernel left the others out");
+    assert_eq!(
+        frames::take_counts(right.rx_ring.socket()).unwrap(),
+        [3, 0],
+        "the kernel left the others out"
+    );
 }
 
 fn frames_that_are_none_are_dropped() {
@@ -291,7 +385,14 @@ fn frames_that_are_none_are_dropped() {
         forger.send(&good[..length]).unwrap();
     }
     let too_long = 2000_u16.to_le_bytes();
-    for (at, byte) in [(12, 0x08), (13, 0xB6), (14, too_long[0]), (15, too_long[1]), (16, 0), (14, 0)] {
+    for (at, byte) in [
+        (12, 0x08),
+        (13, 0xB6),
+        (14, too_long[0]),
+        (15, too_long[1]),
+        (16, 0),
+        (14, 0),
+    ] {
         let mut other = good.clone();
         other[at] = byte;
         forger.send(&other).unwrap();
@@ -302,31 +403,50 @@ fn frames_that_are_none_are_dropped() {
 }
 
 fn frames_longer_than_a_slot_are_counted_as_cut() {
-    let small = Options { packet: 100, ..options() };
+    let small = Options {
+        packet: 100,
+        ..options()
+    };
     let (left, mut right) = pair("near", "far", NUMBER, small);
     assert_eq!(right.facts().packet, 100);
     let forger = forger("near");
-    forger.send(&frame(left.local(), right.local(), NUMBER, &[1; 1000])).unwrap();
-    forger.send(&frame(left.local(), right.local(), NUMBER, b"right")).unwrap();
+    forger
+        .send(&frame(left.local(), right.local(), NUMBER, &[1; 1000]))
+        .unwrap();
+    forger
+        .send(&frame(left.local(), right.local(), NUMBER, b"right"))
+        .unwrap();
     assert_eq!(hear(&mut right).1, b"right");
     assert_eq!(right.counters().cut, 1);
 }
 
 fn the_ring_wraps() {
-    let small = Options { receive_buffer: 0, ..options() };
+    let small = Options {
+        receive_buffer: 0,
+        ..options()
+    };
     let (mut left, mut right) = pair("near", "far", NUMBER, small);
     let slots = right.rx_ring.ring().slots();
     assert!((LEAST_SLOTS..2 * LEAST_SLOTS).contains(&slots));
     // Never a divisor of the ring, so that every slot is the first and the last of a send once.
     for round in 0..40 {
         let packets = 97 + round % 3;
-        crosses(&mut left, &mut right, packets, &bytes(packets * 100 + round), 100);
+        crosses(
+            &mut left,
+            &mut right,
+            packets,
+            &bytes(packets * 100 + round),
+            100,
+        );
     }
     assert_eq!(right.counters().lost, 0);
 }
 
 fn frames_beyond_a_full_ring_are_lost() {
-    let small = Options { receive_buffer: 0, ..options() };
+    let small = Options {
+        receive_buffer: 0,
+        ..options()
+    };
     let (mut left, mut right) = pair("near", "far", NUMBER, small);
     let packets = right.rx_ring.ring().slots() + 150;
     // The last frame received holds one slot.
@@ -334,9 +454,21 @@ fn frames_beyond_a_full_ring_are_lost() {
     right.rx_ring.clear_wakes();
     let heads = vec![head(Kind::Data, NUMBER); packets];
     let data = bytes(packets * 10);
-    assert_eq!(left.send(Run { head: HEAD, heads: &heads, payload: &data, each: 10 }).unwrap(), packets);
+    assert_eq!(
+        left.send(Run {
+            head: HEAD,
+            heads: &heads,
+            payload: &data,
+            each: 10
+        })
+        .unwrap(),
+        packets
+    );
     // The last frame wakes: when it is here, all are, or were.
-    let (wakes, end) = (packets.div_ceil(WAKE_EVERY), Instant::now() + Duration::from_secs(10));
+    let (wakes, end) = (
+        packets.div_ceil(WAKE_EVERY),
+        Instant::now() + Duration::from_secs(10),
+    );
     while right.rx_ring.wakes() < wakes && Instant::now() < end {}
     assert_eq!(right.rx_ring.wakes(), wakes);
     let mut came = 0;
@@ -345,7 +477,12 @@ fn frames_beyond_a_full_ring_are_lost() {
         assert!((1..=MOST).contains(&n));
         came += n;
     }
-    assert_eq!(right.receive(HEAD, &mut [], &[], Wait::Block(Duration::from_millis(1))).unwrap(), 0);
+    assert_eq!(
+        right
+            .receive(HEAD, &mut [], &[], Wait::Block(Duration::from_millis(1)))
+            .unwrap(),
+        0
+    );
     assert_eq!((came + 150, right.counters().lost), (packets, 150));
     crosses(&mut left, &mut right, 100, &data[..1000], 10);
 }
@@ -392,25 +529,56 @@ fn a_frame_without_the_wake_flag_is_still_received() {
 
 fn waits_end() {
     let (mut left, _right) = veth();
-    for wait in [Wait::No, Wait::Block(Duration::from_millis(5)), Wait::Spin(Duration::from_micros(100))] {
+    for wait in [
+        Wait::No,
+        Wait::Block(Duration::from_millis(5)),
+        Wait::Spin(Duration::from_micros(100)),
+    ] {
         let start = Instant::now();
         assert_eq!(left.receive(HEAD, &mut [], &[], wait).unwrap(), 0);
-        let least = if let Wait::Block(time) | Wait::Spin(time) = wait { time } else { Duration::ZERO };
+        let least = if let Wait::Block(time) | Wait::Spin(time) = wait {
+            time
+        } else {
+            Duration::ZERO
+        };
         assert!(start.elapsed() >= least, "{wait:?}");
     }
 }
 
 fn an_interface_that_goes_down_is_an_error() {
     let (mut left, mut right) = veth();
-    assert!(Command::new("ip").args(["link", "set", "far", "down"]).status().unwrap().success());
+    assert!(
+        Command::new("ip")
+            .args(["link", "set", "far", "down"])
+            .status()
+            .unwrap()
+            .success()
+    );
     let error = right.receive(HEAD, &mut [], &[], LONG).unwrap_err();
     assert_eq!(error.raw_os_error(), Some(libc::ENETDOWN));
-    assert!(Command::new("ip").args(["link", "set", "near", "down"]).status().unwrap().success());
-    let run = Run { head: HEAD, heads: slice::from_ref(&Head::EMPTY), payload: &[], each: 0 };
-    assert_eq!(left.send(run).unwrap_err().raw_os_error(), Some(libc::ENETDOWN));
+    assert!(
+        Command::new("ip")
+            .args(["link", "set", "near", "down"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let run = Run {
+        head: HEAD,
+        heads: slice::from_ref(&Head::EMPTY),
+        payload: &[],
+        each: 0,
+    };
+    assert_eq!(
+        left.send(run).unwrap_err().raw_os_error(),
+        Some(libc::ENETDOWN)
+    );
     let error = Frames::listen("far", None, options()).err().unwrap();
     assert_eq!(error.kind(), io::ErrorKind::NetworkDown);
-    assert!(error.to_string().contains("is down\nhint: `ip link set"), "{error}");
+    assert!(
+        error.to_string().contains("is down\nhint: `ip link set"),
+        "{error}"
+    );
 }
 
 fn unusable_interfaces_are_reported_with_a_hint() {
@@ -435,10 +603,14 @@ fn transfer(near: &str, far: &str, frames: Options, options: &channel::Options) 
             channel.send(b"thanks").unwrap();
             assert_eq!(channel.receive_into(&mut [0]).unwrap(), 0);
         });
-        let mut channel = Channel::connect_over(Frames::connect(near, frames).unwrap(), options).unwrap();
+        let mut channel =
+            Channel::connect_over(Frames::connect(near, frames).unwrap(), options).unwrap();
         channel.send(data).unwrap();
         let mut thanks = [0; 6];
-        assert_eq!((channel.receive_into(&mut thanks).unwrap(), &thanks), (6, b"thanks"));
+        assert_eq!(
+            (channel.receive_into(&mut thanks).unwrap(), &thanks),
+            (6, b"thanks")
+        );
         channel.close().unwrap();
         receiver.join().unwrap();
     });
@@ -447,7 +619,14 @@ fn transfer(near: &str, far: &str, frames: Options, options: &channel::Options) 
 fn a_channel_carries_bytes_both_ways_and_closes() {
     for (near, far, packet) in [("near", "far", 0), ("lo", "lo", 0), ("lo", "lo", 1024)] {
         for strategy in [Strategy::Selective, Strategy::Partial, Strategy::Full] {
-            let frames = Options { packet: if packet == 0 { 0 } else { packet + LONGEST_HEAD }, ..options() };
+            let frames = Options {
+                packet: if packet == 0 {
+                    0
+                } else {
+                    packet + LONGEST_HEAD
+                },
+                ..options()
+            };
             let mut options = channel::Options::new(strategy);
             options.blast.packet = packet as u32;
             transfer(near, far, frames, &options);

@@ -61,7 +61,11 @@ pub(super) fn usable(name: &str, interface: io::Result<Interface>) -> io::Result
     }
     if !interface.up {
         let message = format!("the network interface `{name}` is down");
-        return Err(unusable(ErrorKind::NetworkDown, message, "`ip link set NAME up`"));
+        return Err(unusable(
+            ErrorKind::NetworkDown,
+            message,
+            "`ip link set NAME up`",
+        ));
     }
     Ok(interface)
 }
@@ -75,15 +79,36 @@ mod tests {
         let refused = |code| allowed(Err(io::Error::from_raw_os_error(code))).unwrap_err();
         let error = refused(libc::EPERM);
         assert_eq!(error.kind(), ErrorKind::PermissionDenied);
-        assert!(error.to_string().contains("CAP_NET_RAW") && error.to_string().contains("\nhint: run it as root"));
+        assert!(
+            error.to_string().contains("CAP_NET_RAW")
+                && error.to_string().contains("\nhint: run it as root")
+        );
         assert_eq!(refused(libc::EAFNOSUPPORT).kind(), ErrorKind::Unsupported);
         assert_eq!(refused(libc::EMFILE).raw_os_error(), Some(libc::EMFILE));
     }
 
     #[test]
     fn tunnels_carry_no_ethernet_frames() {
-        let tunnel = Interface { index: 1, kind: libc::ARPHRD_NONE, up: true, mtu: 1500, address: [0; 6] };
-        assert_eq!(usable("tun0", Ok(tunnel)).unwrap_err().kind(), ErrorKind::Unsupported);
-        assert!(usable("eth0", Ok(Interface { kind: libc::ARPHRD_ETHER, ..tunnel })).is_ok());
+        let tunnel = Interface {
+            index: 1,
+            kind: libc::ARPHRD_NONE,
+            up: true,
+            mtu: 1500,
+            address: [0; 6],
+        };
+        assert_eq!(
+            usable("tun0", Ok(tunnel)).unwrap_err().kind(),
+            ErrorKind::Unsupported
+        );
+        assert!(
+            usable(
+                "eth0",
+                Ok(Interface {
+                    kind: libc::ARPHRD_ETHER,
+                    ..tunnel
+                })
+            )
+            .is_ok()
+        );
     }
 }

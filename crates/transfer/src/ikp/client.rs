@@ -41,13 +41,19 @@ impl<'a> Segments<'a> {
     /// It may read this.
     #[must_use]
     pub fn readable(readable: &'a [u8]) -> Self {
-        Self { readable, writable: &mut [] }
+        Self {
+            readable,
+            writable: &mut [],
+        }
     }
 
     /// It may write here.
     #[must_use]
     pub fn writable(writable: &'a mut [u8]) -> Self {
-        Self { readable: &[], writable }
+        Self {
+            readable: &[],
+            writable,
+        }
     }
 }
 
@@ -81,7 +87,8 @@ impl Client<Udp> {
     /// # Errors
     /// [`Error::Packet`], and [`Error::Io`] with what the kernel says of the socket or the route.
     pub fn connect(server: SocketAddr, options: &Options) -> Result<Self, Error> {
-        let carrier = Udp::connect(server, options.udp).map_err(|error| Error::of("connecting", error))?;
+        let carrier =
+            Udp::connect(server, options.udp).map_err(|error| Error::of("connecting", error))?;
         Self::over(carrier, options)
     }
 }
@@ -95,7 +102,12 @@ impl<C: Carrier> Client<C> {
     pub fn over(carrier: C, options: &Options) -> Result<Self, Error> {
         let protocol = options.fitted(carrier.facts())?;
         let mut random = [0; 8];
-        let none = |_| Error::Io("drawing random numbers", std::io::Error::other("the system has none"));
+        let none = |_| {
+            Error::Io(
+                "drawing random numbers",
+                std::io::Error::other("the system has none"),
+            )
+        };
         SystemRandom::new().fill(&mut random).map_err(none)?;
         let number = u64::from_le_bytes(random);
         Ok(Self {
@@ -118,9 +130,21 @@ impl<C: Carrier> Client<C> {
     /// [`Error::Long`] when the message or a segment is too long: nothing has been sent then. [`Error::Nobody`],
     /// [`Error::Silent`], [`Error::Refused`] and [`Error::Interrupted`]: there was no reply. [`Error::Reply`]: there was, and
     /// `reply` is too short for it. [`Error::Io`]: what the kernel says.
-    pub fn send(&mut self, message: &[u8], segments: Segments<'_>, reply: &mut [u8]) -> Result<usize, Error> {
-        let bytes = |segment: &[u8]| u32::try_from(segment.len()).map_err(|_| Error::Long { room: u32::MAX as usize });
-        let grants = Grants { readable: bytes(segments.readable)?, writable: bytes(segments.writable)? };
+    pub fn send(
+        &mut self,
+        message: &[u8],
+        segments: Segments<'_>,
+        reply: &mut [u8],
+    ) -> Result<usize, Error> {
+        let bytes = |segment: &[u8]| {
+            u32::try_from(segment.len()).map_err(|_| Error::Long {
+                room: u32::MAX as usize,
+            })
+        };
+        let grants = Grants {
+            readable: bytes(segments.readable)?,
+            writable: bytes(segments.writable)?,
+        };
         let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
         let now = self.clock.now();
         self.machine.send(now, length, grants)?;
@@ -164,7 +188,9 @@ impl<C: Carrier> Client<C> {
     ) -> Result<usize, Error> {
         let Segments { readable, writable } = segments;
         let many = writable.len() > self.machine.options().packet as usize;
-        self.carrier.expect_many(many).map_err(|error| Error::of("receiving", error))?;
+        self.carrier
+            .expect_many(many)
+            .map_err(|error| Error::of("receiving", error))?;
         let mut posted = Posted::once(writable, 0);
         loop {
             self.flush(now, message, readable)?;
@@ -186,7 +212,9 @@ impl<C: Carrier> Client<C> {
         let most = train(&self.carrier, self.machine.options().packet);
         while let Some(output) = self.machine.poll(now, most) {
             match output {
-                Output::Control(header, body) => self.out.packet(&mut self.carrier, &header, &body)?,
+                Output::Control(header, body) => {
+                    self.out.packet(&mut self.carrier, &header, &body)?
+                }
                 Output::Run(run) => {
                     let (from, to) = part(&run);
                     self.out.run(&mut self.carrier, &run, &readable[from..to])?;
@@ -215,7 +243,11 @@ impl<C: Carrier> Client<C> {
         }
         let (at, cause) = self.machine.deadline(now).unwrap_or((now, Cause::Send));
         let adapts = matches!(self.machine.options().interval, Interval::Adaptive);
-        let least = if cause == Cause::Send && adapts { LEAST } else { Duration::ZERO };
+        let least = if cause == Cause::Send && adapts {
+            LEAST
+        } else {
+            Duration::ZERO
+        };
         let time = time::Duration::from_nanos(at.since(now).max(least).min(INTERRUPT_INTERVAL).0);
         Ok(match self.waiting {
             _ if time.is_zero() => Wait::No,
@@ -225,12 +257,28 @@ impl<C: Carrier> Client<C> {
     }
 
     /// Takes what comes; the length of the reply when it is among it.
-    fn take(&mut self, posted: &mut Posted<'_>, reply: &mut [u8], wait: Wait) -> Result<Option<usize>, Error> {
-        let expected = self.machine.expected().map(|(at, bytes)| (u64::from(at), bytes));
+    fn take(
+        &mut self,
+        posted: &mut Posted<'_>,
+        reply: &mut [u8],
+        wait: Wait,
+    ) -> Result<Option<usize>, Error> {
+        let expected = self
+            .machine
+            .expected()
+            .map(|(at, bytes)| (u64::from(at), bytes));
         self.placement.expect_each(posted, expected);
-        let packets = match carrier::receive(&mut self.carrier, HEADER, posted.into, &self.placement.places, wait) {
+        let packets = match carrier::receive(
+            &mut self.carrier,
+            HEADER,
+            posted.into,
+            &self.placement.places,
+            wait,
+        ) {
             Ok(packets) => packets,
-            Err(error) if is_interruption(&error) => return self.out.check_interrupt().map(|()| None),
+            Err(error) if is_interruption(&error) => {
+                return self.out.check_interrupt().map(|()| None);
+            }
             Err(error) => return Err(Error::of("receiving", error)),
         };
         let now = self.clock.now();
@@ -249,18 +297,42 @@ impl<C: Carrier> Client<C> {
         posted: &mut Posted<'_>,
         reply: &mut [u8],
     ) -> Result<Option<usize>, Error> {
-        let Self { machine, carrier, placement, staging, scratch, .. } = self;
+        let Self {
+            machine,
+            carrier,
+            placement,
+            staging,
+            scratch,
+            ..
+        } = self;
         let packet = carrier.packet(index);
-        let Some(header) = Header::read(packet.head) else { return Ok(None) };
+        let Some(header) = Header::read(packet.head) else {
+            return Ok(None);
+        };
         let at = placement.find(packet.payload, index);
-        let body = if header.kind == Kind::Data { &[] } else { placement.payload(packet.payload, at, posted) };
+        let body = if header.kind == Kind::Data {
+            &[]
+        } else {
+            placement.payload(packet.payload, at, posted)
+        };
         match machine.handle(now, &header, body, packet.payload.length()) {
             Arrival::Nothing | Arrival::Refused => Ok(None),
             Arrival::Place(offset) => {
-                placement.put(carrier, (index, packets), at, u64::from(offset), posted, staging);
+                placement.put(
+                    carrier,
+                    (index, packets),
+                    at,
+                    u64::from(offset),
+                    posted,
+                    staging,
+                );
                 Ok(None)
             }
-            Arrival::Reply { message, offset, data } => {
+            Arrival::Reply {
+                message,
+                offset,
+                data,
+            } => {
                 let (said, bytes) = body.split_at(message as usize);
                 if let Some(place) = reply.get_mut(..said.len()) {
                     place.copy_from_slice(said);
@@ -272,7 +344,11 @@ impl<C: Carrier> Client<C> {
                     posted.into[offset as usize..][..scratch.len()].copy_from_slice(scratch);
                 }
                 let bytes = message as usize;
-                if bytes <= reply.len() { Ok(Some(bytes)) } else { Err(Error::Reply { bytes }) }
+                if bytes <= reply.len() {
+                    Ok(Some(bytes))
+                } else {
+                    Err(Error::Reply { bytes })
+                }
             }
         }
     }

@@ -63,8 +63,12 @@ impl From<Mistake> for Error {
         match mistake {
             // A request makes one move at a time: a move in progress belongs to an abandoned message.
             Mistake::Gone | Mistake::Busy => Self::Gone,
-            Mistake::Outside(granted) => Self::Outside { granted: granted as usize },
-            Mistake::Long(room) => Self::Long { room: room as usize },
+            Mistake::Outside(granted) => Self::Outside {
+                granted: granted as usize,
+            },
+            Mistake::Long(room) => Self::Long {
+                room: room as usize,
+            },
             Mistake::Failed => Self::Failed,
         }
     }
@@ -74,7 +78,9 @@ impl From<client::Mistake> for Error {
     fn from(mistake: client::Mistake) -> Self {
         match mistake {
             client::Mistake::Busy => Self::Interrupted,
-            client::Mistake::Long(room) => Self::Long { room: room as usize },
+            client::Mistake::Long(room) => Self::Long {
+                room: room as usize,
+            },
         }
     }
 }

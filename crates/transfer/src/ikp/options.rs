@@ -52,7 +52,10 @@ impl Options {
         let protocol = self.protocol.fitted();
         let most = facts.packet.saturating_sub(HEADER + BESIDE as usize);
         if protocol.packet as usize > most {
-            return Err(Error::Packet { packet: protocol.packet as usize, room: most });
+            return Err(Error::Packet {
+                packet: protocol.packet as usize,
+                room: most,
+            });
         }
         Ok(protocol)
     }

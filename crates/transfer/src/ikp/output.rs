@@ -36,29 +36,59 @@ pub(super) struct Out {
 
 impl Out {
     pub(super) fn new(interrupt: Option<Interrupt>) -> Self {
-        Self { heads: vec![Head::EMPTY; PACKETS], interrupt }
+        Self {
+            heads: vec![Head::EMPTY; PACKETS],
+            interrupt,
+        }
     }
 
     pub(super) fn check_interrupt(&self) -> Result<(), Error> {
         let asked = self.interrupt.as_ref().is_some_and(Interrupt::is_asked);
-        if asked { Err(Error::Interrupted) } else { Ok(()) }
+        if asked {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
+        }
     }
 
     /// One packet.
-    pub(super) fn packet(&mut self, carrier: &mut impl Carrier, header: &Header, payload: &[u8]) -> Result<(), Error> {
+    pub(super) fn packet(
+        &mut self,
+        carrier: &mut impl Carrier,
+        header: &Header,
+        payload: &[u8],
+    ) -> Result<(), Error> {
         self.heads[0].0[..HEADER].copy_from_slice(&header.write());
-        let run = Run { head: HEADER, heads: &self.heads[..1], payload, each: payload.len() };
+        let run = Run {
+            head: HEADER,
+            heads: &self.heads[..1],
+            payload,
+            each: payload.len(),
+        };
         self.put(carrier, run)
     }
 
     /// Packets of a move whose data this is.
-    pub(super) fn run(&mut self, carrier: &mut impl Carrier, run: &ikp::Run, data: &[u8]) -> Result<(), Error> {
+    pub(super) fn run(
+        &mut self,
+        carrier: &mut impl Carrier,
+        run: &ikp::Run,
+        data: &[u8],
+    ) -> Result<(), Error> {
         let packets = run.count() as usize;
         for (n, head) in self.heads[..packets].iter_mut().enumerate() {
             head.0[..HEADER].copy_from_slice(&run.header(n as u32).write());
         }
         let each = run.span(0).1 as usize;
-        self.put(carrier, Run { head: HEADER, heads: &self.heads[..packets], payload: data, each })
+        self.put(
+            carrier,
+            Run {
+                head: HEADER,
+                heads: &self.heads[..packets],
+                payload: data,
+                each,
+            },
+        )
     }
 
     /// What the carrier does not take at once is lost to the protocol, which sends it again; a queue that stays full is

@@ -31,7 +31,11 @@ impl Server {
     pub fn receive(&mut self) -> Result<Request<'_>, Error> {
         loop {
             if let Some(ticket) = self.next() {
-                return Ok(Request { server: self, ticket, open: true });
+                return Ok(Request {
+                    server: self,
+                    ticket,
+                    open: true,
+                });
             }
             self.pause(Duration(u64::MAX))?;
         }
@@ -45,7 +49,11 @@ impl Server {
         let until = self.clock.now() + Duration(u64::try_from(most.as_nanos()).unwrap_or(u64::MAX));
         loop {
             if let Some(ticket) = self.next() {
-                return Ok(Some(Request { server: self, ticket, open: true }));
+                return Ok(Some(Request {
+                    server: self,
+                    ticket,
+                    open: true,
+                }));
             }
             let left = until.since(self.clock.now());
             if left == Duration::ZERO {
@@ -58,8 +66,13 @@ impl Server {
     /// The request of a ticket; `None` when its client has given it up.
     pub fn again(&mut self, ticket: Ticket) -> Option<Request<'_>> {
         let entry = self.table.entries.get(ticket.entry)?;
-        let same = entry.address == ticket.address && entry.machine.open() == Some(ticket.transaction);
-        same.then_some(Request { server: self, ticket, open: true })
+        let same =
+            entry.address == ticket.address && entry.machine.open() == Some(ticket.transaction);
+        same.then_some(Request {
+            server: self,
+            ticket,
+            open: true,
+        })
     }
 }
 
@@ -67,33 +80,42 @@ impl Request<'_> {
     /// What came, as long as the client has not given it up for its next message.
     fn entry(&self) -> Option<(&ClientEntry, &Message)> {
         let entry = &self.server.table.entries[self.ticket.entry];
-        let message = entry.message.as_ref().filter(|message| message.transaction == self.ticket.transaction)?;
+        let message = entry
+            .message
+            .as_ref()
+            .filter(|message| message.transaction == self.ticket.transaction)?;
         (entry.address == self.ticket.address).then_some((entry, message))
     }
 
     /// The message. Empty, like everything else of it, when the client has given it up and sent another.
     #[must_use]
     pub fn message(&self) -> &[u8] {
-        self.entry().map_or(&[], |(entry, message)| &entry.body[..message.bytes as usize])
+        self.entry().map_or(&[], |(entry, message)| {
+            &entry.body[..message.bytes as usize]
+        })
     }
 
     /// The first bytes of the readable segment that came with the message: [`Request::move_from`] does not request them
     /// again.
     #[must_use]
     pub fn carried(&self) -> &[u8] {
-        self.entry().map_or(&[], |(entry, message)| &entry.body[message.bytes as usize..])
+        self.entry().map_or(&[], |(entry, message)| {
+            &entry.body[message.bytes as usize..]
+        })
     }
 
     /// Bytes of the segment that may be read.
     #[must_use]
     pub fn readable(&self) -> usize {
-        self.entry().map_or(0, |(_, message)| message.grants.readable as usize)
+        self.entry()
+            .map_or(0, |(_, message)| message.grants.readable as usize)
     }
 
     /// Bytes of the segment that may be written.
     #[must_use]
     pub fn writable(&self) -> usize {
-        self.entry().map_or(0, |(_, message)| message.grants.writable as usize)
+        self.entry()
+            .map_or(0, |(_, message)| message.grants.writable as usize)
     }
 
     /// Bytes that a reply has room for, message and data together.
@@ -129,7 +151,9 @@ impl Request<'_> {
     /// Counters of the protocol for this client.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.server.table.entries[self.ticket.entry].machine.counters()
+        self.server.table.entries[self.ticket.entry]
+            .machine
+            .counters()
     }
 
     /// Moves data to `offset` of the client's writable segment; returns when all of it is there.
@@ -143,7 +167,8 @@ impl Request<'_> {
         let (offset, bytes) = span(offset, data.len(), self.writable())?;
         let machine = &mut self.server.table.entries[self.ticket.entry].machine;
         machine.move_to(self.ticket.transaction, offset, bytes)?;
-        self.server.move_on(self.ticket, data, offset, &mut Posted::once(&mut [], 0))
+        self.server
+            .move_on(self.ticket, data, offset, &mut Posted::once(&mut [], 0))
     }
 
     /// Moves the bytes at `offset` of the client's readable segment here; returns when all of them are there. Bytes
@@ -161,13 +186,19 @@ impl Request<'_> {
         let now = self.server.clock.now();
         let machine = &mut self.server.table.entries[self.ticket.entry].machine;
         machine.move_from(now, self.ticket.transaction, offset, bytes)?;
-        let many =
-            |server: &mut Server, many| server.carrier.expect_many(many).map_err(|error| Error::of("receiving", error));
+        let many = |server: &mut Server, many| {
+            server
+                .carrier
+                .expect_many(many)
+                .map_err(|error| Error::of("receiving", error))
+        };
         let worth = bytes > 2 * machine.options().packet;
         if worth {
             many(self.server, true)?;
         }
-        let moved = self.server.move_on(self.ticket, &[], 0, &mut Posted::once(into, 0));
+        let moved = self
+            .server
+            .move_on(self.ticket, &[], 0, &mut Posted::once(into, 0));
         if worth {
             many(self.server, false)?;
         }
@@ -193,11 +224,19 @@ impl Request<'_> {
         if message.len() + data.len() > room {
             return Err(Error::Long { room });
         }
-        let (offset, bytes) = if data.is_empty() { (0, 0) } else { span(offset, data.len(), self.writable())? };
+        let (offset, bytes) = if data.is_empty() {
+            (0, 0)
+        } else {
+            span(offset, data.len(), self.writable())?
+        };
         let now = self.server.clock.now();
-        let Ticket { entry, transaction, .. } = self.ticket;
+        let Ticket {
+            entry, transaction, ..
+        } = self.ticket;
         let known = &mut self.server.table.entries[entry];
-        known.machine.reply(now, transaction, message.len() as u32, offset, bytes)?;
+        known
+            .machine
+            .reply(now, transaction, message.len() as u32, offset, bytes)?;
         self.open = false;
         known.reply.clear();
         known.reply.extend_from_slice(message);
@@ -216,7 +255,9 @@ impl Request<'_> {
 impl Drop for Request<'_> {
     fn drop(&mut self) {
         if self.open {
-            self.server.table.entries[self.ticket.entry].machine.ignore(self.ticket.transaction);
+            self.server.table.entries[self.ticket.entry]
+                .machine
+                .ignore(self.ticket.transaction);
         }
     }
 }
@@ -233,7 +274,10 @@ impl fmt::Debug for Request<'_> {
 /// A part of a segment that has `granted` bytes.
 fn span(offset: usize, bytes: usize, granted: usize) -> Result<(u32, u32), Error> {
     let outside = Mistake::Outside(u32::try_from(granted).unwrap_or(u32::MAX));
-    let end = offset.checked_add(bytes).filter(|end| *end <= granted).ok_or(outside)?;
+    let end = offset
+        .checked_add(bytes)
+        .filter(|end| *end <= granted)
+        .ok_or(outside)?;
     match (u32::try_from(offset), u32::try_from(end - offset)) {
         (Ok(offset), Ok(bytes)) => Ok((offset, bytes)),
         _ => Err(outside.into()),

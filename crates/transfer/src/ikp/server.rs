@@ -66,7 +66,9 @@ impl Server {
             Udp::bound(socket, options.udp)
         };
         let mut carrier = bound().map_err(|error| Error::Io("binding", error))?;
-        carrier.expect_many(false).map_err(|error| Error::Io("binding", error))?;
+        carrier
+            .expect_many(false)
+            .map_err(|error| Error::Io("binding", error))?;
         let protocol = options.fitted(carrier.facts())?;
         Ok(Self {
             carrier,
@@ -88,7 +90,9 @@ impl Server {
     /// # Errors
     /// [`Error::Io`].
     pub fn local(&self) -> Result<SocketAddr, Error> {
-        self.carrier.local().map_err(|error| Error::Io("asking for the address", error))
+        self.carrier
+            .local()
+            .map_err(|error| Error::Io("asking for the address", error))
     }
 
     /// Handles what has come and answers repeated messages; never waits. A server that works long on something else has
@@ -117,8 +121,16 @@ impl Server {
     pub(super) fn next(&mut self) -> Option<Ticket> {
         while let Some(entry) = self.queue.pop_front() {
             let known = &mut self.table.entries[entry];
-            if let Some(transaction) = known.machine.open().filter(|_| std::mem::take(&mut known.waits)) {
-                return Some(Ticket { entry, transaction, address: known.address });
+            if let Some(transaction) = known
+                .machine
+                .open()
+                .filter(|_| std::mem::take(&mut known.waits))
+            {
+                return Some(Ticket {
+                    entry,
+                    transaction,
+                    address: known.address,
+                });
             }
         }
         None
@@ -127,7 +139,8 @@ impl Server {
     /// Waits for packets, outside of any move.
     pub(super) fn pause(&mut self, most: Duration) -> Result<(), Error> {
         let wait = self.wait(most)?;
-        self.take(None, &mut Posted::once(&mut [], 0), wait).map(|_| ())
+        self.take(None, &mut Posted::once(&mut [], 0), wait)
+            .map(|_| ())
     }
 
     fn wait(&mut self, most: Duration) -> Result<Wait, Error> {
@@ -158,13 +171,21 @@ impl Server {
     ) -> Result<(), Error> {
         let moved = self.try_to_move(ticket, data, offset, posted);
         if moved.is_err() {
-            self.table.entries[ticket.entry].machine.abandon(ticket.transaction);
+            self.table.entries[ticket.entry]
+                .machine
+                .abandon(ticket.transaction);
         }
         moved
     }
 
     /// `data` is what is moved to `offset` of the client's segment.
-    fn try_to_move(&mut self, ticket: Ticket, data: &[u8], offset: u32, posted: &mut Posted<'_>) -> Result<(), Error> {
+    fn try_to_move(
+        &mut self,
+        ticket: Ticket,
+        data: &[u8],
+        offset: u32,
+        posted: &mut Posted<'_>,
+    ) -> Result<(), Error> {
         loop {
             let now = self.clock.now();
             let all = self.flush(ticket.entry, now, data, offset)?;
@@ -175,7 +196,9 @@ impl Server {
                 Progress::Gone => return Err(Error::Gone),
                 Progress::Going => {}
             }
-            let until = machine.deadline(now).map_or(INTERRUPT_INTERVAL, |(at, _)| at.since(now));
+            let until = machine
+                .deadline(now)
+                .map_or(INTERRUPT_INTERVAL, |(at, _)| at.since(now));
             let wait = self.wait(if all { until } else { Duration::ZERO })?;
             self.take(Some(ticket.entry), posted, wait)?;
         }
@@ -184,19 +207,37 @@ impl Server {
     // --- what leaves ---
 
     /// Sends the output for a client, up to a bound between two receives; returns whether that was all.
-    pub(super) fn flush(&mut self, entry: usize, now: Instant, data: &[u8], offset: u32) -> Result<bool, Error> {
-        let Self { table, carrier, out, refused, .. } = self;
+    pub(super) fn flush(
+        &mut self,
+        entry: usize,
+        now: Instant,
+        data: &[u8],
+        offset: u32,
+    ) -> Result<bool, Error> {
+        let Self {
+            table,
+            carrier,
+            out,
+            refused,
+            ..
+        } = self;
         let entry = &mut table.entries[entry];
         let most = train(carrier, entry.machine.options().packet);
         for _ in 0..RUNS {
-            let Some(output) = entry.machine.poll(now, most) else { return Ok(true) };
+            let Some(output) = entry.machine.poll(now, most) else {
+                return Ok(true);
+            };
             carrier.set_destination(entry.address);
             let sent = match output {
                 Output::Control(header, body) => out.packet(carrier, &header, &body),
                 Output::Message(header) => out.packet(carrier, &header, &entry.reply),
                 Output::Run(run) => {
                     let (from, to) = part(&run);
-                    out.run(carrier, &run, &data[from - offset as usize..to - offset as usize])
+                    out.run(
+                        carrier,
+                        &run,
+                        &data[from - offset as usize..to - offset as usize],
+                    )
                 }
             };
             match sent {
@@ -211,11 +252,23 @@ impl Server {
     // --- what arrives ---
 
     /// Takes packets; those of the client that moves data here land in its memory. How many came.
-    fn take(&mut self, moving: Option<usize>, posted: &mut Posted<'_>, wait: Wait) -> Result<usize, Error> {
+    fn take(
+        &mut self,
+        moving: Option<usize>,
+        posted: &mut Posted<'_>,
+        wait: Wait,
+    ) -> Result<usize, Error> {
         let machine = moving.map(|entry| &self.table.entries[entry].machine);
         let expected = machine.into_iter().flat_map(|machine| machine.expected());
-        self.placement.expect_each(posted, expected.map(|(at, bytes)| (u64::from(at), bytes)));
-        let packets = match carrier::receive(&mut self.carrier, HEADER, posted.into, &self.placement.places, wait) {
+        self.placement
+            .expect_each(posted, expected.map(|(at, bytes)| (u64::from(at), bytes)));
+        let packets = match carrier::receive(
+            &mut self.carrier,
+            HEADER,
+            posted.into,
+            &self.placement.places,
+            wait,
+        ) {
             Ok(packets) => packets,
             Err(error) if is_interruption(&error) => return self.out.check_interrupt().map(|()| 0),
             Err(error) => return Err(Error::of("receiving", error)),
@@ -246,16 +299,36 @@ impl Server {
             self.refused.strange += 1;
             return Ok(());
         };
-        let Some(entry) = self.entry(now, sender, &header)? else { return Ok(()) };
-        let Self { table, carrier, placement, staging, queue, .. } = self;
+        let Some(entry) = self.entry(now, sender, &header)? else {
+            return Ok(());
+        };
+        let Self {
+            table,
+            carrier,
+            placement,
+            staging,
+            queue,
+            ..
+        } = self;
         let known = &mut table.entries[entry];
         let payload = carrier.packet(index).payload;
         let at = placement.find(payload, index);
-        let body = if header.kind == Kind::Data { &[] } else { placement.payload(payload, at, posted) };
+        let body = if header.kind == Kind::Data {
+            &[]
+        } else {
+            placement.payload(payload, at, posted)
+        };
         match known.machine.handle(now, &header, body, payload.length()) {
             Arrival::Nothing | Arrival::Refused => {}
             Arrival::Place(from) if moving == Some(entry) => {
-                placement.put(carrier, (index, packets), at, u64::from(from), posted, staging);
+                placement.put(
+                    carrier,
+                    (index, packets),
+                    at,
+                    u64::from(from),
+                    posted,
+                    staging,
+                );
                 return Ok(());
             }
             Arrival::Place(_) => return Ok(()),
@@ -277,7 +350,12 @@ impl Server {
     }
 
     /// The entry of this packet's sender, a new one for a new client's message.
-    fn entry(&mut self, now: Instant, sender: SocketAddr, header: &Header) -> Result<Option<usize>, Error> {
+    fn entry(
+        &mut self,
+        now: Instant,
+        sender: SocketAddr,
+        header: &Header,
+    ) -> Result<Option<usize>, Error> {
         if let Some(entry) = self.table.find(sender, header.connection) {
             return Ok(Some(entry));
         }
@@ -285,12 +363,19 @@ impl Server {
             self.refused.unknown += 1;
             return Ok(None);
         }
-        if let Some(entry) = self.table.entry(now, &self.protocol, sender, header.connection) {
+        if let Some(entry) = self
+            .table
+            .entry(now, &self.protocol, sender, header.connection)
+        {
             return Ok(Some(entry));
         }
         self.refused.full += 1;
         self.carrier.set_destination(sender);
-        match self.out.packet(&mut self.carrier, &Refusal::header(header), &[Refusal::Full as u8]) {
+        match self.out.packet(
+            &mut self.carrier,
+            &Refusal::header(header),
+            &[Refusal::Full as u8],
+        ) {
             Err(Error::Interrupted) => Err(Error::Interrupted),
             _ => Ok(None),
         }

@@ -66,14 +66,25 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(most: usize, strangers_give_way: bool) -> Self {
         let taken = strangers_give_way.then(VecDeque::new);
-        Self { entries: Vec::new(), numbers: HashMap::new(), most: most.max(1), last: 0, taken, turn: 0 }
+        Self {
+            entries: Vec::new(),
+            numbers: HashMap::new(),
+            most: most.max(1),
+            last: 0,
+            taken,
+            turn: 0,
+        }
     }
 
     /// The entry that was taken first of those whose clients have not proven who they are.
     fn stranger(&mut self) -> Option<usize> {
         let taken = self.taken.as_mut()?;
         while let Some((place, turn)) = taken.pop_front() {
-            if self.entries.get(place).is_some_and(|entry| entry.turn == turn && !entry.is_known) {
+            if self
+                .entries
+                .get(place)
+                .is_some_and(|entry| entry.turn == turn && !entry.is_known)
+            {
                 return Some(place);
             }
         }
@@ -88,7 +99,9 @@ impl Table {
         taken.push_back((place, self.turn));
         // Those that have proven who they are, or have gone, need no turn.
         if taken.len() > 2 * self.most {
-            taken.retain(|(place, turn)| self.entries[*place].turn == *turn && !self.entries[*place].is_known);
+            taken.retain(|(place, turn)| {
+                self.entries[*place].turn == *turn && !self.entries[*place].is_known
+            });
         }
     }
 
@@ -113,7 +126,9 @@ impl Table {
         let free = |entry: &ClientEntry| entry.machine.forgotten_at().is_some_and(|at| at <= now);
         let place = match self.entries.len() {
             fewer if fewer < self.most => fewer,
-            _ => self.stranger().or_else(|| self.entries.iter().position(free))?,
+            _ => self
+                .stranger()
+                .or_else(|| self.entries.iter().position(free))?,
         };
         let machine = ikp::Server::new(protocol, connection);
         if let Some(entry) = self.entries.get_mut(place) {
@@ -123,7 +138,17 @@ impl Table {
         } else {
             let (body, reply) = (Vec::new(), Vec::new());
             let (message, waits, is_known) = (None, false, false);
-            let entry = ClientEntry { address, connection, machine, message, body, reply, waits, is_known, turn: 0 };
+            let entry = ClientEntry {
+                address,
+                connection,
+                machine,
+                message,
+                body,
+                reply,
+                waits,
+                is_known,
+                turn: 0,
+            };
             self.entries.push(entry);
         }
         self.takes(place);

@@ -25,7 +25,12 @@ impl Costs {
     /// The sum of the parts' medians, in seconds.
     #[must_use]
     pub fn sum(&self) -> f64 {
-        let parts = [self.send_data, self.take_data, self.send_acknowledgement, self.take_acknowledgement];
+        let parts = [
+            self.send_data,
+            self.take_data,
+            self.send_acknowledgement,
+            self.take_acknowledgement,
+        ];
         parts.iter().map(|part| part.median).sum()
     }
 }
@@ -35,7 +40,10 @@ impl Costs {
 /// # Errors
 /// See [`elapsed`].
 pub fn costs(setup: &Setup<'_>) -> Result<Costs, Halt> {
-    let setup = Setup { packets: 1, ..*setup };
+    let setup = Setup {
+        packets: 1,
+        ..*setup
+    };
     let turns = setup.runs.saturating_add(WARM_UP) as usize;
     let (mut near, mut far) = station::pair(&setup)?;
     near.take_times(turns);
@@ -45,5 +53,11 @@ pub fn costs(setup: &Setup<'_>) -> Result<Costs, Halt> {
     let [send_data, _, _, take_acknowledgement] = near.times(WARM_UP as usize);
     let [_, take_data, send_acknowledgement, _] = far.times(WARM_UP as usize);
     let observed = elapsed(&setup)?.stop_and_wait;
-    Ok(Costs { send_data, take_data, send_acknowledgement, take_acknowledgement, observed })
+    Ok(Costs {
+        send_data,
+        take_data,
+        send_acknowledgement,
+        take_acknowledgement,
+        observed,
+    })
 }

@@ -37,7 +37,15 @@ pub enum Halt {
 impl fmt::Display for Halt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Late(Progress { program, packets, came, heard }, patience) => write!(
+            Self::Late(
+                Progress {
+                    program,
+                    packets,
+                    came,
+                    heard,
+                },
+                patience,
+            ) => write!(
                 f,
                 "{} of {packets} packets: no acknowledgement within {patience:?}; {came} data packets and {heard} \
                  acknowledgements came\nhint: a frame was lost, and nothing is repeated: try it again on a quieter machine",
@@ -50,7 +58,9 @@ impl fmt::Display for Halt {
                     program.name()
                 )
             }
-            Self::Packets(packets) => write!(f, "a transfer has 1 to {MOST} packets, not {packets}"),
+            Self::Packets(packets) => {
+                write!(f, "a transfer has 1 to {MOST} packets, not {packets}")
+            }
             Self::Panic => f.write_str("one of the sides panicked"),
             Self::Io(what, error) => write!(f, "{what}: {error}"),
         }
@@ -59,6 +69,10 @@ impl fmt::Display for Halt {
 
 impl Error for Halt {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        if let Self::Io(_, error) = self { Some(error) } else { None }
+        if let Self::Io(_, error) = self {
+            Some(error)
+        } else {
+            None
+        }
     }
 }

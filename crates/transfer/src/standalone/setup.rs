@@ -56,7 +56,13 @@ impl<'a> Setup<'a> {
     /// A transfer of `packets`, so often, with a patience of one second.
     #[must_use]
     pub const fn new(sender: &'a str, receiver: &'a str, packets: u32, runs: u32) -> Self {
-        Self { sender, receiver, packets, runs, patience: Duration::from_secs(1) }
+        Self {
+            sender,
+            receiver,
+            packets,
+            runs,
+            patience: Duration::from_secs(1),
+        }
     }
 }
 
@@ -82,12 +88,25 @@ impl Sample {
     #[must_use]
     pub fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
-        let (Some(&min), Some(&max)) = (times.first(), times.last()) else { return Self::default() };
+        let (Some(&min), Some(&max)) = (times.first(), times.last()) else {
+            return Self::default();
+        };
         let n = times.len();
         let mean = times.iter().sum::<f64>() / n as f64;
         let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
-        let sd = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
+        let sd = if n > 1 {
+            (squares / (n - 1) as f64).sqrt()
+        } else {
+            0.0
+        };
         let median = f64::midpoint(times[(n - 1) / 2], times[n / 2]);
-        Self { n, mean, sd, min, median, max }
+        Self {
+            n,
+            mean,
+            sd,
+            min,
+            median,
+            max,
+        }
     }
 }

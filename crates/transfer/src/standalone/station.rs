@@ -62,7 +62,9 @@ pub(super) fn pair(setup: &Setup<'_>) -> Result<(Station, Station), Halt> {
 /// What a transfer of so many packets carries: no two packets are the same.
 fn data(packets: u32) -> Vec<u8> {
     (0..packets)
-        .flat_map(|packet| (0..DATA as u32).map(move |at| (packet.wrapping_mul(31) + at / 7 + at) as u8))
+        .flat_map(|packet| {
+            (0..DATA as u32).map(move |at| (packet.wrapping_mul(31) + at / 7 + at) as u8)
+        })
         .collect()
 }
 
@@ -76,7 +78,13 @@ impl Wait {
     /// For the sender and for the receiver.
     pub(super) fn both() -> [Self; 2] {
         let cores = frames_cores::allowed().unwrap_or_default();
-        let core = |side: usize| if cores.len() > 1 { Some(cores[side]) } else { None };
+        let core = |side: usize| {
+            if cores.len() > 1 {
+                Some(cores[side])
+            } else {
+                None
+            }
+        };
         [Self { core: core(0) }, Self { core: core(1) }]
     }
 
@@ -119,9 +127,17 @@ impl Station {
         frames::bind(socket.as_fd(), own.index, hears)?;
         let mut out = FramesOut::new();
         let (to, from) = (Mac(peer.address), Mac(own.address));
-        out.fronts[0].0[..ETHERNET].copy_from_slice(&[&to.0[..], &from.0, &sends.to_be_bytes()].concat());
+        out.fronts[0].0[..ETHERNET]
+            .copy_from_slice(&[&to.0[..], &from.0, &sends.to_be_bytes()].concat());
         let data = data(packets);
-        Ok(Self { socket, ring, out, memory: vec![0; data.len()], data, times: None })
+        Ok(Self {
+            socket,
+            ring,
+            out,
+            memory: vec![0; data.len()],
+            data,
+            times: None,
+        })
     }
 
     /// From now on takes the time of each part: the clock is read twice for it.
@@ -132,7 +148,9 @@ impl Station {
     /// The times taken, without the first `leave_out` of each part: of sending data, taking data, sending an
     /// acknowledgement, taking one.
     pub(super) fn times(self, leave_out: usize) -> [Sample; 4] {
-        self.times.unwrap_or_default().map(|times| Sample::of(times.get(leave_out..).unwrap_or_default().to_vec()))
+        self.times
+            .unwrap_or_default()
+            .map(|times| Sample::of(times.get(leave_out..).unwrap_or_default().to_vec()))
     }
 
     /// What came is forgotten.
@@ -150,14 +168,18 @@ impl Station {
         let at = index as usize * DATA;
         self.timed(Part::SendData, |station| {
             let payload = &station.data[at..][..DATA];
-            station.out.send(station.socket.as_fd(), ETHERNET, [payload].into_iter())
+            station
+                .out
+                .send(station.socket.as_fd(), ETHERNET, [payload].into_iter())
         })
     }
 
     /// Sends an acknowledgement.
     pub(super) fn send_acknowledgement(&mut self) -> Result<(), Halt> {
         self.timed(Part::SendAcknowledgement, |station| {
-            station.out.send(station.socket.as_fd(), ETHERNET, [&NOTHING[..]].into_iter())
+            station
+                .out
+                .send(station.socket.as_fd(), ETHERNET, [&NOTHING[..]].into_iter())
         })
     }
 
@@ -165,12 +187,14 @@ impl Station {
     pub(super) fn take_data(&mut self, index: u32) -> bool {
         let at = index as usize * DATA;
         let begin = self.begin();
-        self.take(Part::TakeData, begin, |frame, memory| match frame.split_at_checked(ETHERNET) {
-            Some((_, data)) if data.len() == DATA => {
-                memory[at..][..DATA].copy_from_slice(data);
-                true
+        self.take(Part::TakeData, begin, |frame, memory| {
+            match frame.split_at_checked(ETHERNET) {
+                Some((_, data)) if data.len() == DATA => {
+                    memory[at..][..DATA].copy_from_slice(data);
+                    true
+                }
+                _ => false,
             }
-            _ => false,
         })
     }
 
@@ -183,7 +207,12 @@ impl Station {
         })
     }
 
-    fn take(&mut self, part: Part, begin: Option<Instant>, copy: impl FnOnce(&[u8], &mut [u8]) -> bool) -> bool {
+    fn take(
+        &mut self,
+        part: Part,
+        begin: Option<Instant>,
+        copy: impl FnOnce(&[u8], &mut [u8]) -> bool,
+    ) -> bool {
         if !self.ring.take() {
             return false;
         }
@@ -193,7 +222,11 @@ impl Station {
         taken
     }
 
-    fn timed(&mut self, part: Part, send: impl FnOnce(&mut Self) -> io::Result<usize>) -> Result<(), Halt> {
+    fn timed(
+        &mut self,
+        part: Part,
+        send: impl FnOnce(&mut Self) -> io::Result<usize>,
+    ) -> Result<(), Halt> {
         let begin = self.begin();
         send(self).map_err(|error| Halt::Io("sending a frame", error))?;
         self.end(part, begin);

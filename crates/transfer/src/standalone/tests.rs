@@ -9,82 +9,147 @@ use std::os::fd::AsFd;
 #[test]
 fn samples_are_described() {
     let sample = Sample::of(vec![4.0, 2.0, 9.0, 1.0]);
-    assert_eq!((sample.n, sample.mean, sample.min, sample.median, sample.max), (4, 4.0, 1.0, 3.0, 9.0));
+    assert_eq!(
+        (sample.n, sample.mean, sample.min, sample.median, sample.max),
+        (4, 4.0, 1.0, 3.0, 9.0)
+    );
     assert!((sample.sd - (38.0_f64 / 3.0).sqrt()).abs() < 1e-12);
-    assert_eq!(Sample::of(vec![7.0]), Sample { n: 1, mean: 7.0, sd: 0.0, min: 7.0, median: 7.0, max: 7.0 });
+    assert_eq!(
+        Sample::of(vec![7.0]),
+        Sample {
+            n: 1,
+            mean: 7.0,
+            sd: 0.0,
+            min: 7.0,
+            median: 7.0,
+            max: 7.0
+        }
+    );
     assert_eq!(Sample::of(Vec::new()), Sample::default());
 }
 
 /// Where nothing is lost, whoever is late has only not been given a processor.
-fn patient(sender: &'static str, receiver: &'static str, packets: u32, runs: u32) -> Setup<'static> {
-    Setup { patience: Duration::from_secs(60), ..Setup::new(sender, receiver, packets, runs) }
+fn patient(
+    sender: &'static str,
+    receiver: &'static str,
+    packets: u32,
+    runs: u32,
+) -> Setup<'static> {
+    Setup {
+        patience: Duration::from_secs(60),
+        ..Setup::new(sender, receiver, packets, runs)
+    }
 }
 
 #[test]
 fn every_program_carries_every_byte() {
-    inside(concat!(module_path!(), "::every_program_carries_every_byte"), || {
-        elapsed(&patient("near", "far", 512, 1)).unwrap();
-        for (sender, receiver) in [("near", "far"), ("far", "near"), ("lo", "lo")] {
-            for packets in [1, 2, 64] {
-                let elapsed = elapsed(&patient(sender, receiver, packets, 3)).unwrap();
-                for sample in elapsed.all() {
-                    assert_eq!(sample.n, 3);
-                    assert!(0.0 < sample.min && sample.min <= sample.median && sample.median <= sample.max);
+    inside(
+        concat!(module_path!(), "::every_program_carries_every_byte"),
+        || {
+            elapsed(&patient("near", "far", 512, 1)).unwrap();
+            for (sender, receiver) in [("near", "far"), ("far", "near"), ("lo", "lo")] {
+                for packets in [1, 2, 64] {
+                    let elapsed = elapsed(&patient(sender, receiver, packets, 3)).unwrap();
+                    for sample in elapsed.all() {
+                        assert_eq!(sample.n, 3);
+                        assert!(
+                            0.0 < sample.min
+                                && sample.min <= sample.median
+                                && sample.median <= sample.max
+                        );
+                    }
                 }
             }
-        }
-    });
+        },
+    );
 }
 
 #[test]
 fn the_parts_of_an_exchange_are_timed() {
-    inside(concat!(module_path!(), "::the_parts_of_an_exchange_are_timed"), || {
-        let costs = costs(&patient("near", "far", 64, 20)).unwrap();
-        let parts = [costs.send_data, costs.take_data, costs.send_acknowledgement, costs.take_acknowledgement];
-        assert!(parts.iter().all(|part| part.n == 20 && part.min > 0.0));
-        assert_eq!(costs.observed.n, 20);
-        assert!((costs.sum() - parts.iter().map(|part| part.median).sum::<f64>()).abs() < 1e-12);
-    });
+    inside(
+        concat!(module_path!(), "::the_parts_of_an_exchange_are_timed"),
+        || {
+            let costs = costs(&patient("near", "far", 64, 20)).unwrap();
+            let parts = [
+                costs.send_data,
+                costs.take_data,
+                costs.send_acknowledgement,
+                costs.take_acknowledgement,
+            ];
+            assert!(parts.iter().all(|part| part.n == 20 && part.min > 0.0));
+            assert_eq!(costs.observed.n, 20);
+            assert!(
+                (costs.sum() - parts.iter().map(|part| part.median).sum::<f64>()).abs() < 1e-12
+            );
+        },
+    );
 }
 
 #[test]
 fn a_lost_frame_halts_the_transfer_and_is_told() {
-    inside(concat!(module_path!(), "::a_lost_frame_halts_the_transfer_and_is_told"), || {
-        // What is sent over loopback never comes to the other end of a veth pair.
-        let setup = Setup { patience: Duration::from_millis(5), ..Setup::new("lo", "far", 4, 1) };
-        let halt = elapsed(&setup).unwrap_err();
-        let Halt::Late(progress, patience) = &halt else { panic!("{halt}") };
-        assert_eq!((*patience, progress.program), (setup.patience, Program::StopAndWait));
-        assert_eq!((progress.packets, progress.came, progress.heard), (4, 0, 0));
-        let told =
-            "stop-and-wait of 4 packets: no acknowledgement within 5ms; 0 data packets and 0 acknowledgements came";
-        assert!(halt.to_string().starts_with(told), "{halt}");
-    });
+    inside(
+        concat!(
+            module_path!(),
+            "::a_lost_frame_halts_the_transfer_and_is_told"
+        ),
+        || {
+            // What is sent over loopback never comes to the other end of a veth pair.
+            let setup = Setup {
+                patience: Duration::from_millis(5),
+                ..Setup::new("lo", "far", 4, 1)
+            };
+            let halt = elapsed(&setup).unwrap_err();
+            let Halt::Late(progress, patience) = &halt else {
+                panic!("{halt}")
+            };
+            assert_eq!(
+                (*patience, progress.program),
+                (setup.patience, Program::StopAndWait)
+            );
+            assert_eq!((progress.packets, progress.came, progress.heard), (4, 0, 0));
+            let told = "stop-and-wait of 4 packets: no acknowledgement within 5ms; 0 data packets and 0 acknowledgements came";
+            assert!(halt.to_string().starts_with(told), "{halt}");
+        },
+    );
 }
 
 #[test]
 fn data_of_somebody_else_is_noticed() {
-    inside(concat!(module_path!(), "::data_of_somebody_else_is_noticed"), || {
-        let setup = Setup::new("near", "far", 2, 1);
-        let stations = station::pair(&setup).unwrap();
-        let stranger = raw().unwrap();
-        let near = frames::interface(stranger.as_fd(), "near").unwrap();
-        frames::bind(stranger.as_fd(), near.index, 0).unwrap();
-        let mut frame = [9; 14 + DATA];
-        frame[12..14].copy_from_slice(&crate::frames::ETHERTYPE.to_be_bytes());
-        stranger.send(&frame).unwrap();
-        let halt = both(&setup, stations, iter::once(Program::Blast), |_, _| {}).err().unwrap();
-        assert!(matches!(halt, Halt::Altered(Program::Blast)), "{halt}");
-    });
+    inside(
+        concat!(module_path!(), "::data_of_somebody_else_is_noticed"),
+        || {
+            let setup = Setup::new("near", "far", 2, 1);
+            let stations = station::pair(&setup).unwrap();
+            let stranger = raw().unwrap();
+            let near = frames::interface(stranger.as_fd(), "near").unwrap();
+            frames::bind(stranger.as_fd(), near.index, 0).unwrap();
+            let mut frame = [9; 14 + DATA];
+            frame[12..14].copy_from_slice(&crate::frames::ETHERTYPE.to_be_bytes());
+            stranger.send(&frame).unwrap();
+            let halt = both(&setup, stations, iter::once(Program::Blast), |_, _| {})
+                .err()
+                .unwrap();
+            assert!(matches!(halt, Halt::Altered(Program::Blast)), "{halt}");
+        },
+    );
 }
 
 #[test]
 fn what_cannot_be_run_is_refused() {
     for packets in [0, 513] {
-        assert!(matches!(elapsed(&Setup::new("lo", "lo", packets, 1)), Err(Halt::Packets(n)) if n == packets));
+        assert!(
+            matches!(elapsed(&Setup::new("lo", "lo", packets, 1)), Err(Halt::Packets(n)) if n == packets)
+        );
     }
-    inside(concat!(module_path!(), "::what_cannot_be_run_is_refused"), || {
-        let halt = elapsed(&Setup::new("none-such", "lo", 1, 1)).unwrap_err();
-        assert!(halt.to_string().contains("no network interface `none-such`\nhint:"), "{halt}");
-    });
+    inside(
+        concat!(module_path!(), "::what_cannot_be_run_is_refused"),
+        || {
+            let halt = elapsed(&Setup::new("none-such", "lo", 1, 1)).unwrap_err();
+            assert!(
+                halt.to_string()
+                    .contains("no network interface `none-such`\nhint:"),
+                "{halt}"
+            );
+        },
+    );
 }

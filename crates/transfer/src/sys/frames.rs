@@ -38,8 +38,14 @@ pub(crate) fn interface(fd: BorrowedFd<'_>, name: &str) -> io::Result<Interface>
     let (index, flags) = (ask(libc::SIOCGIFINDEX as _)?, ask(libc::SIOCGIFFLAGS as _)?);
     let (mtu, hardware) = (ask(libc::SIOCGIFMTU as _)?, ask(libc::SIOCGIFHWADDR as _)?);
     // SAFETY: each request fills the field read here; all are plain data within the union.
-    let (index, flags, mtu, hardware) =
-        unsafe { (index.ifru_ifindex, flags.ifru_flags, mtu.ifru_mtu, hardware.ifru_hwaddr) };
+    let (index, flags, mtu, hardware) = unsafe {
+        (
+            index.ifru_ifindex,
+            flags.ifru_flags,
+            mtu.ifru_mtu,
+            hardware.ifru_hwaddr,
+        )
+    };
     Ok(Interface {
         index,
         kind: hardware.sa_family,
@@ -68,7 +74,15 @@ pub(crate) fn take_counts(fd: BorrowedFd<'_>) -> io::Result<[u64; 2]> {
     let mut size = size_of::<[u32; 2]>() as libc::socklen_t;
     let (level, name) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
     // SAFETY: both pointers are to live values, and the kernel writes at most `size` bytes.
-    let result = unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, counts.as_mut_ptr().cast(), &raw mut size) };
+    let result = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            counts.as_mut_ptr().cast(),
+            &raw mut size,
+        )
+    };
     length(result as isize)?;
     Ok(counts.map(u64::from))
 }

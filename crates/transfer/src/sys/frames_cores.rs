@@ -9,10 +9,14 @@ pub(crate) fn allowed() -> io::Result<Vec<usize>> {
     // SAFETY: cpu_set_t is plain data, for which all bytes zero is a value.
     let mut set: libc::cpu_set_t = unsafe { zeroed() };
     // SAFETY: the pointer is to a live set of that size; 0 is this thread.
-    length(unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) } as isize)?;
+    length(
+        unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) } as isize,
+    )?;
     let cores = 0..libc::CPU_SETSIZE as usize;
     // SAFETY: the numbers are below the size of the set.
-    Ok(cores.filter(|&core| unsafe { libc::CPU_ISSET(core, &set) }).collect())
+    Ok(cores
+        .filter(|&core| unsafe { libc::CPU_ISSET(core, &set) })
+        .collect())
 }
 
 /// From now on this thread runs on that processor alone, one of those that [`allowed`] names.
@@ -23,6 +27,9 @@ pub(crate) fn pin(core: usize) -> io::Result<()> {
     // SAFETY: the number is below the size of the set.
     unsafe { libc::CPU_SET(core, &mut set) };
     // SAFETY: the pointer is to a live set of that size; 0 is this thread.
-    length(unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) } as isize)?;
+    length(
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set) }
+            as isize,
+    )?;
     Ok(())
 }

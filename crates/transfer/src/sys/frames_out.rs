@@ -35,7 +35,11 @@ impl FramesOut {
     pub(crate) fn new() -> Self {
         // SAFETY: iovec and mmsghdr are plain data, for which all bytes zero is a value.
         let (vectors, messages) = unsafe { (Box::new(zeroed()), Box::new(zeroed())) };
-        Self { fronts: Box::new([Front([0; FRONT]); FRAMES]), vectors, messages }
+        Self {
+            fronts: Box::new([Front([0; FRONT]); FRAMES]),
+            vectors,
+            messages,
+        }
     }
 
     /// Sends the first `front` bytes of each front with its payload behind; returns how many frames went. Never waits.
@@ -46,7 +50,11 @@ impl FramesOut {
         payloads: impl Iterator<Item = &'a [u8]>,
     ) -> io::Result<usize> {
         let mut frames = 0;
-        let rooms = self.fronts.iter().zip(self.vectors.iter_mut()).zip(self.messages.iter_mut());
+        let rooms = self
+            .fronts
+            .iter()
+            .zip(self.vectors.iter_mut())
+            .zip(self.messages.iter_mut());
         for (bytes, ((before, vectors), message)) in payloads.zip(rooms) {
             let before = &before.0[..front];
             let behind = &ZEROS[..LEAST.saturating_sub(front + bytes.len())];
@@ -57,11 +65,21 @@ impl FramesOut {
         }
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
         // SAFETY: the first `frames` messages point at live vectors, these into memory borrowed for this call, only read.
-        let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), self.messages.as_mut_ptr(), frames, flags as _) };
+        let sent = unsafe {
+            libc::sendmmsg(
+                fd.as_raw_fd(),
+                self.messages.as_mut_ptr(),
+                frames,
+                flags as _,
+            )
+        };
         length(sent as isize)
     }
 }
 
 fn vector(bytes: &[u8]) -> libc::iovec {
-    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+    libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    }
 }

@@ -47,21 +47,41 @@ impl Ring {
         let slot = (BEFORE + room).next_multiple_of(LINE);
         let block = (slot * (BLOCK / slot).max(1)).next_multiple_of(page());
         let blocks = slots.max(1).div_ceil(block / slot);
-        let number = |n: usize| u32::try_from(n).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM));
+        let number =
+            |n: usize| u32::try_from(n).map_err(|_| io::Error::from_raw_os_error(libc::ENOMEM));
         let request = libc::tpacket_req {
             tp_block_size: number(block)?,
             tp_block_nr: number(blocks)?,
             tp_frame_size: number(slot)?,
             tp_frame_nr: number(blocks * (block / slot))?,
         };
-        option::set(fd, libc::SOL_PACKET, libc::PACKET_VERSION, libc::tpacket_versions::TPACKET_V2 as i32)?;
+        option::set(
+            fd,
+            libc::SOL_PACKET,
+            libc::PACKET_VERSION,
+            libc::tpacket_versions::TPACKET_V2 as i32,
+        )?;
         let size = size_of::<libc::tpacket_req>() as libc::socklen_t;
         let name = libc::PACKET_RX_RING;
         // SAFETY: the pointer is to a live request of that length.
-        let done =
-            unsafe { libc::setsockopt(fd.as_raw_fd(), libc::SOL_PACKET, name, (&raw const request).cast(), size) };
+        let done = unsafe {
+            libc::setsockopt(
+                fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                name,
+                (&raw const request).cast(),
+                size,
+            )
+        };
         length(done as isize)?;
-        Ok(Self { map: map(fd, block * blocks)?, slot, block, blocks, next: 0, taken: 0 })
+        Ok(Self {
+            map: map(fd, block * blocks)?,
+            slot,
+            block,
+            blocks,
+            next: 0,
+            taken: 0,
+        })
     }
 
     /// How many slots there are.
@@ -77,7 +97,8 @@ impl Ring {
     /// Takes the next frame if there is one: it stays where it is until the next [`Ring::release`].
     pub(crate) fn take(&mut self) -> bool {
         let there = self.taken < self.slots()
-            && self.status(self.next + self.taken).load(Ordering::Acquire) & libc::TP_STATUS_USER != 0;
+            && self.status(self.next + self.taken).load(Ordering::Acquire) & libc::TP_STATUS_USER
+                != 0;
         self.taken += usize::from(there);
         there
     }
@@ -97,13 +118,18 @@ impl Ring {
         let length = (header.tp_snaplen as usize).min(self.slot - from);
         // SAFETY: the bytes lie inside the slot, which nobody writes as long as it is this process's.
         let bytes = unsafe { std::slice::from_raw_parts(at.as_ptr().add(from), length) };
-        Slot { bytes, length: header.tp_len as usize, losing: header.tp_status & libc::TP_STATUS_LOSING != 0 }
+        Slot {
+            bytes,
+            length: header.tp_len as usize,
+            losing: header.tp_status & libc::TP_STATUS_LOSING != 0,
+        }
     }
 
     /// Gives all frames taken back to the kernel.
     pub(crate) fn release(&mut self) {
         for index in 0..self.taken {
-            self.status(self.next + index).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+            self.status(self.next + index)
+                .store(libc::TP_STATUS_KERNEL, Ordering::Release);
         }
         self.next = (self.next + self.taken) % self.slots();
         self.taken = 0;
@@ -140,7 +166,16 @@ fn page() -> usize {
 fn map(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<NonNull<u8>> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new map wherever the kernel likes; it touches no memory of this process.
-    let map = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
+    let map = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            access,
+            libc::MAP_SHARED,
+            fd.as_raw_fd(),
+            0,
+        )
+    };
     if map == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }

@@ -38,7 +38,10 @@ pub(crate) struct Message {
 }
 
 fn vector(bytes: &mut [u8]) -> libc::iovec {
-    libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() }
+    libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    }
 }
 
 /// Buffers, vectors and message headers of one call, kept so that no call allocates.
@@ -73,7 +76,10 @@ impl ReceiveBuffers {
     /// The same for a socket that is not connected: messages come with the address of their sender.
     pub(crate) fn named() -> Self {
         // SAFETY: an address of no family is all zeros.
-        Self { name: Some(unsafe { zeroed() }), ..Self::new() }
+        Self {
+            name: Some(unsafe { zeroed() }),
+            ..Self::new()
+        }
     }
 
     /// Where the last message of [`ReceiveBuffers::joined`] or [`ReceiveBuffers::single`] came from.
@@ -118,7 +124,11 @@ impl ReceiveBuffers {
         self.header(0, self.vectors.len());
         let message = &raw mut self.headers[0].msg_hdr;
         // SAFETY: the message points at live vectors, these into memory borrowed or owned for this call.
-        let bytes = length(unsafe { libc::syscall(libc::SYS_recvmsg, fd.as_raw_fd(), message, flags) } as isize)?;
+        let bytes =
+            length(
+                unsafe { libc::syscall(libc::SYS_recvmsg, fd.as_raw_fd(), message, flags) }
+                    as isize,
+            )?;
         self.headers[0].msg_len = bytes as u32;
         self.name_length = self.headers[0].msg_hdr.msg_namelen;
         Ok(self.message(0))
@@ -129,13 +139,25 @@ impl ReceiveBuffers {
         let spare = &mut self.spare[..SPARE];
         let mut room = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
         let name = self.name.as_mut().map(|name| &raw mut *name);
-        let (to, from) = (spare.as_mut_ptr().cast(), name.unwrap_or(std::ptr::null_mut()));
-        let length_there = if from.is_null() { std::ptr::null_mut() } else { &raw mut room };
+        let (to, from) = (
+            spare.as_mut_ptr().cast(),
+            name.unwrap_or(std::ptr::null_mut()),
+        );
+        let length_there = if from.is_null() {
+            std::ptr::null_mut()
+        } else {
+            &raw mut room
+        };
         // SAFETY: the pointers are to live memory of the lengths given, or null for an address that is not wanted.
-        let got = unsafe { libc::recvfrom(fd.as_raw_fd(), to, SPARE, flags, from.cast(), length_there) };
+        let got =
+            unsafe { libc::recvfrom(fd.as_raw_fd(), to, SPARE, flags, from.cast(), length_there) };
         let bytes = length(got)?;
         self.name_length = if from.is_null() { 0 } else { room };
-        Ok(Message { bytes, segment: bytes.max(1), cut: false })
+        Ok(Message {
+            bytes,
+            segment: bytes.max(1),
+            cut: false,
+        })
     }
 
     /// Up to [`MESSAGES`] messages: message i to head i and place i (or to no place), the rest to its spare room. With
@@ -152,7 +174,11 @@ impl ReceiveBuffers {
         self.headers.clear();
         let mut counts = [0; MESSAGES];
         // Not more than are expected: what comes beyond would have to be copied.
-        let messages = if places.len() < FEW { MESSAGES } else { places.len().min(MESSAGES) };
+        let messages = if places.len() < FEW {
+            MESSAGES
+        } else {
+            places.len().min(MESSAGES)
+        };
         for (index, count) in counts[..messages].iter_mut().enumerate() {
             let from = self.vectors.len();
             if let Some(place) = places.get(index) {
@@ -168,8 +194,16 @@ impl ReceiveBuffers {
         }
         let n = self.headers.len() as u32;
         // SAFETY: as above, for each of the n messages; no timeout is given.
-        let got =
-            unsafe { libc::syscall(libc::SYS_recvmmsg, fd.as_raw_fd(), self.headers.as_mut_ptr(), n, flags, NO_TIME) };
+        let got = unsafe {
+            libc::syscall(
+                libc::SYS_recvmmsg,
+                fd.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                n,
+                flags,
+                NO_TIME,
+            )
+        };
         length(got as isize)
     }
 
@@ -181,24 +215,34 @@ impl ReceiveBuffers {
         // SAFETY: the kernel filled the control buffer and its length; the macros stay inside; an int is read unaligned.
         let segment = unsafe {
             let control = libc::CMSG_FIRSTHDR(header);
-            if !control.is_null() && (*control).cmsg_level == libc::SOL_UDP && (*control).cmsg_type == libc::UDP_GRO {
-                usize::try_from(libc::CMSG_DATA(control).cast::<i32>().read_unaligned()).unwrap_or(bytes)
+            if !control.is_null()
+                && (*control).cmsg_level == libc::SOL_UDP
+                && (*control).cmsg_type == libc::UDP_GRO
+            {
+                usize::try_from(libc::CMSG_DATA(control).cast::<i32>().read_unaligned())
+                    .unwrap_or(bytes)
             } else {
                 bytes
             }
         };
-        Message { bytes, segment: segment.max(1), cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 }
+        Message {
+            bytes,
+            segment: segment.max(1),
+            cut: message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+        }
     }
 
     /// Head `index` and a place, behind the vectors there are.
     fn pair(&mut self, head: usize, index: usize, into: &mut [u8], place: Place) {
         self.vectors.push(vector(&mut self.heads[index].0[..head]));
-        self.vectors.push(vector(&mut into[place.at..][..place.length]));
+        self.vectors
+            .push(vector(&mut into[place.at..][..place.length]));
     }
 
     /// The spare room of message `index`, behind the vectors there are.
     fn tail(&mut self, index: usize) {
-        self.vectors.push(vector(&mut self.spare[index * SPARE..][..SPARE]));
+        self.vectors
+            .push(vector(&mut self.spare[index * SPARE..][..SPARE]));
     }
 
     /// A message of `n` vectors from number `from` on. The vectors must not move afterwards.

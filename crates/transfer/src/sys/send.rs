@@ -15,7 +15,10 @@ const MESSAGES: usize = 64;
 pub(crate) const PACKETS: usize = 512;
 
 const fn vector(bytes: &[u8]) -> libc::iovec {
-    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+    libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    }
 }
 
 /// A packet of so many bytes costs less to copy than to describe.
@@ -53,7 +56,12 @@ impl SendBuffers {
 
     /// Sends a run as messages of `joined` packets, which the kernel cuts into packets again; returns how many packets it
     /// took. Never waits.
-    pub(crate) fn send(&mut self, fd: BorrowedFd<'_>, run: Run<'_>, joined: usize) -> io::Result<usize> {
+    pub(crate) fn send(
+        &mut self,
+        fd: BorrowedFd<'_>,
+        run: Run<'_>,
+        joined: usize,
+    ) -> io::Result<usize> {
         if let [head] = run.heads
             && run.head + run.payload.len() <= SHORT
         {
@@ -74,12 +82,16 @@ impl SendBuffers {
         let fd = fd.as_raw_fd();
         if let [one] = &self.messages[..] {
             // SAFETY: the message points at live vectors, these into memory borrowed for this call.
-            length(unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const one.msg_hdr, flags) } as isize)?;
+            length(
+                unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const one.msg_hdr, flags) }
+                    as isize,
+            )?;
             return Ok(packets);
         }
         let n = self.messages.len() as u32;
         // SAFETY: as above, for each of the n messages.
-        let sent = unsafe { libc::syscall(libc::SYS_sendmmsg, fd, self.messages.as_mut_ptr(), n, flags) };
+        let sent =
+            unsafe { libc::syscall(libc::SYS_sendmmsg, fd, self.messages.as_mut_ptr(), n, flags) };
         Ok((length(sent as isize)? * joined).min(packets))
     }
 
@@ -89,9 +101,21 @@ impl SendBuffers {
         self.short[..head.len()].copy_from_slice(head);
         self.short[head.len()..bytes].copy_from_slice(payload);
         let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-        let (to, room) = self.to.as_ref().map_or((std::ptr::null(), 0), |to| (to.as_ptr(), to.len()));
+        let (to, room) = self
+            .to
+            .as_ref()
+            .map_or((std::ptr::null(), 0), |to| (to.as_ptr(), to.len()));
         // SAFETY: the pointers are to live memory of the lengths given, or null for an address that is not needed.
-        let sent = unsafe { libc::sendto(fd.as_raw_fd(), self.short.as_ptr().cast(), bytes, flags, to.cast(), room) };
+        let sent = unsafe {
+            libc::sendto(
+                fd.as_raw_fd(),
+                self.short.as_ptr().cast(),
+                bytes,
+                flags,
+                to.cast(),
+                room,
+            )
+        };
         length(sent).map(|_| 1)
     }
 
@@ -99,8 +123,15 @@ impl SendBuffers {
     fn fill(&mut self, run: &Run<'_>, packets: usize) {
         self.vectors.clear();
         // The last payload may be empty, or longer than the others where it is the only one.
-        let each = if packets == 1 && run.heads.len() == 1 { run.payload.len() } else { run.each };
-        let payloads = run.payload.chunks(each.max(1)).chain(std::iter::once(&[][..]));
+        let each = if packets == 1 && run.heads.len() == 1 {
+            run.payload.len()
+        } else {
+            run.each
+        };
+        let payloads = run
+            .payload
+            .chunks(each.max(1))
+            .chain(std::iter::once(&[][..]));
         self.vectors.extend(
             run.heads[..packets]
                 .iter()
@@ -130,7 +161,9 @@ impl SendBuffers {
                 (*header).cmsg_level = libc::SOL_UDP;
                 (*header).cmsg_type = libc::UDP_SEGMENT;
                 (*header).cmsg_len = libc::CMSG_LEN(size) as usize;
-                libc::CMSG_DATA(header).cast::<u16>().write_unaligned(segment.min(usize::from(u16::MAX)) as u16);
+                libc::CMSG_DATA(header)
+                    .cast::<u16>()
+                    .write_unaligned(segment.min(usize::from(u16::MAX)) as u16);
             }
         }
         self.messages.push(message);

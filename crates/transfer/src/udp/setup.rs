@@ -29,7 +29,12 @@ impl Options {
     /// Buffers of 4 MiB, packets as the route has them, offload where there is any.
     #[must_use]
     pub const fn new() -> Self {
-        Self { receive_buffer: 4 << 20, send_buffer: 4 << 20, packet: 0, offload: true }
+        Self {
+            receive_buffer: 4 << 20,
+            send_buffer: 4 << 20,
+            packet: 0,
+            offload: true,
+        }
     }
 }
 
@@ -43,10 +48,24 @@ impl Default for Options {
 pub(super) fn widen(socket: &Socket, options: Options) -> io::Result<()> {
     let fd = socket.as_fd();
     let most = |bytes: usize| i32::try_from(bytes).unwrap_or(i32::MAX / 2);
-    if option::set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, most(options.receive_buffer)).is_err() {
+    if option::set(
+        fd,
+        libc::SOL_SOCKET,
+        libc::SO_RCVBUFFORCE,
+        most(options.receive_buffer),
+    )
+    .is_err()
+    {
         socket.set_recv_buffer_size(options.receive_buffer)?;
     }
-    if option::set(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, most(options.send_buffer)).is_err() {
+    if option::set(
+        fd,
+        libc::SOL_SOCKET,
+        libc::SO_SNDBUFFORCE,
+        most(options.send_buffer),
+    )
+    .is_err()
+    {
         socket.set_send_buffer_size(options.send_buffer)?;
     }
     Ok(())
@@ -73,5 +92,7 @@ pub(super) fn packet_of(fd: BorrowedFd<'_>, v6: bool) -> io::Result<usize> {
 }
 
 pub(super) fn address(address: SockAddr) -> io::Result<SocketAddr> {
-    address.as_socket().ok_or_else(|| io::Error::other("the socket has no internet address"))
+    address
+        .as_socket()
+        .ok_or_else(|| io::Error::other("the socket has no internet address"))
 }

@@ -19,7 +19,10 @@ fn pair_over(address: SocketAddr, options: Options) -> (Udp, Udp) {
     let (left, right) = (socket(address), socket(address));
     left.connect(&right.local_addr().unwrap()).unwrap();
     right.connect(&left.local_addr().unwrap()).unwrap();
-    (Udp::over(left, options).unwrap(), Udp::over(right, options).unwrap())
+    (
+        Udp::over(left, options).unwrap(),
+        Udp::over(right, options).unwrap(),
+    )
 }
 
 fn v4() -> SocketAddr {
@@ -27,7 +30,13 @@ fn v4() -> SocketAddr {
 }
 
 fn pair(options: Options) -> (Udp, Udp) {
-    pair_over(v4(), Options { packet: HEAD + EACH, ..options })
+    pair_over(
+        v4(),
+        Options {
+            packet: HEAD + EACH,
+            ..options
+        },
+    )
 }
 
 fn bytes(n: usize) -> Vec<u8> {
@@ -39,19 +48,35 @@ fn heads(n: usize) -> Vec<Head> {
 }
 
 fn places(n: usize) -> Vec<Place> {
-    (0..n).map(|i| Place { at: i * EACH, length: EACH }).collect()
+    (0..n)
+        .map(|i| Place {
+            at: i * EACH,
+            length: EACH,
+        })
+        .collect()
 }
 
 /// Everything that comes until `packets` are in: heads' first bytes, and the payloads behind each other, wherever they were.
 fn collect(carrier: &mut Udp, packets: usize, room: &[Place]) -> (Vec<u8>, Vec<u8>) {
     let (mut firsts, mut all) = (Vec::new(), Vec::new());
     while firsts.len() < packets {
-        let mut into = vec![0; room.iter().map(|place| place.at + place.length).max().unwrap_or(0)];
+        let mut into = vec![
+            0;
+            room.iter()
+                .map(|place| place.at + place.length)
+                .max()
+                .unwrap_or(0)
+        ];
         let n = carrier.receive(HEAD, &mut into, room, LONG).unwrap();
-        assert!(n > 0, "what loopback carried is there when the send returns");
+        assert!(
+            n > 0,
+            "what loopback carried is there when the send returns"
+        );
         for index in 0..n {
             let packet = carrier.packet(index);
-            assert!(packet.head.len() == HEAD && packet.head.iter().all(|byte| *byte == packet.head[0]));
+            assert!(
+                packet.head.len() == HEAD && packet.head.iter().all(|byte| *byte == packet.head[0])
+            );
             firsts.push(packet.head[0]);
             match packet.payload {
                 Payload::Placed(length) => all.extend_from_slice(&into[room[index].at..][..length]),
@@ -64,9 +89,21 @@ fn collect(carrier: &mut Udp, packets: usize, room: &[Place]) -> (Vec<u8>, Vec<u
 
 fn crosses(left: &mut Udp, right: &mut Udp, packets: usize, length: usize, room: &[Place]) {
     let (data, heads) = (bytes(length), heads(packets));
-    assert_eq!(left.send(Run { head: HEAD, heads: &heads, payload: &data, each: EACH }).unwrap(), packets);
+    assert_eq!(
+        left.send(Run {
+            head: HEAD,
+            heads: &heads,
+            payload: &data,
+            each: EACH
+        })
+        .unwrap(),
+        packets
+    );
     let (firsts, all) = collect(right, packets, room);
-    assert_eq!(firsts, heads.iter().map(|head| head.0[0]).collect::<Vec<_>>());
+    assert_eq!(
+        firsts,
+        heads.iter().map(|head| head.0[0]).collect::<Vec<_>>()
+    );
     assert!(all == data, "the bytes are others");
 }
 
@@ -76,10 +113,22 @@ fn a_run_goes_out_as_one_message_and_lands_in_its_places() {
     assert_eq!(left.facts().joined_out, 128);
     assert!(right.facts().joined_in);
     let (data, heads) = (bytes(40 * EACH + 17), heads(41));
-    left.send(Run { head: HEAD, heads: &heads, payload: &data, each: EACH }).unwrap();
+    left.send(Run {
+        head: HEAD,
+        heads: &heads,
+        payload: &data,
+        each: EACH,
+    })
+    .unwrap();
     let mut into = vec![0; 41 * EACH];
-    assert_eq!(right.receive(HEAD, &mut into, &places(41), LONG).unwrap(), 41);
-    assert_eq!((left.counters().send_calls, right.counters().receive_calls), (1, 1));
+    assert_eq!(
+        right.receive(HEAD, &mut into, &places(41), LONG).unwrap(),
+        41
+    );
+    assert_eq!(
+        (left.counters().send_calls, right.counters().receive_calls),
+        (1, 1)
+    );
     assert_eq!(right.packet(40).payload, Payload::Placed(17));
     assert!(into[..data.len()] == data);
 }
@@ -88,9 +137,18 @@ fn a_run_goes_out_as_one_message_and_lands_in_its_places() {
 fn places_may_lie_apart_and_in_any_order() {
     let (mut left, mut right) = pair(Options::default());
     let (data, heads) = (bytes(3 * EACH), heads(3));
-    left.send(Run { head: HEAD, heads: &heads, payload: &data, each: EACH }).unwrap();
+    left.send(Run {
+        head: HEAD,
+        heads: &heads,
+        payload: &data,
+        each: EACH,
+    })
+    .unwrap();
     let mut into = vec![0; 8 * EACH];
-    let room = [6, 0, 3].map(|place| Place { at: place * EACH, length: EACH });
+    let room = [6, 0, 3].map(|place| Place {
+        at: place * EACH,
+        length: EACH,
+    });
     assert_eq!(right.receive(HEAD, &mut into, &room, LONG).unwrap(), 3);
     for (index, place) in room.iter().enumerate() {
         assert_eq!(right.packet(index).payload, Payload::Placed(EACH));
@@ -101,7 +159,13 @@ fn places_may_lie_apart_and_in_any_order() {
 #[test]
 fn packets_that_fit_no_place_are_kept() {
     let (mut left, mut right) = pair(Options::default());
-    let short: Vec<Place> = places(41).into_iter().map(|place| Place { length: 1000, ..place }).collect();
+    let short: Vec<Place> = places(41)
+        .into_iter()
+        .map(|place| Place {
+            length: 1000,
+            ..place
+        })
+        .collect();
     for room in [&[][..], &places(1), &places(40), &short, &places(128)] {
         crosses(&mut left, &mut right, 41, 40 * EACH + 17, room);
         crosses(&mut left, &mut right, 1, 0, room);
@@ -114,7 +178,13 @@ fn packets_that_fit_no_place_are_kept() {
 fn the_most_the_kernel_joins_arrives_whole() {
     let (mut left, mut right) = pair(Options::default());
     let (data, heads) = (bytes(128 * 100), heads(128));
-    left.send(Run { head: HEAD, heads: &heads, payload: &data, each: 100 }).unwrap();
+    left.send(Run {
+        head: HEAD,
+        heads: &heads,
+        payload: &data,
+        each: 100,
+    })
+    .unwrap();
     let (firsts, all) = collect(&mut right, 128, &places(44));
     assert_eq!((firsts.len(), left.counters().send_calls), (128, 1));
     assert!(all == data);
@@ -130,8 +200,14 @@ fn a_run_longer_than_a_message_goes_as_several() {
 
 #[test]
 fn without_offload_packets_go_and_come_many_at_a_time() {
-    let (mut left, mut right) = pair(Options { offload: false, ..Options::default() });
-    assert_eq!((left.facts().joined_out, left.facts().joined_in), (1, false));
+    let (mut left, mut right) = pair(Options {
+        offload: false,
+        ..Options::default()
+    });
+    assert_eq!(
+        (left.facts().joined_out, left.facts().joined_in),
+        (1, false)
+    );
     for room in [&[][..], &places(1), &places(64)] {
         crosses(&mut left, &mut right, 120, 119 * EACH + 1, room);
     }
@@ -144,7 +220,11 @@ fn single_packets_are_soon_taken_many_at_a_time_and_joined_ones_still_come() {
     left.facts.joined_out = 1;
     crosses(&mut left, &mut right, 120, 120 * EACH, &places(44));
     crosses(&mut left, &mut right, 120, 120 * EACH, &places(44));
-    assert!(right.counters().receive_calls < 60, "{:?}", right.counters());
+    assert!(
+        right.counters().receive_calls < 60,
+        "{:?}",
+        right.counters()
+    );
     left.facts.joined_out = JOINED;
     crosses(&mut left, &mut right, 120, 120 * EACH, &places(44));
 }
@@ -156,8 +236,14 @@ fn joined_packets_refused_are_sent_singly_at_once() {
     right.connect(&left.local_addr().unwrap()).unwrap();
     // Without checksums the kernel cuts nothing: EINVAL.
     option::set(left.as_fd(), libc::SOL_SOCKET, libc::SO_NO_CHECK, 1).unwrap();
-    let options = Options { packet: HEAD + EACH, ..Options::default() };
-    let (mut left, mut right) = (Udp::over(left, options).unwrap(), Udp::over(right, options).unwrap());
+    let options = Options {
+        packet: HEAD + EACH,
+        ..Options::default()
+    };
+    let (mut left, mut right) = (
+        Udp::over(left, options).unwrap(),
+        Udp::over(right, options).unwrap(),
+    );
     crosses(&mut left, &mut right, 90, 89 * EACH + 3, &places(44));
     assert_eq!((left.facts().joined_out, left.counters().fallbacks), (1, 1));
     crosses(&mut left, &mut right, 90, 89 * EACH + 3, &places(44));
@@ -171,8 +257,24 @@ fn loopback_takes_packets_of_64_kib_and_ipv6_too() {
         let each = left.facts().packet - HEAD;
         assert!(each > 65_000);
         let (data, heads) = (bytes(3 * each), heads(3));
-        assert_eq!(left.send(Run { head: HEAD, heads: &heads, payload: &data, each }).unwrap(), 3);
-        let (firsts, all) = collect(&mut right, 3, &[Place { at: 0, length: each }]);
+        assert_eq!(
+            left.send(Run {
+                head: HEAD,
+                heads: &heads,
+                payload: &data,
+                each
+            })
+            .unwrap(),
+            3
+        );
+        let (firsts, all) = collect(
+            &mut right,
+            3,
+            &[Place {
+                at: 0,
+                length: each,
+            }],
+        );
         assert_eq!(firsts, [1, 2, 3]);
         assert!(all == data);
     }
@@ -182,7 +284,13 @@ fn loopback_takes_packets_of_64_kib_and_ipv6_too() {
 fn a_peer_that_is_gone_is_reported() {
     let (mut left, right) = pair(Options::default());
     drop(right);
-    left.send(Run { head: HEAD, heads: &heads(1), payload: &[], each: EACH }).unwrap();
+    left.send(Run {
+        head: HEAD,
+        heads: &heads(1),
+        payload: &[],
+        each: EACH,
+    })
+    .unwrap();
     let error = left.receive(HEAD, &mut [], &[], LONG).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
 }
@@ -190,29 +298,49 @@ fn a_peer_that_is_gone_is_reported() {
 #[test]
 fn waits_end() {
     let (mut left, _right) = pair(Options::default());
-    for wait in [Wait::No, Wait::Block(Duration::from_micros(100)), Wait::Spin(Duration::from_micros(100))] {
+    for wait in [
+        Wait::No,
+        Wait::Block(Duration::from_micros(100)),
+        Wait::Spin(Duration::from_micros(100)),
+    ] {
         assert_eq!(left.receive(HEAD, &mut [], &[], wait).unwrap(), 0);
     }
-    assert_eq!(left.receive(HEAD, &mut [], &[], Wait::Block(TICK)).unwrap(), 0);
+    assert_eq!(
+        left.receive(HEAD, &mut [], &[], Wait::Block(TICK)).unwrap(),
+        0
+    );
 }
 
 #[test]
 fn an_empty_datagram_is_a_packet_without_a_head() {
     let (mut left, right) = pair(Options::default());
     right.socket.send(&[]).unwrap();
-    assert_eq!(left.receive(HEAD, &mut [0; 10], &[Place { at: 0, length: 10 }], LONG).unwrap(), 1);
+    assert_eq!(
+        left.receive(HEAD, &mut [0; 10], &[Place { at: 0, length: 10 }], LONG)
+            .unwrap(),
+        1
+    );
     assert!(left.packet(0).head.is_empty() && left.packet(0).payload.length() == 0);
 }
 
 fn loopback_carries(bytes: usize) {
     let mtu = ["link", "set", "lo", "mtu", &bytes.to_string()].map(str::to_string);
-    assert!(std::process::Command::new("ip").args(mtu).status().unwrap().success());
+    assert!(
+        std::process::Command::new("ip")
+            .args(mtu)
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
 fn packets_that_became_too_long_on_the_way_go_in_fragments() {
     crate::room::inside(
-        &format!("{}::packets_that_became_too_long_on_the_way_go_in_fragments", module_path!()),
+        &format!(
+            "{}::packets_that_became_too_long_on_the_way_go_in_fragments",
+            module_path!()
+        ),
         || {
             loopback_carries(1500);
             let (mut left, mut right) = pair_over(v4(), Options::default());
@@ -220,7 +348,14 @@ fn packets_that_became_too_long_on_the_way_go_in_fragments() {
             crosses(&mut left, &mut right, 41, 40 * EACH + 17, &places(44));
             loopback_carries(1300);
             crosses(&mut left, &mut right, 41, 40 * EACH + 17, &places(44));
-            assert_eq!((left.facts().packet, left.facts().joined_out, left.counters().fallbacks), (1272, 1, 1));
+            assert_eq!(
+                (
+                    left.facts().packet,
+                    left.facts().joined_out,
+                    left.counters().fallbacks
+                ),
+                (1272, 1, 1)
+            );
             crosses(&mut left, &mut right, 41, 40 * EACH + 17, &places(44));
             assert_eq!(left.counters().fallbacks, 1);
         },

@@ -16,7 +16,9 @@ use std::thread;
 pub(crate) const PACKET: usize = 1472;
 
 pub(crate) fn bytes(length: usize) -> Vec<u8> {
-    (0..length as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
+    (0..length as u64)
+        .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8)
+        .collect()
 }
 
 pub(crate) fn loopback() -> SocketAddr {
@@ -25,13 +27,24 @@ pub(crate) fn loopback() -> SocketAddr {
 
 /// Options with packets as on an Ethernet.
 pub(crate) fn ethernet(options: Options) -> Options {
-    Options { udp: udp::Options { packet: PACKET, ..options.udp }, ..options }
+    Options {
+        udp: udp::Options {
+            packet: PACKET,
+            ..options.udp
+        },
+        ..options
+    }
 }
 
 /// Every way of sending, with its name.
 pub(crate) fn strategies() -> Vec<(&'static str, Options)> {
     use blast::Strategy::{Full, FullNak, Partial, Selective};
-    let machine = |machine: blast::Options| ethernet(Options::of(blast::Options { buffer: 0, ..machine }));
+    let machine = |machine: blast::Options| {
+        ethernet(Options::of(blast::Options {
+            buffer: 0,
+            ..machine
+        }))
+    };
     vec![
         ("saw", machine(blast::Options::saw(1408))),
         ("window", machine(blast::Options::window(1408, 64))),
@@ -111,7 +124,13 @@ pub(crate) struct Rough<C> {
 
 impl<C: Carrier> Rough<C> {
     pub(crate) fn new(inner: C, manners: Manners, seed: u64) -> Self {
-        Self { inner, manners, state: seed, kept: Vec::new(), lost: 0 }
+        Self {
+            inner,
+            manners,
+            state: seed,
+            kept: Vec::new(),
+            lost: 0,
+        }
     }
 
     /// xorshift64* (Vigna 2016).
@@ -127,7 +146,12 @@ impl<C: Carrier> Rough<C> {
     }
 
     fn put(&mut self, size: usize, head: Head, payload: &[u8]) -> io::Result<()> {
-        let run = Run { head: size, heads: &[head], payload, each: payload.len() };
+        let run = Run {
+            head: size,
+            heads: &[head],
+            payload,
+            each: payload.len(),
+        };
         while self.inner.send(run)? == 0 {}
         Ok(())
     }
@@ -180,7 +204,13 @@ impl<C: Carrier> Carrier for Rough<C> {
         Ok(run.heads.len())
     }
 
-    fn receive(&mut self, head: usize, into: &mut [u8], places: &[Place], wait: Wait) -> io::Result<usize> {
+    fn receive(
+        &mut self,
+        head: usize,
+        into: &mut [u8],
+        places: &[Place],
+        wait: Wait,
+    ) -> io::Result<usize> {
         self.inner.receive(head, into, places, wait)
     }
 
@@ -198,7 +228,10 @@ pub(crate) struct Tapped {
 
 impl Tapped {
     pub(crate) fn new(inner: Udp) -> Self {
-        Self { inner, heard: Arc::default() }
+        Self {
+            inner,
+            heard: Arc::default(),
+        }
     }
 }
 
@@ -220,7 +253,13 @@ impl Carrier for Tapped {
         self.inner.send(run)
     }
 
-    fn receive(&mut self, head: usize, into: &mut [u8], places: &[Place], wait: Wait) -> io::Result<usize> {
+    fn receive(
+        &mut self,
+        head: usize,
+        into: &mut [u8],
+        places: &[Place],
+        wait: Wait,
+    ) -> io::Result<usize> {
         self.inner.receive(head, into, places, wait)
     }
 

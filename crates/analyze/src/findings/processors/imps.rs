@@ -16,16 +16,28 @@ pub(super) fn processor(measurement: &Measurement<'_>, network: &Network) -> Opt
         return None;
     }
     let reports = crate::imps::reports(measurement.log.input.events);
-    let imps = network.switches.iter().filter_map(|switch| Some((switch, switch.imp.as_ref()?)));
+    let imps = network
+        .switches
+        .iter()
+        .filter_map(|switch| Some((switch, switch.imp.as_ref()?)));
     let found = imps.filter_map(|(switch, imp)| {
-        full(measurement, &reports, switch, imp).or_else(|| refuses(measurement, &reports, switch, imp))
+        full(measurement, &reports, switch, imp)
+            .or_else(|| refuses(measurement, &reports, switch, imp))
     });
     found.max_by(|one, other| one.share.total_cmp(&other.share))
 }
 
-fn full(measurement: &Measurement<'_>, reports: &Reports, switch: &Switch, imp: &Imp) -> Option<Processor> {
+fn full(
+    measurement: &Measurement<'_>,
+    reports: &Reports,
+    switch: &Switch,
+    imp: &Imp,
+) -> Option<Processor> {
     let name = &switch.name;
-    let reported = reports.imps.get(name).filter(|reported| reported.seconds > 0.0)?;
+    let reported = reports
+        .imps
+        .get(name)
+        .filter(|reported| reported.seconds > 0.0)?;
     // The last report is of a part of its time alone, and the first is before much was there.
     let busy = reported.busy.0;
     (busy >= FULL).then(|| Processor {
@@ -47,9 +59,17 @@ fn full(measurement: &Measurement<'_>, reports: &Reports, switch: &Switch, imp: 
 }
 
 /// Packets that it refuses go again after 125 ms, and keep their channel for so long.
-fn refuses(measurement: &Measurement<'_>, reports: &Reports, switch: &Switch, imp: &Imp) -> Option<Processor> {
+fn refuses(
+    measurement: &Measurement<'_>,
+    reports: &Reports,
+    switch: &Switch,
+    imp: &Imp,
+) -> Option<Processor> {
     let name = &switch.name;
-    let into = reports.lines.iter().filter(|(port, line)| port.ends_with(&format!(">{name}")) && line.packets > 0);
+    let into = reports
+        .lines
+        .iter()
+        .filter(|(port, line)| port.ends_with(&format!(">{name}")) && line.packets > 0);
     let (port, line) = into.max_by(|one, other| again(one.1).total_cmp(&again(other.1)))?;
     let reported = reports.imps.get(name)?;
     let share = 1.0 - line.busy.0;
@@ -79,12 +99,26 @@ fn again(line: &Line) -> f64 {
 }
 
 fn machine(imp: &Imp) -> &'static str {
-    ImpMachine::ALL.iter().find(|(_, machine)| *machine == imp.machine).map_or("516", |(name, _)| name)
+    ImpMachine::ALL
+        .iter()
+        .find(|(_, machine)| *machine == imp.machine)
+        .map_or("516", |(name, _)| name)
 }
 
 fn faster(name: &str, imp: &Imp) -> Advice {
-    let next = if imp.machine == ImpMachine::H516 { ImpMachine::Free } else { ImpMachine::H516 };
+    let next = if imp.machine == ImpMachine::H516 {
+        ImpMachine::Free
+    } else {
+        ImpMachine::H516
+    };
     let change = Change::Machine(name.to_owned(), next);
-    let word = if next == ImpMachine::Free { "free" } else { "516" };
-    Advice { change: Some(change), ..Advice::of(format!("a faster machine: `imp {name} {word}`")) }
+    let word = if next == ImpMachine::Free {
+        "free"
+    } else {
+        "516"
+    };
+    Advice {
+        change: Some(change),
+        ..Advice::of(format!("a faster machine: `imp {name} {word}`"))
+    }
 }

@@ -16,7 +16,13 @@ pub(super) fn one_at_a_time(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let found = found(kind, log, &worst, if at_once <= 2 { 0.95 } else { 0.85 }, sentence);
+    let found = found(
+        kind,
+        log,
+        &worst,
+        if at_once <= 2 { 0.95 } else { 0.85 },
+        sentence,
+    );
     Some(found.attempt("give it more workers, or make each request shorter"))
 }
 
@@ -32,25 +38,54 @@ pub(super) fn server_away(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     Some(found.attempt("see what it does meanwhile: collects garbage, is stopped, accepts connections late, works on what was not traced"))
 }
 
-fn of_server(kind: &Kind, log: &Log<'_>, cause: Cause, does: &str, confidence: f64, attempt: &str) -> Option<Finding> {
+fn of_server(
+    kind: &Kind,
+    log: &Log<'_>,
+    cause: Cause,
+    does: &str,
+    confidence: f64,
+    attempt: &str,
+) -> Option<Finding> {
     let worst = worst(log, cause, SERVER_LEAST)?;
     let which = slowest_name(&worst).map_or_else(String::new, |name| format!(" for {name}"));
-    let sentence =
-        format!("{} {does}{which}: {} of the time, {} each", worst.place, percent(worst.share), time(worst.each()));
+    let sentence = format!(
+        "{} {does}{which}: {} of the time, {} each",
+        worst.place,
+        percent(worst.share),
+        time(worst.each())
+    );
     Some(found(kind, log, &worst, confidence, sentence).attempt(attempt))
 }
 
 /// What the requests that cost most ask for, where that is one name.
 fn slowest_name(worst: &Worst<'_>) -> Option<String> {
-    let named =
-        |row: &u32| worst.costs.requests.iter().find(|request| request.row == *row).map(|request| request.name.clone());
+    let named = |row: &u32| {
+        worst
+            .costs
+            .requests
+            .iter()
+            .find(|request| request.row == *row)
+            .map(|request| request.name.clone())
+    };
     let rows: Vec<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
-    let first = rows.first().and_then(named).filter(|name| !name.is_empty())?;
-    rows.iter().all(|row| named(row).as_ref() == Some(&first)).then_some(first)
+    let first = rows
+        .first()
+        .and_then(named)
+        .filter(|name| !name.is_empty())?;
+    rows.iter()
+        .all(|row| named(row).as_ref() == Some(&first))
+        .then_some(first)
 }
 
 pub(super) fn server_computes(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    of_server(kind, log, Cause::Compute, "computes", 0.95, "profile it, keep results, or give it a faster core")
+    of_server(
+        kind,
+        log,
+        Cause::Compute,
+        "computes",
+        0.95,
+        "profile it, keep results, or give it a faster core",
+    )
 }
 
 pub(super) fn server_no_core(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
@@ -65,26 +100,53 @@ pub(super) fn server_no_core(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 pub(super) fn server_lock(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    of_server(kind, log, Cause::Lock, "waits for a lock", 0.9, "hold the lock for less, or have several")
+    of_server(
+        kind,
+        log,
+        Cause::Lock,
+        "waits for a lock",
+        0.9,
+        "hold the lock for less, or have several",
+    )
 }
 
 pub(super) fn server_disk(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    let attempt =
-        "see whether it must write through (fsync) for each, keep what it reads in memory, or use a faster disk";
+    let attempt = "see whether it must write through (fsync) for each, keep what it reads in memory, or use a faster disk";
     of_server(kind, log, Cause::Disk, "waits for its disk", 0.95, attempt)
 }
 
 pub(super) fn server_sleeps(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    of_server(kind, log, Cause::Sleep, "sleeps", 0.95, "find the timer: a back-off, a poll, a limit of its rate")
+    of_server(
+        kind,
+        log,
+        Cause::Sleep,
+        "sleeps",
+        0.95,
+        "find the timer: a back-off, a poll, a limit of its rate",
+    )
 }
 
 pub(super) fn server_child(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let does = "waits for a process that it started";
-    of_server(kind, log, Cause::ChildProcess, does, 0.9, "start it once and keep it, or do its work within the server")
+    of_server(
+        kind,
+        log,
+        Cause::ChildProcess,
+        does,
+        0.9,
+        "start it once and keep it, or do its work within the server",
+    )
 }
 
 pub(super) fn server_stopped(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    of_server(kind, log, Cause::Stopped, "was stopped", 0.95, "see who stops it: a signal, a debugger, a freezer")
+    of_server(
+        kind,
+        log,
+        Cause::Stopped,
+        "was stopped",
+        0.95,
+        "see who stops it: a signal, a debugger, a freezer",
+    )
 }
 
 pub(super) fn server_collects(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
@@ -99,7 +161,11 @@ pub(super) fn server_collects(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 }
 
 pub(super) fn server_takes(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
-    let knows = log.costs()?.requests.iter().any(|request| request.work.is_some());
+    let knows = log
+        .costs()?
+        .requests
+        .iter()
+        .any(|request| request.work.is_some());
     let (does, confidence, attempt) = match knows {
         true => (
             "waits for something that was not seen",

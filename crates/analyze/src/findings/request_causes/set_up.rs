@@ -21,17 +21,24 @@ pub(super) fn unanswered(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 /// Those that the client gave up, by the time that it waited for them.
 fn given_up(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::GivenUp, WAY_LEAST)?;
-    let of_place = |request: &&Request| (request.is_call || request.is_unopened) && pair(request) == worst.place;
+    let of_place = |request: &&Request| {
+        (request.is_call || request.is_unopened) && pair(request) == worst.place
+    };
     let all = worst.costs.requests.iter().filter(of_place).count() as u64;
     let requests = &worst.costs.requests;
-    let is_again =
-        |retry: &&Retry| requests[retry.failed].unknown.is_some() && pair(&requests[retry.failed]) == worst.place;
+    let is_again = |retry: &&Retry| {
+        requests[retry.failed].unknown.is_some() && pair(&requests[retry.failed]) == worst.place
+    };
     let again = worst.costs.retries.iter().filter(is_again).count() as u64;
     let none = worst.cost.requests;
     if !is_habit(none, all) && again == 0 {
         return None;
     }
-    let then = if again > 0 { format!(", and asks again {again} times") } else { String::new() };
+    let then = if again > 0 {
+        format!(", and asks again {again} times")
+    } else {
+        String::new()
+    };
     let sentence = format!(
         "{none} of {all} attempts {} get no answer, the client gives up after {} each{then}: {} of the time",
         worst.place,
@@ -49,13 +56,20 @@ fn given_up(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 /// Those of which it is not known how long the client would have waited.
 fn cut_off(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let costs = log.costs()?;
-    let (none, all) = (costs.unanswered.len() as u64, costs.unanswered.len() as u64 + costs.roots);
+    let (none, all) = (
+        costs.unanswered.len() as u64,
+        costs.unanswered.len() as u64 + costs.roots,
+    );
     let share = real(none) / real(all.max(1));
     (share >= LEAST && is_habit(none, all)).then(|| {
         let sentence = format!("{none} of {all} requests got no answer");
-        let evidence =
-            log.evidence("the last of them went unanswered until their connection ended".into(), &costs.unanswered);
-        kind.of_run(share, 0.9, sentence).because(evidence).attempt("see whether the server is up, and what it logs")
+        let evidence = log.evidence(
+            "the last of them went unanswered until their connection ended".into(),
+            &costs.unanswered,
+        );
+        kind.of_run(share, 0.9, sentence)
+            .because(evidence)
+            .attempt("see whether the server is up, and what it logs")
     })
 }
 
@@ -68,8 +82,11 @@ pub(super) fn backs_off(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::BackOff, WAY_LEAST)?;
     let requests = &worst.costs.requests;
     let rows: BTreeSet<u32> = worst.cost.rows.iter().map(|(_, row)| *row).collect();
-    let failures: BTreeSet<&str> =
-        requests.iter().filter(|request| rows.contains(&request.row)).filter_map(failure).collect();
+    let failures: BTreeSet<&str> = requests
+        .iter()
+        .filter(|request| rows.contains(&request.row))
+        .filter_map(failure)
+        .collect();
     let longest = worst.cost.rows.iter().map(|(ns, _)| *ns).max().unwrap_or(0);
     let sentence = format!(
         "{} waits after attempts that failed ({}) before it asks again: {} of the time, {} times, {} each, {} at most",
@@ -81,7 +98,11 @@ pub(super) fn backs_off(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         time(longest as f64)
     );
     let found = found(kind, log, &worst, 0.9, sentence);
-    Some(found.attempt("see why the attempts fail").attempt("a back-off that begins shorter, or has a limit"))
+    Some(
+        found
+            .attempt("see why the attempts fail")
+            .attempt("a back-off that begins shorter, or has a limit"),
+    )
 }
 
 pub(super) fn slow_lookup(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
@@ -103,7 +124,9 @@ pub(super) fn slow_lookup(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         time(worst.each())
     );
     let found = found(kind, log, &worst, 0.95, sentence);
-    Some(found.attempt("ask a name server that answers sooner, keep answers, or put the address into /etc/hosts"))
+    Some(found.attempt(
+        "ask a name server that answers sooner, keep answers, or put the address into /etc/hosts",
+    ))
 }
 
 pub(super) fn lost_connect(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
@@ -120,9 +143,17 @@ pub(super) fn lost_connect(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 
 pub(super) fn connection_each(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Connect, WAY_LEAST / 10.0)?;
-    let of_place = || worst.costs.requests.iter().filter(|request| request.is_call && pair(request) == worst.place);
+    let of_place = || {
+        worst
+            .costs
+            .requests
+            .iter()
+            .filter(|request| request.is_call && pair(request) == worst.place)
+    };
     let all = of_place().count() as u64;
-    let own = of_place().filter(|request| request.times.is_some_and(|times| times.has_connect)).count() as u64;
+    let own = of_place()
+        .filter(|request| request.times.is_some_and(|times| times.has_connect))
+        .count() as u64;
     if own < HABIT || own * 5 < all * 4 {
         return None;
     }
@@ -138,17 +169,32 @@ pub(super) fn connection_each(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 
 pub(super) fn handshake_each(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Handshake, WAY_LEAST / 10.0)?;
-    let of_place = || worst.costs.requests.iter().filter(|request| request.is_call && pair(request) == worst.place);
+    let of_place = || {
+        worst
+            .costs
+            .requests
+            .iter()
+            .filter(|request| request.is_call && pair(request) == worst.place)
+    };
     let (all, own) = (
         of_place().count() as u64,
-        of_place().filter(|request| request.times.is_some_and(|t| t.has_handshake)).count() as u64,
+        of_place()
+            .filter(|request| request.times.is_some_and(|t| t.has_handshake))
+            .count() as u64,
     );
-    let trip = of_place().filter_map(|request| request.times?.round_trip).min().unwrap_or(0);
+    let trip = of_place()
+        .filter_map(|request| request.times?.round_trip)
+        .min()
+        .unwrap_or(0);
     let is_slow = worst.each() > 3.0 * trip as f64 + 2e7;
     if (own < HABIT || own * 5 < all * 4) && !is_slow {
         return None;
     }
-    let what = if is_slow { "is slow" } else { "is made for each request" };
+    let what = if is_slow {
+        "is slow"
+    } else {
+        "is made for each request"
+    };
     let sentence = format!(
         "the set-up of security or of a login {} {what}: {} of the time, {} each, round trips of {}",
         worst.place,

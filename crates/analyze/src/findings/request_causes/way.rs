@@ -19,10 +19,16 @@ const IN_A_ROW: [u64; 3] = [4, 10, 50];
 
 pub(super) fn request_loss(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Loss, WAY_LEAST)?;
-    let again: i64 =
-        worst.costs.requests.iter().map(|request| request.network.again_there + request.network.again_back).sum();
+    let again: i64 = worst
+        .costs
+        .requests
+        .iter()
+        .map(|request| request.network.again_there + request.network.again_back)
+        .sum();
     let drops = Drops::of(log, &worst.messages(log));
-    let place = drops.as_ref().map_or_else(String::new, |drops| format!("; {}", drops.words(log)));
+    let place = drops
+        .as_ref()
+        .map_or_else(String::new, |drops| format!("; {}", drops.words(log)));
     let sentence = format!(
         "packets {} are lost: {again} were sent again, and waiting for them takes {} of the time, {} each{place}",
         worst.place,
@@ -56,11 +62,19 @@ pub(super) fn request_rate(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     if worst.is_within_a_host() && worst.each() < WITHIN_LEAST {
         return None;
     }
-    let of_place = worst.costs.requests.iter().filter(|request| pair(request) == worst.place);
-    let bytes: i64 = of_place.map(|request| request.bytes.0.max(request.bytes.1)).sum();
+    let of_place = worst
+        .costs
+        .requests
+        .iter()
+        .filter(|request| pair(request) == worst.place);
+    let bytes: i64 = of_place
+        .map(|request| request.bytes.0.max(request.bytes.1))
+        .sum();
     let rate = bytes as f64 * 8e9 / (worst.cost.ns.max(1) as f64);
     let slowest = Slowest::of(log, &worst.messages(log).of_length(LARGE));
-    let link = slowest.as_ref().map_or_else(String::new, |slowest| format!("; {}", slowest.words()));
+    let link = slowest
+        .as_ref()
+        .map_or_else(String::new, |slowest| format!("; {}", slowest.words()));
     let is_full = slowest.as_ref().is_none_or(Slowest::is_full);
     let why = if is_full {
         ""
@@ -74,8 +88,16 @@ pub(super) fn request_rate(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
         percent(worst.share),
         time(worst.each())
     );
-    let mut found = found(kind, log, &worst, if is_full { 0.85 } else { 0.6 }, sentence);
-    found.evidence.extend(slowest.map(|slowest| slowest.evidence(log)));
+    let mut found = found(
+        kind,
+        log,
+        &worst,
+        if is_full { 0.85 } else { 0.6 },
+        sentence,
+    );
+    found
+        .evidence
+        .extend(slowest.map(|slowest| slowest.evidence(log)));
     Some(found.attempt(if is_full {
         "send less (compress, ask for parts), or use a faster way"
     } else {
@@ -92,19 +114,36 @@ pub(super) fn request_queue(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
             worst.place
         );
         let found = found(kind, log, &worst, 0.8, sentence);
-        return Some(found.attempt("see what else fills the way; shorter queues (fq_codel) keep waits short"));
+        return Some(
+            found
+                .attempt("see what else fills the way; shorter queues (fq_codel) keep waits short"),
+        );
     };
-    let whose = queue.words(log).map_or_else(String::new, |whose| format!(": {whose}"));
-    let sentence =
-        format!("messages {} wait {each} in queues: {share} of the time, before {}{whose}", worst.place, queue.port);
+    let whose = queue
+        .words(log)
+        .map_or_else(String::new, |whose| format!(": {whose}"));
+    let sentence = format!(
+        "messages {} wait {each} in queues: {share} of the time, before {}{whose}",
+        worst.place, queue.port
+    );
     let found = found(kind, log, &worst, 0.95, sentence).because(queue.evidence(log));
-    let less = format!("a shorter queue before {}, or one that parts connections (fq_codel)", queue.port);
-    Some(found.attempt(less).attempt("send less of what fills it, or pace it"))
+    let less = format!(
+        "a shorter queue before {}, or one that parts connections (fq_codel)",
+        queue.port
+    );
+    Some(
+        found
+            .attempt(less)
+            .attempt("send less of what fills it, or pace it"),
+    )
 }
 
 pub(super) fn chatty(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
     let worst = worst(log, Cause::Distance, WAY_LEAST)?;
-    let (in_a_row, least) = (longest_row(worst.costs, worst.place), row_of_a_habit(&worst));
+    let (in_a_row, least) = (
+        longest_row(worst.costs, worst.place),
+        row_of_a_habit(&worst),
+    );
     if in_a_row < least || worst.share < 0.3 {
         return None;
     }
@@ -123,8 +162,15 @@ pub(super) fn chatty(kind: &Kind, log: &Log<'_>) -> Option<Finding> {
 
 /// From how many requests in a row on they are worth a word.
 fn row_of_a_habit(worst: &Worst<'_>) -> u64 {
-    let is_command = |request: &&Request| !request.protocol.starts_with("HTTP") && request.protocol != "gRPC";
-    let of_place = || worst.costs.requests.iter().filter(|request| pair(request) == worst.place);
+    let is_command =
+        |request: &&Request| !request.protocol.starts_with("HTTP") && request.protocol != "gRPC";
+    let of_place = || {
+        worst
+            .costs
+            .requests
+            .iter()
+            .filter(|request| pair(request) == worst.place)
+    };
     let kind = match worst.cost.nested > 0 {
         true => 0,
         false => {
@@ -140,13 +186,24 @@ fn row_of_a_habit(worst: &Worst<'_>) -> u64 {
 
 /// The longest row of requests between two hosts each of which begins right behind the one before, with one parent.
 fn longest_row(costs: &Costs, place: &str) -> u64 {
-    let mut of_place: Vec<&Request> =
-        costs.requests.iter().filter(|request| request.is_call && pair(request) == place).collect();
-    of_place.sort_by_key(|request| (request.parent, request.programs.0.clone(), request.begin_ns()));
+    let mut of_place: Vec<&Request> = costs
+        .requests
+        .iter()
+        .filter(|request| request.is_call && pair(request) == place)
+        .collect();
+    of_place.sort_by_key(|request| {
+        (
+            request.parent,
+            request.programs.0.clone(),
+            request.begin_ns(),
+        )
+    });
     let (mut longest, mut row) = (0, 0_u64);
     for (before, request) in of_place.iter().zip(of_place.iter().skip(1)) {
         let gap = request.begin_ns() as i64 - before.end_ns as i64;
-        let way = request.times.map_or(0, |times| times.there + times.back + times.connect);
+        let way = request
+            .times
+            .map_or(0, |times| times.there + times.back + times.connect);
         let follows = before.parent == request.parent && gap >= 0 && gap <= way.max(1_000_000);
         row = if follows { row + 1 } else { 0 };
         longest = longest.max(row + 1);

@@ -10,7 +10,10 @@ fn long_chains_of_calls_without_a_pace_are_serial() {
     let paced = calls(&[(20, 100)]).paced();
     assert_eq!(paced.kinds(), NOTHING);
     let sentence = &calls(&[(20, 100)]).found()[0].sentence;
-    assert!(sentence.contains("1.98 s less, 20.0 ms instead of 2.00 s"), "{sentence}");
+    assert!(
+        sentence.contains("1.98 s less, 20.0 ms instead of 2.00 s"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -22,7 +25,10 @@ fn time_before_late_calls_counts_once() {
             (given.records[0].elapsed_ns, given.records[0].span_ns) = (2 * SECOND, 2 * SECOND);
             given.event(0, "a0", "APP_START", "; 0");
             for n in 0..20_u64 {
-                let (request, reply) = (format!("{n}; 0; {}; 200", n * 200), format!("{n}; 1; {}; 64", n * 64));
+                let (request, reply) = (
+                    format!("{n}; 0; {}; 200", n * 200),
+                    format!("{n}; 1; {}; 64", n * 64),
+                );
                 given.event(n * 100_000 + 1000, "b", "APP_INDICATION", &request);
                 given.event(n * 100_000 + 41_000, "b", "APP_REPLY", &reply);
                 given.event(n * 100_000 + 41_000, "b", "APP_REPLIED", &reply);
@@ -35,15 +41,23 @@ fn time_before_late_calls_counts_once() {
 
 /// Calls that begin at moments of their own, so that they are no chain.
 pub(super) fn paced(times: &[(u64, u64)]) -> Given {
-    calls(times).paced().with(|given| given.plan.networks = vec![network(100.0, 1, 1)])
+    calls(times)
+        .paced()
+        .with(|given| given.plan.networks = vec![network(100.0, 1, 1)])
 }
 
 #[test]
 fn waits_of_40_ms_with_nagle_on_are_delayed_acknowledgements() {
     assert_eq!(paced(&[(42, 100)]).kinds(), ["nagle_delayed_ack"]);
     assert_eq!(paced(&[(90, 100)]).kinds(), NOTHING);
-    let off = paced(&[(42, 100)])
-        .with(|given| drop(given.records[0].initiator.settings.insert("nodelay".into(), "on".into())));
+    let off = paced(&[(42, 100)]).with(|given| {
+        drop(
+            given.records[0]
+                .initiator
+                .settings
+                .insert("nodelay".into(), "on".into()),
+        )
+    });
     assert_eq!(off.kinds(), NOTHING);
 }
 
@@ -56,7 +70,8 @@ fn callers_who_fell_behind_are_judged_by_the_calls_themselves() {
             let record = &mut given.records[0];
             record.lateness.counts = vec![(lateness, 100)];
             record.lateness.sum = 100 * lateness;
-            (record.elapsed_ns, record.span_ns) = (100 * own_ms * 1_000_000, 100 * own_ms * 1_000_000);
+            (record.elapsed_ns, record.span_ns) =
+                (100 * own_ms * 1_000_000, 100 * own_ms * 1_000_000);
         })
     };
     assert_eq!(late(42).kinds(), ["nagle_delayed_ack"]);
@@ -67,27 +82,48 @@ fn callers_who_fell_behind_are_judged_by_the_calls_themselves() {
 fn several_data_units_before_a_reading_show_nagle_without_calls() {
     let units = |writes: usize, ms: u64, bytes: u64| {
         bulk(1, 1.0, 1, None).with(|given| {
-            let unit = |call: fn(SizeArgument) -> Call| Step::Call(call(SizeArgument::Bytes(bytes)));
-            let pass = [vec![unit(Call::DataRequest); writes], vec![unit(Call::AwaitDataIndication)]].concat();
+            let unit =
+                |call: fn(SizeArgument) -> Call| Step::Call(call(SizeArgument::Bytes(bytes)));
+            let pass = [
+                vec![unit(Call::DataRequest); writes],
+                vec![unit(Call::AwaitDataIndication)],
+            ]
+            .concat();
             given.plan.networks = vec![network(100.0, 1, 1)];
             given.part().procedure.initiator = vec![Step::Repeat(CountArgument::Times(100), pass)];
             given.part().procedure.responder = Vec::new();
             let record = &mut given.records[0];
             (record.elapsed_ns, record.span_ns) = (ms * 100_000_000, ms * 100_000_000);
-            (record.initiator.sent_units, record.initiator.received_units) = (100 * writes as u64, 100);
+            (record.initiator.sent_units, record.initiator.received_units) =
+                (100 * writes as u64, 100);
             record.initiator.sent_bytes = 100 * writes as u64 * bytes;
             (record.responder.sent_units, record.responder.sent_bytes) = (100, 100 * bytes);
         })
     };
     let found = units(2, 46, 100).found();
     assert_eq!(found[0].kind, "nagle_delayed_ack");
-    assert!(found[0].sentence.starts_with("100 times a0 writes several data units"), "{}", found[0].sentence);
+    assert!(
+        found[0]
+            .sentence
+            .starts_with("100 times a0 writes several data units"),
+        "{}",
+        found[0].sentence
+    );
     let held = |given: &Given| given.kinds().contains(&"nagle_delayed_ack");
     assert!(!held(&units(1, 46, 100)), "one data unit and its answer");
-    assert!(!held(&units(2, 90, 100)) && !held(&units(2, 20, 100)), "other times");
+    assert!(
+        !held(&units(2, 90, 100)) && !held(&units(2, 20, 100)),
+        "other times"
+    );
     assert!(!held(&units(2, 46, 60_000)), "large data units");
-    let off =
-        units(2, 46, 100).with(|given| drop(given.records[0].initiator.settings.insert("nodelay".into(), "on".into())));
+    let off = units(2, 46, 100).with(|given| {
+        drop(
+            given.records[0]
+                .initiator
+                .settings
+                .insert("nodelay".into(), "on".into()),
+        )
+    });
     assert!(!held(&off), "nothing is held back");
 }
 
@@ -99,8 +135,18 @@ fn held_segments_show_nagle() {
                 let (at, offset) = (n * 100_000, n * 200);
                 given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 200"));
                 given.event(at, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 100"));
-                given.event(at + ms * 1000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 100", offset + 100));
-                given.event(at + (ms + 2) * 1000, "a0", "APP_RESPONSE", &format!("{n}; 1; {}; 64", n * 64));
+                given.event(
+                    at + ms * 1000,
+                    "a0",
+                    "TCP_SEGMENT",
+                    &format!("; 0; {}; 100", offset + 100),
+                );
+                given.event(
+                    at + (ms + 2) * 1000,
+                    "a0",
+                    "APP_RESPONSE",
+                    &format!("{n}; 1; {}; 64", n * 64),
+                );
             }
         })
     };
@@ -117,8 +163,18 @@ fn delays_of_any_length_are_not_nagle() {
                 given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 100"));
                 // A first piece, and one that waits.
                 given.event(at, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 40"));
-                given.event(at + ms(n) * 1000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 60", offset + 40));
-                given.event(at + 60_000, "a0", "APP_RESPONSE", &format!("{n}; 1; {}; 64", n * 64));
+                given.event(
+                    at + ms(n) * 1000,
+                    "a0",
+                    "TCP_SEGMENT",
+                    &format!("; 0; {}; 60", offset + 40),
+                );
+                given.event(
+                    at + 60_000,
+                    "a0",
+                    "APP_RESPONSE",
+                    &format!("{n}; 1; {}; 64", n * 64),
+                );
             }
         })
     };
@@ -135,9 +191,24 @@ fn the_tail_of_a_window_is_not_held_by_nagle() {
             for n in 0..20_u64 {
                 let (at, offset) = (n * 200_000, n * 2172);
                 given.event(at, "a0", "APP_CALL", &format!("{n}; 0; {offset}; 2172"));
-                given.event(at + 80_000 - before_ms * 1000, "a0", "TCP_SEGMENT", &format!("; 0; {offset}; 1448"));
-                given.event(at + 80_000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 724", offset + 1448));
-                given.event(at + 120_000, "a0", "APP_RESPONSE", &format!("{n}; 1; {}; 64", n * 64));
+                given.event(
+                    at + 80_000 - before_ms * 1000,
+                    "a0",
+                    "TCP_SEGMENT",
+                    &format!("; 0; {offset}; 1448"),
+                );
+                given.event(
+                    at + 80_000,
+                    "a0",
+                    "TCP_SEGMENT",
+                    &format!("; 0; {}; 724", offset + 1448),
+                );
+                given.event(
+                    at + 120_000,
+                    "a0",
+                    "APP_RESPONSE",
+                    &format!("{n}; 1; {}; 64", n * 64),
+                );
             }
         })
     };
@@ -156,10 +227,19 @@ fn a_segment_of_several_units_is_held_once() {
                 let unit = format!("{}; 0; {}; 25", 4 * n + piece, offset + 75 + 25 * piece);
                 given.event(at + piece, "a0", "APP_SEND", &unit);
             }
-            given.event(at + 40_000, "a0", "TCP_SEGMENT", &format!("; 0; {}; 100", offset + 100));
+            given.event(
+                at + 40_000,
+                "a0",
+                "TCP_SEGMENT",
+                &format!("; 0; {}; 100", offset + 100),
+            );
         }
     });
     let found = given.found();
     assert_eq!(found[0].kind, "nagle_delayed_ack");
-    assert!(found[0].sentence.contains("the end of 20 of 80 units"), "{}", found[0].sentence);
+    assert!(
+        found[0].sentence.contains("the end of 20 of 80 units"),
+        "{}",
+        found[0].sentence
+    );
 }

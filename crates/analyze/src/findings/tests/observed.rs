@@ -7,19 +7,49 @@ use stackline_events::Value;
 
 /// A run with events and no measurement.
 fn observed(events: Table, form: Option<&str>) -> Given {
-    let imports = form.map(|form| Import { form: form.to_owned(), ..Import::default() });
-    let plan = Plan { measurements: Vec::new(), ..plan_of(1.0, 1, None, 1, "bulk_put 1*1") };
-    let index = Index { imports: imports.into_iter().collect(), ..Index::default() };
-    Given { plan, records: Vec::new(), index, events, lifelines: Lifelines::default() }
+    let imports = form.map(|form| Import {
+        form: form.to_owned(),
+        ..Import::default()
+    });
+    let plan = Plan {
+        measurements: Vec::new(),
+        ..plan_of(1.0, 1, None, 1, "bulk_put 1*1")
+    };
+    let index = Index {
+        imports: imports.into_iter().collect(),
+        ..Index::default()
+    };
+    Given {
+        plan,
+        records: Vec::new(),
+        index,
+        events,
+        lifelines: Lifelines::default(),
+    }
 }
 
 fn input(given: &Given) -> Input<'_> {
-    let Given { plan, records, index, events, lifelines } = given;
-    Input { plan, records, index, events, lifelines }
+    let Given {
+        plan,
+        records,
+        index,
+        events,
+        lifelines,
+    } = given;
+    Input {
+        plan,
+        records,
+        index,
+        events,
+        lifelines,
+    }
 }
 
 fn kinds(given: &Given) -> Vec<&'static str> {
-    diagnose(&input(given)).iter().map(|finding| finding.kind).collect()
+    diagnose(&input(given))
+        .iter()
+        .map(|finding| finding.kind)
+        .collect()
 }
 
 /// A second of a connection, ten intervals: limited by the window for so many ms of each, and so many bytes unread.
@@ -44,9 +74,20 @@ fn monitors_alone_show_windows_unread_data_and_losses() {
     assert_eq!(kinds(&given), ["observed_unread", "observed_window"]);
     let found = diagnose(&input(&given));
     // The reader is the cause, and comes first.
-    assert!(found[1].sentence.contains("10.0.0.1:9009 waits for the window of 10.0.0.2:4000 for 80 %"), "{found:?}");
-    assert_eq!(kinds(&observed(watched(0, 1000, 20), None)), ["observed_loss"]);
-    assert!(kinds(&observed(watched(4, 1000, 0), None)).is_empty(), "a little of each is usual");
+    assert!(
+        found[1]
+            .sentence
+            .contains("10.0.0.1:9009 waits for the window of 10.0.0.2:4000 for 80 %"),
+        "{found:?}"
+    );
+    assert_eq!(
+        kinds(&observed(watched(0, 1000, 20), None)),
+        ["observed_loss"]
+    );
+    assert!(
+        kinds(&observed(watched(4, 1000, 0), None)).is_empty(),
+        "a little of each is usual"
+    );
 }
 
 /// A connection of two seconds.
@@ -65,14 +106,42 @@ fn connection(again: i64, full_ms: u64, quiet_ms: u64, until: &str) -> Table {
 
 #[test]
 fn a_capture_shows_who_was_waited_for() {
-    let found = diagnose(&input(&observed(connection(0, 0, 1500, "responder"), Some("capture"))));
+    let found = diagnose(&input(&observed(
+        connection(0, 0, 1500, "responder"),
+        Some("capture"),
+    )));
     assert_eq!(found[0].kind, "observed_quiet");
-    assert!(found[0].sentence.ends_with("75 % of their connection, until 10.0.0.2:80 sent: it was waited for"));
-    let found = diagnose(&input(&observed(connection(0, 0, 1500, "retransmission"), Some("capture"))));
-    assert!(found[0].sentence.ends_with("a loss was waited out"), "{found:?}");
-    assert_eq!(kinds(&observed(connection(0, 1900, 300, "initiator"), Some("capture"))), ["observed_window"]);
-    assert_eq!(kinds(&observed(connection(200, 0, 0, ""), Some("capture"))), ["observed_loss"]);
-    assert!(kinds(&observed(connection(5, 50, 300, "initiator"), Some("capture"))).is_empty());
+    assert!(
+        found[0]
+            .sentence
+            .ends_with("75 % of their connection, until 10.0.0.2:80 sent: it was waited for")
+    );
+    let found = diagnose(&input(&observed(
+        connection(0, 0, 1500, "retransmission"),
+        Some("capture"),
+    )));
+    assert!(
+        found[0].sentence.ends_with("a loss was waited out"),
+        "{found:?}"
+    );
+    assert_eq!(
+        kinds(&observed(
+            connection(0, 1900, 300, "initiator"),
+            Some("capture")
+        )),
+        ["observed_window"]
+    );
+    assert_eq!(
+        kinds(&observed(connection(200, 0, 0, ""), Some("capture"))),
+        ["observed_loss"]
+    );
+    assert!(
+        kinds(&observed(
+            connection(5, 50, 300, "initiator"),
+            Some("capture")
+        ))
+        .is_empty()
+    );
 }
 
 #[test]
@@ -89,27 +158,55 @@ fn a_segment_that_was_sent_again_takes_a_round_trip_of_the_time() {
     let (share, sentence) = said(1, 200);
     assert!((share - 0.1).abs() < 1e-9, "200 ms of 2 s, not {share}");
     assert!(
-        sentence.starts_with("1 segment between") && sentence.contains(" was sent again, beside 12.0 kB"),
+        sentence.starts_with("1 segment between")
+            && sentence.contains(" was sent again, beside 12.0 kB"),
         "{sentence}"
     );
     let (share, sentence) = said(4, 200);
-    assert!((share - 0.4).abs() < 1e-9 && sentence.starts_with("4 segments between"), "{share} {sentence}");
+    assert!(
+        (share - 0.4).abs() < 1e-9 && sentence.starts_with("4 segments between"),
+        "{share} {sentence}"
+    );
     assert_eq!((said(1, 1).0, said(40, 200).0), (0.05, 1.0));
 }
 
 #[test]
 fn what_was_looked_for_is_said_once_nothing_was_measured() {
     for (given, expected, words) in [
-        (observed(watched(0, 0, 0), None), Origin::Watch, "unread data"),
-        (observed(connection(0, 0, 0, ""), Some("capture")), Origin::Capture, "long quiet periods"),
-        (observed(connection(0, 0, 0, ""), Some("text")), Origin::Import, "windows without room"),
+        (
+            observed(watched(0, 0, 0), None),
+            Origin::Watch,
+            "unread data",
+        ),
+        (
+            observed(connection(0, 0, 0, ""), Some("capture")),
+            Origin::Capture,
+            "long quiet periods",
+        ),
+        (
+            observed(connection(0, 0, 0, ""), Some("text")),
+            Origin::Import,
+            "windows without room",
+        ),
     ] {
         assert_eq!(origin(&input(&given)), Some(expected));
         let said = scope(&input(&given)).unwrap();
-        assert!(said.starts_with("Looked for: ") && said.contains(words) && said.contains(" was not, as "), "{said}");
+        assert!(
+            said.starts_with("Looked for: ")
+                && said.contains(words)
+                && said.contains(" was not, as "),
+            "{said}"
+        );
     }
     let mut measured = observed(watched(80, 468_000, 0), None);
     measured.plan = plan_of(1.0, 1, None, 1, "bulk_put 1*1");
-    assert_eq!((scope(&input(&measured)), origin(&input(&measured))), (None, None));
-    assert!(!kinds(&measured).iter().any(|kind| kind.starts_with("observed")));
+    assert_eq!(
+        (scope(&input(&measured)), origin(&input(&measured))),
+        (None, None)
+    );
+    assert!(
+        !kinds(&measured)
+            .iter()
+            .any(|kind| kind.starts_with("observed"))
+    );
 }

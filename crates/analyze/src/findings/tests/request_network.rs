@@ -15,10 +15,25 @@ const EVERY_US: u64 = 20_000;
 impl Traced {
     /// With answers of so many bytes.
     fn new(bytes: u64) -> Self {
-        let plan = Plan { seed: 0, hosts: Default::default(), networks: Vec::new(), measurements: Vec::new() };
+        let plan = Plan {
+            seed: 0,
+            hosts: Default::default(),
+            networks: Vec::new(),
+            measurements: Vec::new(),
+        };
         let (records, index) = (Vec::new(), Index::default());
-        let given = Given { plan, records, index, events: Table::default(), lifelines: Lifelines::default() };
-        Self { given, packets: 0, bytes }
+        let given = Given {
+            plan,
+            records,
+            index,
+            events: Table::default(),
+            lifelines: Lifelines::default(),
+        };
+        Self {
+            given,
+            packets: 0,
+            bytes,
+        }
     }
 
     fn event(&mut self, us: u64, host: &str, keyword: &str, data: &str) {
@@ -29,34 +44,69 @@ impl Traced {
     fn request(&mut self, n: u64, back_us: u64, network: &str) {
         let (unit, at, bytes) = (unit(1, n), n * EVERY_US, self.bytes);
         let end = at + 5_000 + back_us;
-        self.event(at, "client", "APP_CALL", &format!("{unit}; 2; {}; 100", n * 100));
-        self.event(at + 5_000, "server", "APP_REPLY", &format!("{unit}; 3; {}; {bytes}", n * bytes));
-        let request = format!("{unit}; call; HTTP/1.1; 1; GET /; 200; client; server; curl; python3; 100; {bytes}; 0");
+        self.event(
+            at,
+            "client",
+            "APP_CALL",
+            &format!("{unit}; 2; {}; 100", n * 100),
+        );
+        self.event(
+            at + 5_000,
+            "server",
+            "APP_REPLY",
+            &format!("{unit}; 3; {}; {bytes}", n * bytes),
+        );
+        let request = format!(
+            "{unit}; call; HTTP/1.1; 1; GET /; 200; client; server; curl; python3; 100; {bytes}; 0"
+        );
         self.event(end, "client", "REQUEST", &request);
         let (total, back) = ((5_000 + back_us) * 1000, back_us * 1000);
-        let times = format!("{unit}; {total}; ; ; ; 0; 0; 2000000; 0; 3000000; 0; {back}; 0; 4000000");
+        let times =
+            format!("{unit}; {total}; ; ; ; 0; 0; 2000000; 0; 3000000; 0; {back}; 0; 4000000");
         self.event(end, "client", "REQUEST_TIME", &times);
         if !network.is_empty() {
-            self.event(end, "client", "REQUEST_NETWORK", &format!("{unit}; {network}"));
+            self.event(
+                end,
+                "client",
+                "REQUEST_NETWORK",
+                &format!("{unit}; {network}"),
+            );
         }
     }
 
     /// A packet with the first bytes of the answer to the `n`-th request.
     fn own(&self, n: u64, bytes: u64) -> String {
-        format!("; 3; {}; {bytes}; x>client; server>client; 7", n * self.bytes)
+        format!(
+            "; 3; {}; {bytes}; x>client; server>client; 7",
+            n * self.bytes
+        )
     }
 
     /// Comes to the queue of the port and leaves it.
     fn through(&mut self, (from_us, to_us): (u64, u64), packet: &str, length: u64, queued: u64) {
         self.packets += 1;
         let number = self.packets;
-        self.event(from_us, "x", "NET_ENQUEUE", &format!("{packet}; {number}; 1; {length}; {queued}"));
-        self.event(to_us, "x", "NET_DEQUEUE", &format!("{packet}; {number}; 1; {length}"));
+        self.event(
+            from_us,
+            "x",
+            "NET_ENQUEUE",
+            &format!("{packet}; {number}; 1; {length}; {queued}"),
+        );
+        self.event(
+            to_us,
+            "x",
+            "NET_DEQUEUE",
+            &format!("{packet}; {number}; 1; {length}"),
+        );
     }
 
     fn finding(&self, kind: &str) -> Finding {
         let found = self.given.found();
-        found.iter().find(|finding| finding.kind == kind).unwrap_or_else(|| panic!("no {kind}: {found:?}")).clone()
+        found
+            .iter()
+            .find(|finding| finding.kind == kind)
+            .unwrap_or_else(|| panic!("no {kind}: {found:?}"))
+            .clone()
     }
 
     fn sentence(&self, kind: &str) -> String {
@@ -80,7 +130,12 @@ fn behind(others: &[&str]) -> Traced {
                 }
             }
             let own = traced.own(n, 100);
-            traced.through((at, at + 8_000), &own, 150, 10_000 * others.len() as u64 + 150);
+            traced.through(
+                (at, at + 8_000),
+                &own,
+                150,
+                10_000 * others.len() as u64 + 150,
+            );
         }
         traced.request(n, if n == 0 { 2_000 } else { 10_000 }, "");
     }
@@ -93,12 +148,27 @@ fn a_queue_that_another_connection_fills_is_named_with_it() {
     let sentence = traced.sentence("request_queue");
     let before = "messages client > server wait 7.88 ms in queues: ";
     let after = " of the time, before x>client: of the 10.0 kB that were queued before them there 100 % were of another connection";
-    assert!(sentence.starts_with(before) && sentence.ends_with(after), "{sentence}");
+    assert!(
+        sentence.starts_with(before) && sentence.ends_with(after),
+        "{sentence}"
+    );
     traced.event(0, "x", "NET_FLOW", "8; 10.0.0.1:40000; 10.0.0.3:5001; 5");
     let found = traced.finding("request_queue");
-    assert!(found.sentence.ends_with("of another connection: 10.0.0.3:5001 > 10.0.0.1:40000"), "{}", found.sentence);
+    assert!(
+        found
+            .sentence
+            .ends_with("of another connection: 10.0.0.3:5001 > 10.0.0.1:40000"),
+        "{}",
+        found.sentence
+    );
     assert!(found.tries[0].what.contains("before x>client"), "{found:?}");
-    assert!(found.evidence.iter().any(|evidence| evidence.what.starts_with("9 packets of them waited 7")), "{found:?}");
+    assert!(
+        found
+            .evidence
+            .iter()
+            .any(|evidence| evidence.what.starts_with("9 packets of them waited 7")),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -106,9 +176,15 @@ fn several_connections_are_counted_and_the_own_one_is_none_of_them() {
     let mut traced = behind(&["9", "11", "13"]);
     traced.event(0, "x", "NET_FLOW", "12; 10.0.0.3:6; 10.0.0.1:7; 5");
     let sentence = traced.sentence("request_queue");
-    assert!(sentence.contains("100 % were of 3 other connections"), "{sentence}");
+    assert!(
+        sentence.contains("100 % were of 3 other connections"),
+        "{sentence}"
+    );
     let sentence = behind(&["3"]).sentence("request_queue");
-    assert!(sentence.ends_with("100 % were of their own connection"), "{sentence}");
+    assert!(
+        sentence.ends_with("100 % were of their own connection"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -116,13 +192,19 @@ fn what_is_not_known_of_queues_is_not_said() {
     let mut unseen = Traced::new(100);
     (0..10).for_each(|n| unseen.request(n, if n == 0 { 2_000 } else { 10_000 }, ""));
     let sentence = unseen.sentence("request_queue");
-    assert!(sentence.ends_with("; they wait in queues of the network, or are lost on it"), "{sentence}");
+    assert!(
+        sentence.ends_with("; they wait in queues of the network, or are lost on it"),
+        "{sentence}"
+    );
     for n in 0..10 {
         let (own, at) = (unseen.own(n, 100), n * EVERY_US + 5_000);
         unseen.through((at, at + 100), &own, 150, 150);
     }
     let found = unseen.given.found();
-    assert!(found.iter().all(|finding| finding.kind != "request_queue"), "queues are known to be empty: {found:?}");
+    assert!(
+        found.iter().all(|finding| finding.kind != "request_queue"),
+        "queues are known to be empty: {found:?}"
+    );
 }
 
 #[test]
@@ -145,24 +227,41 @@ fn lost_packets_are_named_with_their_place_and_reason() {
             let at = n * EVERY_US + 5_000;
             traced.request(n, 12_000, "0; 0; 1; 10000000; 0; 0; 0; 0; 0");
             if fills {
-                traced.through((at - 100, at + 100), "; 9; ; 1448; x>client; other>client; 9", 9_000, 9_000);
+                traced.through(
+                    (at - 100, at + 100),
+                    "; 9; ; 1448; x>client; other>client; 9",
+                    9_000,
+                    9_000,
+                );
             }
             let own = traced.own(n, 100);
-            traced.event(at, "x", "NET_DROP", &format!("{own}; {}; 1; 150; {reason}", 1000 + n));
+            traced.event(
+                at,
+                "x",
+                "NET_DROP",
+                &format!("{own}; {}; 1; 150; {reason}", 1000 + n),
+            );
         }
         traced.event(0, "x", "NET_FLOW", "8; 10.0.0.1:40000; 10.0.0.3:5001; 5");
         traced.sentence("request_loss")
     };
     let sentence = lost("lost on the link", false);
     assert!(
-        sentence.contains("10 were sent again") && sentence.ends_with("; they were lost on the link x>client"),
+        sentence.contains("10 were sent again")
+            && sentence.ends_with("; they were lost on the link x>client"),
         "{sentence}"
     );
     let sentence = lost("queue full", false);
-    assert!(sentence.ends_with("; they were dropped before x>client: queue full"), "{sentence}");
+    assert!(
+        sentence.ends_with("; they were dropped before x>client: queue full"),
+        "{sentence}"
+    );
     let sentence = lost("queue full", true);
     let whose = "of the 9000 B that were queued before them there 100 % were of another connection: 10.0.0.3:5001 > 10.0.0.1:40000";
-    assert!(sentence.ends_with(&format!("queue full; {whose}")), "{sentence}");
+    assert!(
+        sentence.ends_with(&format!("queue full; {whose}")),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -181,15 +280,28 @@ fn long_messages_are_told_the_slowest_link_and_how_full_it_was() {
             let own = traced.own(n, 100_000);
             traced.through((at, at + 10_000), &own, 100_000, 100_000);
             if others {
-                traced.through((at, at + 5_000), "; 9; ; 1448; x>client; other>client; 9", 25_000, 9_000);
+                traced.through(
+                    (at, at + 5_000),
+                    "; 9; ; 1448; x>client; other>client; 9",
+                    25_000,
+                    9_000,
+                );
             }
         }
         traced.sentence("request_rate")
     };
     let slowest = "; the slowest link of their way, x>client (100 Mbit/s), was";
-    assert!(long("100000000", false).ends_with(&format!("{slowest} 80 % full while they crossed it")));
+    assert!(
+        long("100000000", false).ends_with(&format!("{slowest} 80 % full while they crossed it"))
+    );
     let sentence = long("100000000", true);
     let whose = "100 % full while they crossed it, 20 % of that with what is not theirs";
-    assert!(sentence.ends_with(&format!("{slowest} {whose}")), "{sentence}");
-    assert!(!long("", false).contains("slowest link"), "an unknown rate is none");
+    assert!(
+        sentence.ends_with(&format!("{slowest} {whose}")),
+        "{sentence}"
+    );
+    assert!(
+        !long("", false).contains("slowest link"),
+        "an unknown rate is none"
+    );
 }

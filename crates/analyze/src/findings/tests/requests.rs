@@ -3,8 +3,19 @@
 use super::*;
 use stackline_events::Value;
 
-const PARTS: [&str; 11] =
-    ["lookup", "connect", "handshake", "client", "hold", "there", "unread", "work", "sending", "back", "client_unread"];
+const PARTS: [&str; 11] = [
+    "lookup",
+    "connect",
+    "handshake",
+    "client",
+    "hold",
+    "there",
+    "unread",
+    "work",
+    "sending",
+    "back",
+    "client_unread",
+];
 
 /// A request: who, when it ended, its parts in ms, and what is said beside.
 #[derive(Clone, Default)]
@@ -28,7 +39,16 @@ impl Planted {
     fn of(end_ms: u64, parts: &[(&'static str, i64)]) -> Self {
         let parts = parts.to_vec();
         let bytes = (100, 500);
-        Self { protocol: "HTTP/1.1", status: "200", client: "a", server: "b", end_ms, parts, bytes, ..Self::default() }
+        Self {
+            protocol: "HTTP/1.1",
+            status: "200",
+            client: "a",
+            server: "b",
+            end_ms,
+            parts,
+            bytes,
+            ..Self::default()
+        }
     }
 }
 
@@ -37,14 +57,41 @@ fn table(requests: &[Planted]) -> Table {
     for (unit, one) in requests.iter().enumerate() {
         let unit = Value::from(unit as i64);
         let at_ns = one.end_ms * MS;
-        let call = [unit, "call".into(), one.protocol.into(), 1.into(), "GET /".into(), one.status.into()];
-        let ends = [one.client.into(), one.server.into(), "curl".into(), "httpd".into()];
-        let sizes = [one.bytes.0.into(), one.bytes.1.into(), 0.into(), one.unknown.map_or(Value::Absent, Value::from)];
-        table.push("REQUEST", one.client, at_ns, &[&call[..], &ends, &sizes].concat());
+        let call = [
+            unit,
+            "call".into(),
+            one.protocol.into(),
+            1.into(),
+            "GET /".into(),
+            one.status.into(),
+        ];
+        let ends = [
+            one.client.into(),
+            one.server.into(),
+            "curl".into(),
+            "httpd".into(),
+        ];
+        let sizes = [
+            one.bytes.0.into(),
+            one.bytes.1.into(),
+            0.into(),
+            one.unknown.map_or(Value::Absent, Value::from),
+        ];
+        table.push(
+            "REQUEST",
+            one.client,
+            at_ns,
+            &[&call[..], &ends, &sizes].concat(),
+        );
         if one.unknown.is_some() && !one.gave_up {
             continue;
         }
-        let part = |name: &str| one.parts.iter().find(|(of, _)| of == &name).map(|(_, ms)| *ms * MS as i64);
+        let part = |name: &str| {
+            one.parts
+                .iter()
+                .find(|(of, _)| of == &name)
+                .map(|(_, ms)| *ms * MS as i64)
+        };
         let total: i64 = PARTS.iter().filter_map(|name| part(name)).sum();
         let mut times = vec![unit, total.into()];
         times.extend(PARTS.map(|name| Value::from(part(name))));
@@ -54,14 +101,21 @@ fn table(requests: &[Planted]) -> Table {
             if !values.is_empty() {
                 let mut fields = vec![Value::from(0); count];
                 fields[0] = unit;
-                values.iter().for_each(|(at, value)| fields[*at] = (*value).into());
+                values
+                    .iter()
+                    .for_each(|(at, value)| fields[*at] = (*value).into());
                 table.push(keyword, one.client, at_ns, &fields);
             }
         };
         row("REQUEST_NETWORK", 10, &one.network);
         row("REQUEST_WORK", 13, &one.work);
         if let Some(parent) = one.parent {
-            table.push("REQUEST_PARENT", one.client, at_ns, &[unit, parent.into(), 980_000.into()]);
+            table.push(
+                "REQUEST_PARENT",
+                one.client,
+                at_ns,
+                &[unit, parent.into(), 980_000.into()],
+            );
         }
     }
     table
@@ -79,20 +133,33 @@ fn first(requests: &[Planted]) -> (&'static str, f64) {
 /// Ten requests, each like this one, one after the other.
 fn ten(one: &Planted) -> Vec<Planted> {
     let all: i64 = one.parts.iter().map(|(_, ms)| ms).sum();
-    (1..=10).map(|at| Planted { end_ms: 1000 + at * (all as u64 + 50), ..one.clone() }).collect()
+    (1..=10)
+        .map(|at| Planted {
+            end_ms: 1000 + at * (all as u64 + 50),
+            ..one.clone()
+        })
+        .collect()
 }
 
 #[test]
 fn each_cause_is_named_first() {
     let way = [("there", 1), ("back", 1)];
     let with = |more: &[(&'static str, i64)]| Planted::of(0, &[&way[..], more].concat());
-    let work = |field: usize| Planted { work: vec![(field, 20 * MS as i64)], ..with(&[("work", 20)]) };
-    let network =
-        |field: usize, part: &'static str| Planted { network: vec![(field, 18 * MS as i64)], ..with(&[(part, 18)]) };
+    let work = |field: usize| Planted {
+        work: vec![(field, 20 * MS as i64)],
+        ..with(&[("work", 20)])
+    };
+    let network = |field: usize, part: &'static str| Planted {
+        network: vec![(field, 18 * MS as i64)],
+        ..with(&[(part, 18)])
+    };
     for (planted, kind) in [
         (with(&[("lookup", 20)]), "slow_lookup"),
         (with(&[("connect", 2)]), "connection_per_request"),
-        (with(&[("connect", 1), ("handshake", 9)]), "handshake_per_request"),
+        (
+            with(&[("connect", 1), ("handshake", 9)]),
+            "handshake_per_request",
+        ),
         (with(&[("unread", 20)]), "server_away"),
         (with(&[("work", 20)]), "server_takes"),
         (work(2), "server_computes"),
@@ -114,27 +181,47 @@ fn each_cause_is_named_first() {
         let all: i64 = planted.parts.iter().map(|(_, ms)| ms).sum();
         assert!(share > 0.4 && share <= 1.0, "{kind}: {share} of {all} ms");
     }
-    let long = Planted { bytes: (100, 5_000_000), ..with(&[("sending", 400)]) };
+    let long = Planted {
+        bytes: (100, 5_000_000),
+        ..with(&[("sending", 400)])
+    };
     assert_eq!(first(&ten(&long)).0, "request_rate");
 }
 
 #[test]
 fn of_healthy_requests_nothing_is_alleged() {
-    let found = found(&ten(&Planted::of(0, &[("there", 5), ("work", 0), ("back", 5)])));
-    assert_eq!(found.iter().map(|one| one.kind).collect::<Vec<_>>(), ["healthy"]);
-    assert!(found[0].sentence.contains("100 % is their way"), "{}", found[0].sentence);
+    let found = found(&ten(&Planted::of(
+        0,
+        &[("there", 5), ("work", 0), ("back", 5)],
+    )));
+    assert_eq!(
+        found.iter().map(|one| one.kind).collect::<Vec<_>>(),
+        ["healthy"]
+    );
+    assert!(
+        found[0].sentence.contains("100 % is their way"),
+        "{}",
+        found[0].sentence
+    );
 }
 
 #[test]
 fn requests_that_wait_while_the_server_works_on_others_are_queued() {
     // Four come at once, each takes 20 ms, one after the other.
     let one = |at: i64| {
-        Planted::of(1000 + 20 * (at as u64 + 1), &[("there", 1), ("unread", 20 * at), ("work", 19), ("back", 0)])
+        Planted::of(
+            1000 + 20 * (at as u64 + 1),
+            &[("there", 1), ("unread", 20 * at), ("work", 19), ("back", 0)],
+        )
     };
     let requests: Vec<Planted> = (0..4).map(one).collect();
     let found = found(&requests);
     assert_eq!(found[0].kind, "server_one_at_a_time");
-    assert!(found[0].sentence.contains("1 at a time"), "{}", found[0].sentence);
+    assert!(
+        found[0].sentence.contains("1 at a time"),
+        "{}",
+        found[0].sentence
+    );
 }
 
 #[test]
@@ -163,8 +250,16 @@ fn what_a_server_asks_others_is_their_time() {
     let requests: Vec<Planted> = [outer].into_iter().chain((0..5).map(inner)).collect();
     let found = found(&requests);
     assert_eq!(found[0].kind, "chatty_requests");
-    assert!(found[0].sentence.contains("5 requests b > c"), "{}", found[0].sentence);
-    assert!((found[0].share - 50.0 / 60.0).abs() < 0.02, "{}", found[0].share);
+    assert!(
+        found[0].sentence.contains("5 requests b > c"),
+        "{}",
+        found[0].sentence
+    );
+    assert!(
+        (found[0].share - 50.0 / 60.0).abs() < 0.02,
+        "{}",
+        found[0].share
+    );
 }
 
 #[test]
@@ -172,7 +267,11 @@ fn requests_without_an_answer_are_counted() {
     let mut requests = ten(&Planted::of(0, &[("there", 5), ("back", 5)]));
     requests[0].unknown = Some("nothing answered it");
     requests[1].unknown = Some("nothing answered it");
-    assert_eq!(found(&requests)[0].kind, "healthy", "two of ten may have been under way in the end");
+    assert_eq!(
+        found(&requests)[0].kind,
+        "healthy",
+        "two of ten may have been under way in the end"
+    );
     requests[2].unknown = Some("nothing answered it");
     let found = found(&requests);
     assert_eq!(found[0].kind, "unanswered_requests");
@@ -187,12 +286,26 @@ fn requests_that_are_given_up_are_waits() {
         gave_up: true,
         ..Planted::of(end_ms, &[("there", 1), ("work", 499)])
     };
-    let requests = [given_up(1500), given_up(2000), Planted::of(2200, &[("there", 1), ("work", 198), ("back", 1)])];
+    let requests = [
+        given_up(1500),
+        given_up(2000),
+        Planted::of(2200, &[("there", 1), ("work", 198), ("back", 1)]),
+    ];
     let found = found(&requests);
     assert_eq!(found[0].kind, "unanswered_requests");
     assert!((found[0].share - 1000.0 / 1200.0).abs() < 1e-9, "{found:?}");
-    assert!(found[0].sentence.contains("2 of 3 attempts a > b"), "{}", found[0].sentence);
-    assert!(found[0].sentence.contains("after 500 ms each, and asks again 2 times"), "{}", found[0].sentence);
+    assert!(
+        found[0].sentence.contains("2 of 3 attempts a > b"),
+        "{}",
+        found[0].sentence
+    );
+    assert!(
+        found[0]
+            .sentence
+            .contains("after 500 ms each, and asks again 2 times"),
+        "{}",
+        found[0].sentence
+    );
 }
 
 #[test]
@@ -204,18 +317,36 @@ fn an_answer_that_is_cut_off_is_not_given_up() {
         ..Planted::of(9000, &[("there", 1), ("sending", 5000), ("back", 1)])
     };
     let found = found(&[cut, Planted::of(100, &[("there", 1), ("back", 1)])]);
-    assert!(found.iter().all(|one| one.kind != "unanswered_requests"), "{found:?}");
+    assert!(
+        found.iter().all(|one| one.kind != "unanswered_requests"),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn a_client_that_waits_after_failures_backs_off() {
-    let quick = |end_ms, status| Planted { status, ..Planted::of(end_ms, &[("there", 5), ("back", 5)]) };
+    let quick = |end_ms, status| Planted {
+        status,
+        ..Planted::of(end_ms, &[("there", 5), ("back", 5)])
+    };
     let requests = [quick(1000, "503"), quick(1110, "503"), quick(1320, "200")];
     let found = found(&requests);
     assert_eq!(found[0].kind, "client_backs_off");
     assert!((found[0].share - 300.0 / 330.0).abs() < 1e-9, "{found:?}");
-    assert!(found[0].sentence.contains("curl on a waits after attempts that failed (503)"), "{}", found[0].sentence);
-    assert!(found[0].sentence.contains("2 times, 150 ms each, 200 ms at most"), "{}", found[0].sentence);
+    assert!(
+        found[0]
+            .sentence
+            .contains("curl on a waits after attempts that failed (503)"),
+        "{}",
+        found[0].sentence
+    );
+    assert!(
+        found[0]
+            .sentence
+            .contains("2 times, 150 ms each, 200 ms at most"),
+        "{}",
+        found[0].sentence
+    );
 }
 
 #[test]
@@ -225,5 +356,10 @@ fn costs_add_up_and_say_what_would_be_left() {
         ..Planted::of(0, &[("there", 5), ("work", 30), ("back", 5)])
     }));
     assert!((found[0].share - 0.75).abs() < 1e-9, "{found:?}");
-    assert!(found[0].evidence[1].what.contains("100 ms instead of 400 ms"), "{found:?}");
+    assert!(
+        found[0].evidence[1]
+            .what
+            .contains("100 ms instead of 400 ms"),
+        "{found:?}"
+    );
 }

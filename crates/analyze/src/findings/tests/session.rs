@@ -11,7 +11,12 @@ fn session(serve: u64, send: u64) -> Table {
     let (mut served, mut sent) = (0_u64, 0_u64);
     for unit in 0..200_u64 {
         let mut event = |keyword: &str, host: &str, ms: u64, order: u64| {
-            table.push(keyword, host, ms * MS + order, &[Value::Number(unit as i64)]);
+            table.push(
+                keyword,
+                host,
+                ms * MS + order,
+                &[Value::Number(unit as i64)],
+            );
         };
         let came = 3 * unit;
         event("ask", "me", came, 0);
@@ -39,11 +44,23 @@ fn session(serve: u64, send: u64) -> Table {
 
 /// What a port did all the time.
 fn port(table: &mut Table, busy_ppm: u64, drops: u64) {
-    table.push("PORT_SETUP", "x", 0, &[Value::Text("x>me"), 10_000_000_u64.into(), 3_000_u64.into()]);
+    table.push(
+        "PORT_SETUP",
+        "x",
+        0,
+        &[Value::Text("x>me"), 10_000_000_u64.into(), 3_000_u64.into()],
+    );
     for at in 1..=6_u64 {
         let (interval, now) = (100 * MS, at * 100 * MS);
         let busy = Value::from(interval / 1_000_000 * busy_ppm);
-        let port = [interval.into(), Value::Text("x>me"), 100_u64.into(), 100_000_u64.into(), busy, drops.into()];
+        let port = [
+            interval.into(),
+            Value::Text("x>me"),
+            100_u64.into(),
+            100_000_u64.into(),
+            busy,
+            drops.into(),
+        ];
         table.push("PORT_USE", "x", now, &port);
     }
 }
@@ -65,9 +82,20 @@ fn watched(table: &mut Table, busy_ppm: u64, drops: u64, limited_ppm: u64, unrea
         let (interval, now) = (100 * MS, at * 100 * MS);
         let part = |ppm: u64| Value::from(interval / 1_000_000 * ppm);
         let info = |local: &'static str, remote: &'static str, limited: u64, unread: u64| {
-            let mut data = vec![Value::from(interval), absent, Value::Text(local), Value::Text(remote)];
+            let mut data = vec![
+                Value::from(interval),
+                absent,
+                Value::Text(local),
+                Value::Text(remote),
+            ];
             data.extend([20_000, 9_000, MS, u64::from(drops > 0)].map(Value::from));
-            data.extend([Value::from(interval), part(limited), 0_u64.into(), 0_u64.into(), unread.into()]);
+            data.extend([
+                Value::from(interval),
+                part(limited),
+                0_u64.into(),
+                0_u64.into(),
+                unread.into(),
+            ]);
             data.extend([60_000_u64, 1_448, 10_000].map(Value::from));
             data
         };
@@ -78,22 +106,44 @@ fn watched(table: &mut Table, busy_ppm: u64, drops: u64, limited_ppm: u64, unrea
 
 fn first(table: &Table) -> (&'static str, String) {
     let found = of_events(table);
-    found.into_iter().next().map_or_else(Default::default, |first| (first.kind, first.sentence))
+    found
+        .into_iter()
+        .next()
+        .map_or_else(Default::default, |first| (first.kind, first.sentence))
 }
 
 #[test]
 fn a_busy_stage_limits_and_its_units_end_before_it() {
     let found = of_events(&session(5, 1));
     assert_eq!(found[0].kind, "stage_limited");
-    assert!(found[0].sentence.starts_with("begins to ends at host limits"), "{}", found[0].sentence);
-    let evidence: Vec<&str> = found[0].evidence.iter().map(|evidence| evidence.what.as_str()).collect();
-    assert!(evidence.iter().any(|what| what.ends_with("units were given up: 100 % behind in")), "{evidence:?}");
+    assert!(
+        found[0]
+            .sentence
+            .starts_with("begins to ends at host limits"),
+        "{}",
+        found[0].sentence
+    );
+    let evidence: Vec<&str> = found[0]
+        .evidence
+        .iter()
+        .map(|evidence| evidence.what.as_str())
+        .collect();
+    assert!(
+        evidence
+            .iter()
+            .any(|what| what.ends_with("units were given up: 100 % behind in")),
+        "{evidence:?}"
+    );
 }
 
 #[test]
 fn beyond_the_server_ports_and_connections_decide() {
     let slow = || session(1, 5);
-    assert_eq!(first(&slow()).0, "network_limited", "nothing was seen of the network");
+    assert_eq!(
+        first(&slow()).0,
+        "network_limited",
+        "nothing was seen of the network"
+    );
     for (kind, (busy, drops, limited, unread)) in [
         ("network_limited", (970_000, 3, 0, 0)),
         ("queue_drop", (300_000, 40, 0, 0)),
@@ -104,7 +154,10 @@ fn beyond_the_server_ports_and_connections_decide() {
         watched(&mut table, busy, drops, limited, unread);
         let (found, sentence) = first(&table);
         assert_eq!(found, kind, "{sentence}");
-        assert!(kind == "window_below_bdp" || kind == "receiver_limited" || sentence.contains("x>me"), "{sentence}");
+        assert!(
+            kind == "window_below_bdp" || kind == "receiver_limited" || sentence.contains("x>me"),
+            "{sentence}"
+        );
     }
 }
 
@@ -117,11 +170,20 @@ fn drawn(every: Option<u64>, back: u64) -> Table {
         let begins = free.max(called + 1);
         free = begins + 2;
         done = free + back;
-        let way =
-            [("CALL", "me", called), ("PARSE", "host", begins), ("STORE", "host", begins), ("RENDER", "host", free)];
+        let way = [
+            ("CALL", "me", called),
+            ("PARSE", "host", begins),
+            ("STORE", "host", begins),
+            ("RENDER", "host", free),
+        ];
         for (order, (name, host, ms)) in way.into_iter().chain([("DONE", "me", done)]).enumerate() {
             let keyword = format!("DISPLAY_{name}");
-            table.push(&keyword, host, ms * MS + order as u64, &[Value::Number(unit as i64)]);
+            table.push(
+                &keyword,
+                host,
+                ms * MS + order as u64,
+                &[Value::Number(unit as i64)],
+            );
         }
     }
     table
@@ -132,22 +194,38 @@ fn what_ends_with_work_is_no_sending_and_what_waits_for_its_answer_goes_one_afte
     // Asked for every 1 ms, drawn in 2: the display. Its requests wait where they are on their way to it.
     let mut arrives = drawn(Some(1), 5);
     for unit in 0..200_u64 {
-        arrives.push("DISPLAY_AGENT", "host", unit * MS + 1_000, &[Value::Number(unit as i64)]);
+        arrives.push(
+            "DISPLAY_AGENT",
+            "host",
+            unit * MS + 1_000,
+            &[Value::Number(unit as i64)],
+        );
     }
     let (kind, sentence) = first(&arrives);
     assert_eq!(kind, "stage_limited", "{sentence}");
-    assert!(sentence.starts_with("stored to drawn at host limits"), "{sentence}");
+    assert!(
+        sentence.starts_with("stored to drawn at host limits"),
+        "{sentence}"
+    );
     // One at a time, of which each takes 10 ms and is drawn in 2.
     let (kind, sentence) = first(&drawn(None, 7));
     assert_eq!(kind, "serial_round_trips", "{sentence}");
-    assert!(sentence.starts_with("200 units go one after the other") && sentence.contains("10.0 ms"), "{sentence}");
+    assert!(
+        sentence.starts_with("200 units go one after the other") && sentence.contains("10.0 ms"),
+        "{sentence}"
+    );
     assert!(sentence.contains("20 % is at host"), "{sentence}");
     // A way of 7 ms beside one of 1 ms is no distance; one of 2 ms may be.
     assert!(
-        sentence.contains("the rest is the way back, 7.00 ms, and the way there, 1.00 ms: no distance"),
+        sentence
+            .contains("the rest is the way back, 7.00 ms, and the way there, 1.00 ms: no distance"),
         "{sentence}"
     );
-    assert!(first(&drawn(None, 2)).1.ends_with("the rest is the way there and back, or a wait for a timer"));
+    assert!(
+        first(&drawn(None, 2))
+            .1
+            .ends_with("the rest is the way there and back, or a wait for a timer")
+    );
     // One every 20 ms takes as long, and nobody waits for it.
     let (kind, sentence) = first(&drawn(Some(20), 7));
     assert_eq!(kind, "healthy", "{sentence}");
@@ -167,11 +245,25 @@ fn together(across: u64) -> Table {
         .collect();
     let end = line + 1;
     for (unit, [called, sent, came]) in ways.into_iter().enumerate() {
-        let way = [("CALL", "me", called), ("SEND", "me", sent), ("ARRIVE", "host", came), ("PARSE", "host", came)];
-        let way = way.into_iter().chain([("STORE", "host", came), ("RENDER", "host", end), ("DONE", "me", end + 1)]);
+        let way = [
+            ("CALL", "me", called),
+            ("SEND", "me", sent),
+            ("ARRIVE", "host", came),
+            ("PARSE", "host", came),
+        ];
+        let way = way.into_iter().chain([
+            ("STORE", "host", came),
+            ("RENDER", "host", end),
+            ("DONE", "me", end + 1),
+        ]);
         for (order, (name, host, ms)) in way.enumerate() {
             let keyword = format!("DISPLAY_{name}");
-            table.push(&keyword, host, ms * MS + order as u64, &[Value::Number(unit as i64)]);
+            table.push(
+                &keyword,
+                host,
+                ms * MS + order as u64,
+                &[Value::Number(unit as i64)],
+            );
         }
     }
     table
@@ -183,38 +275,75 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
     let mut works = drawn(None, 7);
     processor(&mut works, "between", 900_000, 2_000);
     let (kind, sentence) = first(&works);
-    assert_eq!((kind, sentence.as_str()), ("cpu_limit", "the processor of between limits: it works 90 % of the time"));
+    assert_eq!(
+        (kind, sentence.as_str()),
+        (
+            "cpu_limit",
+            "the processor of between limits: it works 90 % of the time"
+        )
+    );
     let mut bits = drawn(None, 7);
-    bits.push("PORT_SETUP", "host", 0, &[Value::Text("host>me"), 2_400_u64.into()]);
-    let used = [(2_000 * MS).into(), Value::Text("host>me"), 200_u64.into(), 8_000_u64.into(), (1_900 * MS).into()];
+    bits.push(
+        "PORT_SETUP",
+        "host",
+        0,
+        &[Value::Text("host>me"), 2_400_u64.into()],
+    );
+    let used = [
+        (2_000 * MS).into(),
+        Value::Text("host>me"),
+        200_u64.into(),
+        8_000_u64.into(),
+        (1_900 * MS).into(),
+    ];
     bits.push("PORT_USE", "host", 2_000 * MS, &used);
     let (kind, sentence) = first(&bits);
     assert_eq!(
         (kind, sentence.as_str()),
-        ("network_limited", "the link host>me is full: 95 % of 2.40 kbit/s are used")
+        (
+            "network_limited",
+            "the link host>me is full: 95 % of 2.40 kbit/s are used"
+        )
     );
     // Neither works for long, while all are on their way together.
     let mut waits = Table::default();
     for unit in 0..200_u64 {
         let sent = unit / 20 * 100;
-        let way =
-            [("CALL", "me", sent), ("SEND", "me", sent), ("ARRIVE", "host", sent + 50), ("PARSE", "host", sent + 50)];
+        let way = [
+            ("CALL", "me", sent),
+            ("SEND", "me", sent),
+            ("ARRIVE", "host", sent + 50),
+            ("PARSE", "host", sent + 50),
+        ];
         for (order, (name, host, ms)) in way
             .into_iter()
-            .chain([("STORE", "host", sent + 50), ("RENDER", "host", sent + 50), ("DONE", "me", 1_000)])
+            .chain([
+                ("STORE", "host", sent + 50),
+                ("RENDER", "host", sent + 50),
+                ("DONE", "me", 1_000),
+            ])
             .enumerate()
         {
-            waits.push(&format!("DISPLAY_{name}"), host, ms * MS + order as u64, &[Value::Number(unit as i64)]);
+            waits.push(
+                &format!("DISPLAY_{name}"),
+                host,
+                ms * MS + order as u64,
+                &[Value::Number(unit as i64)],
+            );
         }
     }
     assert_eq!(first(&waits).0, "healthy", "nothing was seen of ports");
     port(&mut waits, 10_000, 0);
     let (kind, sentence) = first(&waits);
-    assert!(kind == "serial_round_trips" && sentence.contains("no link is used more than 1 %"), "{sentence}");
+    assert!(
+        kind == "serial_round_trips" && sentence.contains("no link is used more than 1 %"),
+        "{sentence}"
+    );
     processor(&mut waits, "me", 600_000, 1_000);
     let (kind, sentence) = first(&waits);
     assert!(
-        kind == "cpu_limit" && sentence.starts_with("the processor of me works 60 % of the time, more"),
+        kind == "cpu_limit"
+            && sentence.starts_with("the processor of me works 60 % of the time, more"),
         "{sentence}"
     );
     // Work that takes a part is told of, and what is left is the way.
@@ -222,29 +351,44 @@ fn work_and_bits_that_no_point_tells_of_are_found_by_what_processors_and_ports_d
     processor(&mut partly, "between", 400_000, 2_000);
     let (kind, sentence) = first(&partly);
     assert!(
-        kind == "serial_round_trips" && sentence.contains("40 % is work of the processor of between"),
+        kind == "serial_round_trips"
+            && sentence.contains("40 % is work of the processor of between"),
         "{sentence}"
     );
     // What a stretch of the way says already is said once.
     let mut known = drawn(Some(1), 5);
     for unit in 0..200_u64 {
-        known.push("DISPLAY_AGENT", "host", unit * MS + 1_000, &[Value::Number(unit as i64)]);
+        known.push(
+            "DISPLAY_AGENT",
+            "host",
+            unit * MS + 1_000,
+            &[Value::Number(unit as i64)],
+        );
     }
     processor(&mut known, "host", 990_000, 400);
     let kinds: Vec<&str> = of_events(&known).iter().map(|found| found.kind).collect();
-    assert!(kinds.contains(&"stage_limited") && !kinds.contains(&"cpu_limit"), "{kinds:?}");
+    assert!(
+        kinds.contains(&"stage_limited") && !kinds.contains(&"cpu_limit"),
+        "{kinds:?}"
+    );
 }
 
 #[test]
 fn what_is_held_for_later_requests_is_no_work_and_a_line_that_is_waited_for_is_named() {
     let (kind, sentence) = first(&together(12));
     assert_eq!(kind, "network_limited", "{sentence}");
-    assert!(sentence.starts_with("what is between me and host limits"), "{sentence}");
+    assert!(
+        sentence.starts_with("what is between me and host limits"),
+        "{sentence}"
+    );
     // A line that keeps up: nothing works all the time, and something is waited for all the same.
     let found = of_events(&together(1));
     let (kind, sentence, sure) = (found[0].kind, &found[0].sentence, found[0].confidence);
     assert_eq!((kind, sure), ("healthy", 0.5), "{sentence}");
-    assert!(sentence.starts_with("what limits is not seen"), "{sentence}");
+    assert!(
+        sentence.starts_with("what limits is not seen"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -292,7 +436,14 @@ fn what_is_lost_for_good_is_counted_and_its_port_named() {
         let (found, sentence) = first(&table);
         assert_eq!(found, kind, "{sentence}");
         assert!(sentence.contains(words), "{sentence}");
-        assert!(sentence.contains("342 of 400 units never came, and nothing of them was sent again"), "{sentence}");
+        assert!(
+            sentence.contains("342 of 400 units never came, and nothing of them was sent again"),
+            "{sentence}"
+        );
     }
-    assert_eq!(first(&lossy()).0, "network_limited", "nothing was seen of the network");
+    assert_eq!(
+        first(&lossy()).0,
+        "network_limited",
+        "nothing was seen of the network"
+    );
 }

@@ -14,25 +14,41 @@ impl Site<'_> {
 
     /// It finds something in the pipe: at once, or when it looks next where it has nothing to wait for.
     pub(super) fn look(&mut self) {
-        let Some(agent) = &mut self.remote else { return };
+        let Some(agent) = &mut self.remote else {
+            return;
+        };
         if agent.is_busy || agent.pipe.is_empty() {
             return;
         }
         agent.is_busy = true;
         let now = self.now();
-        let polls = self.costs[0].as_ref().filter(|_| matches!(self.way, Way::Calls(..)));
+        let polls = self.costs[0]
+            .as_ref()
+            .filter(|_| matches!(self.way, Way::Calls(..)));
         let seen = polls.map_or(now, |costs| costs.seen(now));
         match seen > now {
             true => self.at(seen, Task::Look),
-            false => self.work(Who::RemoteAgent, WorkKind::Messages, self.message(0), Task::Taken),
+            false => self.work(
+                Who::RemoteAgent,
+                WorkKind::Messages,
+                self.message(0),
+                Task::Taken,
+            ),
         }
     }
 
     pub(super) fn taken(&mut self) -> Result<()> {
         // To a stream it hands on what was written at once; a message of V's takes all that there is.
-        let most =
-            if let Way::Calls(calls, _) = self.way { self.world.borrow_mut().room_of(calls) as usize } else { 0 };
-        let taken = self.remote.as_mut().map(|agent| agent.take(most)).unwrap_or_default();
+        let most = if let Way::Calls(calls, _) = self.way {
+            self.world.borrow_mut().room_of(calls) as usize
+        } else {
+            0
+        };
+        let taken = self
+            .remote
+            .as_mut()
+            .map(|agent| agent.take(most))
+            .unwrap_or_default();
         self.fill_pipe();
         self.transport(taken)?;
         self.client()
@@ -40,29 +56,60 @@ impl Site<'_> {
 
     /// What it handed over is taken: it goes on where there is more, and looks only when there was nothing.
     pub(super) fn agent_handed_over(&mut self) {
-        let Some(agent) = &mut self.remote else { return };
+        let Some(agent) = &mut self.remote else {
+            return;
+        };
         agent.is_busy = !agent.pipe.is_empty();
         if agent.is_busy {
-            self.work(Who::RemoteAgent, WorkKind::Messages, self.message(0), Task::Taken);
+            self.work(
+                Who::RemoteAgent,
+                WorkKind::Messages,
+                self.message(0),
+                Task::Taken,
+            );
         }
     }
 
     pub(super) fn transport(&mut self, jobs: Vec<Job>) -> Result<()> {
         let bytes = bytes(&jobs) as u64;
-        self.pass(if self.remote.is_some() { Point::RemoteAgent } else { Point::Send }, &jobs);
+        self.pass(
+            if self.remote.is_some() {
+                Point::RemoteAgent
+            } else {
+                Point::Send
+            },
+            &jobs,
+        );
         match self.way {
             Way::Local => return self.display_has(jobs),
-            Way::Stream(connection) => {
-                self.world.borrow_mut().send(connection, Side::Initiator, bytes, Travels::Requests(jobs))
-            }
+            Way::Stream(connection) => self.world.borrow_mut().send(
+                connection,
+                Side::Initiator,
+                bytes,
+                Travels::Requests(jobs),
+            ),
             Way::Internet => {
-                let connection = self.internet.as_ref().map_or(0, |internet| internet.connection);
-                self.world.borrow_mut().send(connection, Side::Initiator, bytes, Travels::Requests(jobs));
+                let connection = self
+                    .internet
+                    .as_ref()
+                    .map_or(0, |internet| internet.connection);
+                self.world.borrow_mut().send(
+                    connection,
+                    Side::Initiator,
+                    bytes,
+                    Travels::Requests(jobs),
+                );
             }
-            Way::Calls(calls, _) => self.world.borrow_mut().ask(calls, bytes, Travels::Requests(jobs)),
+            Way::Calls(calls, _) => {
+                self.world
+                    .borrow_mut()
+                    .ask(calls, bytes, Travels::Requests(jobs))
+            }
             Way::Line => {
                 let now = self.now();
-                let Some(line) = &mut self.serial else { return Ok(()) };
+                let Some(line) = &mut self.serial else {
+                    return Ok(());
+                };
                 let ((left, there), kept) = (line.put(0, now, bytes as usize), line.takes(0, TTY));
                 self.at(there, Task::Over(jobs));
                 // The driver keeps so much.
@@ -76,7 +123,11 @@ impl Site<'_> {
 
     pub(super) fn arrived(&mut self, jobs: Vec<Job>) {
         // With an internet server on this host it had come before.
-        if self.internet.as_ref().is_none_or(|internet| internet.calls.is_some()) {
+        if self
+            .internet
+            .as_ref()
+            .is_none_or(|internet| internet.calls.is_some())
+        {
             self.pass(Point::Arrive, &jobs);
         }
         if let Some(agent) = &mut self.local {
@@ -86,11 +137,20 @@ impl Site<'_> {
     }
 
     pub(super) fn agent_takes(&mut self) {
-        let Some(agent) = self.local.as_mut().filter(|agent| !agent.is_busy) else { return };
+        let Some(agent) = self.local.as_mut().filter(|agent| !agent.is_busy) else {
+            return;
+        };
         if let Some(jobs) = agent.came.pop_front() {
             agent.is_busy = true;
-            let of_bytes = self.costs[1].as_ref().map_or(Duration::ZERO, |costs| costs.bytes(bytes(&jobs) as u64));
-            self.work(Who::LocalAgent, WorkKind::Messages, self.message(1) + of_bytes, Task::Came(jobs));
+            let of_bytes = self.costs[1]
+                .as_ref()
+                .map_or(Duration::ZERO, |costs| costs.bytes(bytes(&jobs) as u64));
+            self.work(
+                Who::LocalAgent,
+                WorkKind::Messages,
+                self.message(1) + of_bytes,
+                Task::Came(jobs),
+            );
         }
     }
 
@@ -103,7 +163,9 @@ impl Site<'_> {
             if full && !agent.is_full {
                 agent.is_full = true;
                 if let Way::Stream(connection) = self.way {
-                    self.world.borrow_mut().set_reading(connection, Side::Responder, false);
+                    self.world
+                        .borrow_mut()
+                        .set_reading(connection, Side::Responder, false);
                 }
             }
         }
@@ -118,7 +180,11 @@ impl Site<'_> {
     /// The agent takes more.
     pub(super) fn agent_goes_on(&mut self) {
         match self.way {
-            Way::Calls(calls, _) => self.world.borrow_mut().answer(calls, 1, Travels::Answers(Vec::new())),
+            Way::Calls(calls, _) => {
+                self.world
+                    .borrow_mut()
+                    .answer(calls, 1, Travels::Answers(Vec::new()))
+            }
             Way::Internet => self.ask_block(),
             _ => {}
         }
@@ -127,10 +193,18 @@ impl Site<'_> {
     /// There may be room at the agent again.
     pub(super) fn agent_has_room(&mut self) {
         let has_room = self.program.waiting() <= KEPT;
-        let Some(agent) = self.local.as_mut().filter(|agent| agent.is_full && has_room) else { return };
+        let Some(agent) = self
+            .local
+            .as_mut()
+            .filter(|agent| agent.is_full && has_room)
+        else {
+            return;
+        };
         agent.is_full = false;
         if let Way::Stream(connection) = self.way {
-            self.world.borrow_mut().set_reading(connection, Side::Responder, true);
+            self.world
+                .borrow_mut()
+                .set_reading(connection, Side::Responder, true);
         }
         self.agent_goes_on();
     }
@@ -143,7 +217,12 @@ impl Site<'_> {
         }
         if let Some(answers) = agent.answers.pop_front() {
             agent.answers_now = true;
-            self.work(Who::LocalAgent, WorkKind::Messages, self.message(1), Task::Answers(answers));
+            self.work(
+                Who::LocalAgent,
+                WorkKind::Messages,
+                self.message(1),
+                Task::Answers(answers),
+            );
         }
     }
 
@@ -160,12 +239,25 @@ impl Site<'_> {
         match self.way {
             Way::Local => {}
             Way::Stream(connection) => {
-                self.world.borrow_mut().send(connection, Side::Responder, bytes, Travels::Answers(answers));
+                self.world.borrow_mut().send(
+                    connection,
+                    Side::Responder,
+                    bytes,
+                    Travels::Answers(answers),
+                );
                 self.answer_left();
             }
-            Way::Calls(_, back) => self.world.borrow_mut().ask(back, bytes, Travels::Answers(answers)),
+            Way::Calls(_, back) => {
+                self.world
+                    .borrow_mut()
+                    .ask(back, bytes, Travels::Answers(answers))
+            }
             Way::Internet => match self.internet.as_ref().and_then(|internet| internet.calls) {
-                Some((_, writes)) => self.world.borrow_mut().ask(writes, bytes, Travels::Answers(answers)),
+                Some((_, writes)) => {
+                    self.world
+                        .borrow_mut()
+                        .ask(writes, bytes, Travels::Answers(answers))
+                }
                 None => {
                     self.answers_cross(answers);
                     self.answer_left();
@@ -173,7 +265,9 @@ impl Site<'_> {
             },
             Way::Line => {
                 let now = self.now();
-                let Some(line) = &mut self.serial else { return Ok(()) };
+                let Some(line) = &mut self.serial else {
+                    return Ok(());
+                };
                 let (_, there) = line.put(1, now, answers.len());
                 self.at(there, Task::OverBack(answers));
                 self.answer_left();

@@ -23,12 +23,18 @@ impl Site<'_> {
         if self.program.is_busy {
             return;
         }
-        let Some(jobs) = self.program.inbox.pop_front() else { return };
+        let Some(jobs) = self.program.inbox.pop_front() else {
+            return;
+        };
         self.program.is_busy = true;
         self.program.jobs.extend(jobs);
         self.agent_has_room();
         // What an agent has taken is there already.
-        let message = if self.local.is_none() { self.message(1) } else { Duration::ZERO };
+        let message = if self.local.is_none() {
+            self.message(1)
+        } else {
+            Duration::ZERO
+        };
         self.work(Who::Display, WorkKind::Messages, message, Task::Read);
     }
 
@@ -44,7 +50,11 @@ impl Site<'_> {
             let reply = std::mem::take(&mut self.program.reply);
             match self.way {
                 Way::Calls(calls, _) => {
-                    self.world.borrow_mut().answer(calls, reply.len().max(1) as u64, Travels::Answers(reply));
+                    self.world.borrow_mut().answer(
+                        calls,
+                        reply.len().max(1) as u64,
+                        Travels::Answers(reply),
+                    );
                 }
                 _ => {
                     self.client.receive(&reply)?;
@@ -58,10 +68,16 @@ impl Site<'_> {
 
     pub(super) fn stored(&mut self) -> Result<()> {
         let now = self.now();
-        let Some(job) = self.program.jobs.front().cloned() else { return Ok(()) };
+        let Some(job) = self.program.jobs.front().cloned() else {
+            return Ok(());
+        };
         self.program.carry_out(now, &job.bytes)?;
         self.pass_at(now, Point::Store, job.number..=job.number);
-        let answer = if job.wants { self.scene.drawing.answer } else { 0.0 };
+        let answer = if job.wants {
+            self.scene.drawing.answer
+        } else {
+            0.0
+        };
         self.program.to_draw = self.scaled(job.draw.unwrap_or(0.0) + answer);
         self.program.to_answer = self.scaled(answer);
         if self.program.to_draw <= self.program.to_answer {
@@ -98,10 +114,17 @@ impl Site<'_> {
     pub(super) fn draw(&mut self) -> Result<()> {
         let piece = self.program.to_draw.min(PIECE);
         if piece > Duration::ZERO {
-            self.work(Who::Display, WorkKind::Operations, piece, Task::Drawn(piece));
+            self.work(
+                Who::Display,
+                WorkKind::Operations,
+                piece,
+                Task::Drawn(piece),
+            );
             return Ok(());
         }
-        let Some(job) = self.program.jobs.pop_front() else { return Ok(()) };
+        let Some(job) = self.program.jobs.pop_front() else {
+            return Ok(());
+        };
         if job.timed {
             self.client.taken.push(self.scaled(job.draw.unwrap_or(0.0)));
         }
@@ -109,7 +132,9 @@ impl Site<'_> {
         match &mut self.local {
             None => self.program.reply.extend(output),
             Some(agent) if self.scene.class == Class::Terminal => {
-                agent.answers.extend(output.into_iter().map(|byte| vec![byte]));
+                agent
+                    .answers
+                    .extend(output.into_iter().map(|byte| vec![byte]));
                 self.answers_go();
             }
             Some(agent) => {

@@ -34,7 +34,15 @@ impl Internet {
     pub(super) fn new(connection: u32, calls: Option<(u32, u32)>) -> Self {
         let (came, blocks) = (VecDeque::new(), VecDeque::new());
         // On another host it is asked for each block; here the agent waits.
-        Self { connection, calls, came, is_busy: false, blocks, is_asked: calls.is_none(), is_full: false }
+        Self {
+            connection,
+            calls,
+            came,
+            is_busy: false,
+            blocks,
+            is_asked: calls.is_none(),
+            is_full: false,
+        }
     }
 }
 
@@ -42,24 +50,35 @@ impl Site<'_> {
     /// Requests have come over the stream.
     pub(super) fn internet_has(&mut self, jobs: Vec<Job>) {
         self.pass(Point::ArriveBetween, &jobs);
-        let Some(internet) = &mut self.internet else { return };
+        let Some(internet) = &mut self.internet else {
+            return;
+        };
         internet.came.push_back(jobs);
         self.internet_takes();
     }
 
     fn internet_takes(&mut self) {
-        let Some(internet) = self.internet.as_mut().filter(|internet| !internet.is_busy) else { return };
+        let Some(internet) = self.internet.as_mut().filter(|internet| !internet.is_busy) else {
+            return;
+        };
         if let Some(jobs) = internet.came.pop_front() {
             internet.is_busy = true;
             let takes = self.crossing(bytes(&jobs));
-            self.work(Who::Internet, WorkKind::Messages, takes, Task::Crossed(jobs));
+            self.work(
+                Who::Internet,
+                WorkKind::Messages,
+                takes,
+                Task::Crossed(jobs),
+            );
         }
     }
 
     /// What the server takes for so many bytes either way.
     fn crossing(&self, bytes: usize) -> Duration {
         let costs = self.costs[Who::Internet.host()].as_ref();
-        costs.map_or(Duration::ZERO, |costs| costs.message() + costs.bytes(bytes as u64))
+        costs.map_or(Duration::ZERO, |costs| {
+            costs.message() + costs.bytes(bytes as u64)
+        })
     }
 
     /// They can be read as blocks.
@@ -72,7 +91,9 @@ impl Site<'_> {
             if full && !internet.is_full {
                 internet.is_full = true;
                 let connection = internet.connection;
-                self.world.borrow_mut().set_reading(connection, Side::Responder, false);
+                self.world
+                    .borrow_mut()
+                    .set_reading(connection, Side::Responder, false);
             }
         }
         self.give_block();
@@ -81,23 +102,32 @@ impl Site<'_> {
 
     /// The agent asks for a block, or brings answers.
     pub(super) fn internet_asked(&mut self, calls: u32, answers: Vec<u8>) {
-        let Some(internet) = &mut self.internet else { return };
+        let Some(internet) = &mut self.internet else {
+            return;
+        };
         if internet.calls.is_some_and(|(reads, _)| reads == calls) {
             internet.is_asked = true;
             return self.give_block();
         }
-        self.world.borrow_mut().answer(calls, 1, Travels::Answers(Vec::new()));
+        self.world
+            .borrow_mut()
+            .answer(calls, 1, Travels::Answers(Vec::new()));
         self.answers_cross(answers);
     }
 
     /// Gives the agent a block where it waits for one.
     pub(super) fn give_block(&mut self) {
-        let Some(internet) = self.internet.as_mut().filter(|internet| internet.is_asked && !internet.blocks.is_empty())
+        let Some(internet) = self
+            .internet
+            .as_mut()
+            .filter(|internet| internet.is_asked && !internet.blocks.is_empty())
         else {
             return;
         };
         internet.is_asked = false;
-        let most = internet.calls.map_or(u64::MAX, |(reads, _)| self.world.borrow_mut().room_of(reads)) as usize;
+        let most = internet.calls.map_or(u64::MAX, |(reads, _)| {
+            self.world.borrow_mut().room_of(reads)
+        }) as usize;
         let mut block: Vec<Job> = internet.blocks.pop_front().into_iter().collect();
         while let Some(next) = internet.blocks.front()
             && bytes(&block) + next.length() <= most.min(BLOCK)
@@ -108,18 +138,28 @@ impl Site<'_> {
         internet.is_full &= !has_room;
         let (connection, calls) = (internet.connection, internet.calls);
         match calls {
-            Some((reads, _)) => self.world.borrow_mut().answer(reads, bytes(&block) as u64, Travels::Requests(block)),
+            Some((reads, _)) => self.world.borrow_mut().answer(
+                reads,
+                bytes(&block) as u64,
+                Travels::Requests(block),
+            ),
             None => self.arrived(block),
         }
         if has_room {
-            self.world.borrow_mut().set_reading(connection, Side::Responder, true);
+            self.world
+                .borrow_mut()
+                .set_reading(connection, Side::Responder, true);
         }
     }
 
     /// The agent asks for the next block.
     pub(super) fn ask_block(&mut self) {
         match self.internet.as_mut().map(|internet| internet.calls) {
-            Some(Some((reads, _))) => self.world.borrow_mut().ask(reads, ASKS, Travels::Answers(Vec::new())),
+            Some(Some((reads, _))) => {
+                self.world
+                    .borrow_mut()
+                    .ask(reads, ASKS, Travels::Answers(Vec::new()))
+            }
             Some(None) => {
                 if let Some(internet) = &mut self.internet {
                     internet.is_asked = true;
@@ -133,13 +173,23 @@ impl Site<'_> {
     /// The server takes answers to send them to the client's host.
     pub(super) fn answers_cross(&mut self, answers: Vec<u8>) {
         let takes = self.crossing(answers.len());
-        self.work(Who::Internet, WorkKind::Messages, takes, Task::AnswersCrossed(answers));
+        self.work(
+            Who::Internet,
+            WorkKind::Messages,
+            takes,
+            Task::AnswersCrossed(answers),
+        );
     }
 
     pub(super) fn answers_crossed(&mut self, answers: Vec<u8>) {
         if let Some(internet) = &self.internet {
             let connection = internet.connection;
-            self.world.borrow_mut().send(connection, Side::Responder, answers.len() as u64, Travels::Answers(answers));
+            self.world.borrow_mut().send(
+                connection,
+                Side::Responder,
+                answers.len() as u64,
+                Travels::Answers(answers),
+            );
         }
     }
 }

@@ -7,14 +7,25 @@ use proptest::prelude::*;
 fn told(script: Script<'_>) -> Vec<String> {
     let whole = lines(&mut Dns::default(), script);
     for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(lines_cut(&mut Dns::default(), script, piece), whole, "in pieces of {piece} bytes");
+        assert_eq!(
+            lines_cut(&mut Dns::default(), script, piece),
+            whole,
+            "in pieces of {piece} bytes"
+        );
     }
     whole
 }
 
 /// A message with one question.
 fn asks(id: u8, bits: [u8; 2], name: &[u8], kind: u8) -> Vec<u8> {
-    [&[0, id], &bits[..], &[0, 1, 0, 0, 0, 0, 0, 0], name, &[0, kind, 0, 1]].concat()
+    [
+        &[0, id],
+        &bits[..],
+        &[0, 1, 0, 0, 0, 0, 0, 0],
+        name,
+        &[0, kind, 0, 1],
+    ]
+    .concat()
 }
 
 fn framed(message: &[u8]) -> Vec<u8> {
@@ -29,13 +40,29 @@ const WWW: &[u8] = b"\x03www\x07example\x03org\0";
 #[test]
 fn a_datagram_says_its_question() {
     let question = message(&asks(7, QUESTION, WWW, 28)).unwrap();
-    let wanted = Message { id: 7, response: false, question: "www.example.org".into(), kind: 28, code: 0 };
-    assert_eq!((question.name().kept(), &question), ("AAAA www.example.org", &wanted));
+    let wanted = Message {
+        id: 7,
+        response: false,
+        question: "www.example.org".into(),
+        kind: 28,
+        code: 0,
+    };
+    assert_eq!(
+        (question.name().kept(), &question),
+        ("AAAA www.example.org", &wanted)
+    );
     let answer = message(&asks(7, NO_NAME, WWW, 28)).unwrap();
     assert_eq!((answer.response, answer.name().kept()), (true, "NXDOMAIN"));
-    assert_eq!(message(&asks(7, QUESTION, b"\0", 2)).unwrap().name().kept(), "NS .");
+    assert_eq!(
+        message(&asks(7, QUESTION, b"\0", 2)).unwrap().name().kept(),
+        "NS ."
+    );
     // A name may go on elsewhere in the message: behind its type and class stands `org`.
-    let elsewhere = [asks(7, ANSWER, b"\x03www\xc0\x16", 1), b"\x03org\0".to_vec()].concat();
+    let elsewhere = [
+        asks(7, ANSWER, b"\x03www\xc0\x16", 1),
+        b"\x03org\0".to_vec(),
+    ]
+    .concat();
     assert_eq!(message(&elsewhere).unwrap().question, "www.org");
 }
 
@@ -46,7 +73,11 @@ fn what_is_no_dns_is_none() {
         assert_eq!(message(&whole[..length]), None, "{length}");
     }
     // A name that points to itself, a longer one than may be, a mark that is none.
-    for name in [b"\xc0\x0c".as_slice(), &[b"\x3f".as_slice(), &[b'a'; 63]].concat().repeat(5), b"\x80abc\0"] {
+    for name in [
+        b"\xc0\x0c".as_slice(),
+        &[b"\x3f".as_slice(), &[b'a'; 63]].concat().repeat(5),
+        b"\x80abc\0",
+    ] {
         assert_eq!(message(&asks(7, QUESTION, name, 1)), None);
     }
     assert_eq!(message(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None);
@@ -55,8 +86,14 @@ fn what_is_no_dns_is_none() {
 
 #[test]
 fn responses_on_a_connection_come_in_any_order() {
-    let (one, other) = (framed(&asks(1, QUESTION, WWW, 1)), framed(&asks(2, QUESTION, WWW, 28)));
-    let answers = [framed(&asks(2, NO_NAME, WWW, 28)), framed(&asks(1, ANSWER, b"\x03WWW\x07example\x03org\0", 1))];
+    let (one, other) = (
+        framed(&asks(1, QUESTION, WWW, 1)),
+        framed(&asks(2, QUESTION, WWW, 28)),
+    );
+    let answers = [
+        framed(&asks(2, NO_NAME, WWW, 28)),
+        framed(&asks(1, ANSWER, b"\x03WWW\x07example\x03org\0", 1)),
+    ];
     let script: Script<'_> = &[('>', &[one, other].concat()), ('<', &answers.concat())];
     assert_eq!(
         told(script),
@@ -85,7 +122,14 @@ fn a_response_to_another_question_answers_nothing() {
         ('<', &framed(&asks(9, ANSWER, WWW, 1))),
         ('<', &framed(&asks(1, [0x81, 0x82], WWW, 1))),
     ];
-    assert_eq!(told(script)[3..], ["0 response begins < 58", "0 response is SERVFAIL", "0 response ends < 93"]);
+    assert_eq!(
+        told(script)[3..],
+        [
+            "0 response begins < 58",
+            "0 response is SERVFAIL",
+            "0 response ends < 93"
+        ]
+    );
 }
 
 #[test]
@@ -99,42 +143,109 @@ fn a_transfer_has_several_responses() {
     ];
     assert_eq!(
         told(script)[3..],
-        ["0 response begins < 0", "0 response is NOERROR", "0 part < 35", "0 part < 49", "0 response ends < 49"]
+        [
+            "0 response begins < 0",
+            "0 response is NOERROR",
+            "0 part < 35",
+            "0 part < 49",
+            "0 response ends < 49"
+        ]
     );
 }
 
 #[test]
 fn what_was_not_seen_of_messages_does_no_harm() {
     let (mut dns, mut found) = (Dns::default(), Vec::new());
-    dns.bytes(Direction::There, 0, &framed(&asks(1, QUESTION, WWW, 1)), &mut found);
+    dns.bytes(
+        Direction::There,
+        0,
+        &framed(&asks(1, QUESTION, WWW, 1)),
+        &mut found,
+    );
     let answer = framed(&[asks(1, ANSWER, WWW, 1), vec![0; 400]].concat());
     dns.bytes(Direction::Back, 0, &answer[..40], &mut found);
     dns.unseen(Direction::Back, 40, 395, &mut found);
-    assert!(matches!(found.last(), Some(Found::Ends { exchange: 0, role: Role::Response, at: 435, .. })), "{found:?}");
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Ends {
+                exchange: 0,
+                role: Role::Response,
+                at: 435,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
     // A question that was cut off is not known; the next one is.
-    dns.bytes(Direction::There, 35, &framed(&asks(2, QUESTION, WWW, 1))[..20], &mut found);
+    dns.bytes(
+        Direction::There,
+        35,
+        &framed(&asks(2, QUESTION, WWW, 1))[..20],
+        &mut found,
+    );
     dns.unseen(Direction::There, 55, 15, &mut found);
-    assert!(matches!(found.last(), Some(Found::Void { exchange: 1, .. })), "{found:?}");
-    dns.bytes(Direction::There, 70, &framed(&asks(3, QUESTION, WWW, 1)), &mut found);
-    dns.bytes(Direction::Back, 435, &framed(&asks(3, ANSWER, WWW, 1)), &mut found);
-    assert!(matches!(found.last(), Some(Found::Ends { exchange: 2, role: Role::Response, .. })), "{found:?}");
+    assert!(
+        matches!(found.last(), Some(Found::Void { exchange: 1, .. })),
+        "{found:?}"
+    );
+    dns.bytes(
+        Direction::There,
+        70,
+        &framed(&asks(3, QUESTION, WWW, 1)),
+        &mut found,
+    );
+    dns.bytes(
+        Direction::Back,
+        435,
+        &framed(&asks(3, ANSWER, WWW, 1)),
+        &mut found,
+    );
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Ends {
+                exchange: 2,
+                role: Role::Response,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
     // Without a length nothing more is.
-    dns.bytes(Direction::There, 105, &framed(&asks(4, QUESTION, WWW, 1)), &mut found);
+    dns.bytes(
+        Direction::There,
+        105,
+        &framed(&asks(4, QUESTION, WWW, 1)),
+        &mut found,
+    );
     dns.unseen(Direction::Back, 470, 1, &mut found);
-    assert!(matches!(found.last(), Some(Found::Void { exchange: 3, .. })), "{found:?}");
+    assert!(
+        matches!(found.last(), Some(Found::Void { exchange: 3, .. })),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn it_is_recognised_by_a_question() {
-    let verdict = |there: &[u8]| recognise(&Opening { there, back: &[], port: 53 });
+    let verdict = |there: &[u8]| {
+        recognise(&Opening {
+            there,
+            back: &[],
+            port: 53,
+        })
+    };
     let question = framed(&asks(7, QUESTION, WWW, 1));
     assert_eq!(verdict(&question), Verdict::Yes);
     for length in 0..question.len() {
         assert_eq!(verdict(&question[..length]), Verdict::Perhaps, "{length}");
     }
-    for bytes in
-        [&b"GET / HTTP/1.1"[..], b"\0\0\0\x08\x04\xd2\x16\x2f", b"\x16\x03\x01", &framed(&asks(7, ANSWER, WWW, 1))]
-    {
+    for bytes in [
+        &b"GET / HTTP/1.1"[..],
+        b"\0\0\0\x08\x04\xd2\x16\x2f",
+        b"\x16\x03\x01",
+        &framed(&asks(7, ANSWER, WWW, 1)),
+    ] {
         assert_eq!(verdict(bytes), Verdict::No, "{bytes:?}");
     }
 }

@@ -6,7 +6,11 @@ use super::*;
 fn told(script: Script<'_>) -> Vec<String> {
     let whole = lines(&mut Http1::default(), script);
     for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(lines_cut(&mut Http1::default(), script, piece), whole, "in pieces of {piece} bytes");
+        assert_eq!(
+            lines_cut(&mut Http1::default(), script, piece),
+            whole,
+            "in pieces of {piece} bytes"
+        );
     }
     whole
 }
@@ -42,18 +46,34 @@ fn a_request_and_its_response_by_length() {
 fn pipelined_requests_are_answered_in_their_order() {
     let script: Script<'_> = &[
         ('>', b"GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\n"),
-        ('<', b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
-        ('<', b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n"),
+        (
+            '<',
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        ),
+        (
+            '<',
+            b"HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n",
+        ),
     ];
     let told = told(script);
     assert!(told.contains(&"0 response ends < 60".into()), "{told:?}");
-    assert_eq!(told[told.len() - 3..], ["1 response begins < 60", "1 response is 304", "1 response ends < 109"]);
+    assert_eq!(
+        told[told.len() - 3..],
+        [
+            "1 response begins < 60",
+            "1 response is 304",
+            "1 response ends < 109"
+        ]
+    );
 }
 
 #[test]
 fn interim_responses_head_and_bodies_until_the_end() {
     let script: Script<'_> = &[
-        ('>', b"PUT /a HTTP/1.1\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n"),
+        (
+            '>',
+            b"PUT /a HTTP/1.1\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n",
+        ),
         ('<', b"HTTP/1.1 100 Continue\r\n\r\n"),
         ('>', b"x"),
         ('<', b"HTTP/1.1 204 No Content\r\n\r\n"),
@@ -63,8 +83,18 @@ fn interim_responses_head_and_bodies_until_the_end() {
         ('<', b"HTTP/1.0 200 OK\r\n\r\nall of it"),
         ('<', b""),
     ];
-    let ends: Vec<String> = told(script).into_iter().filter(|line| line.contains("ends <")).collect();
-    assert_eq!(ends, ["0 response ends < 52", "1 response ends < 93", "2 response ends < 121"]);
+    let ends: Vec<String> = told(script)
+        .into_iter()
+        .filter(|line| line.contains("ends <"))
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            "0 response ends < 52",
+            "1 response ends < 93",
+            "2 response ends < 121"
+        ]
+    );
 }
 
 #[test]
@@ -75,21 +105,30 @@ fn events_of_a_stream_are_parts() {
         ('<', b"9\r\ndata: 1\n\n\r\n"),
         ('<', b"9\r\ndata: 2\n\n\r\n"),
     ];
-    let parts: Vec<String> = told(script).into_iter().filter(|line| line.contains("part")).collect();
+    let parts: Vec<String> = told(script)
+        .into_iter()
+        .filter(|line| line.contains("part"))
+        .collect();
     assert_eq!(parts, ["0 part < 92", "0 part < 106"]);
 }
 
 #[test]
 fn an_upgraded_connection_goes_by_turns() {
     let script: Script<'_> = &[
-        ('>', b"GET /ws HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"),
+        (
+            '>',
+            b"GET /ws HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        ),
         ('<', b"HTTP/1.1 101 Switching Protocols\r\n\r\n"),
         ('>', b"\x81\x05hello"),
         ('<', b"\x81\x05there"),
     ];
     let mut dissector = Http1::default();
     let told = lines(&mut dissector, script);
-    assert_eq!(told[told.len() - 2..], ["1 request ends > 68", "1 response begins < 36"]);
+    assert_eq!(
+        told[told.len() - 2..],
+        ["1 request ends > 68", "1 response begins < 36"]
+    );
     assert!(!dissector.is_exact());
 }
 
@@ -98,16 +137,49 @@ fn what_was_not_seen_within_a_body_does_no_harm_and_within_a_head_makes_void() {
     let mut http = Http1::default();
     let mut found = Vec::new();
     http.bytes(Direction::There, 0, b"GET /1 HTTP/1.1\r\n\r\n", &mut found);
-    http.bytes(Direction::Back, 0, b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab", &mut found);
+    http.bytes(
+        Direction::Back,
+        0,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab",
+        &mut found,
+    );
     http.unseen(Direction::Back, 42, 98, &mut found);
-    assert!(matches!(found.last(), Some(Found::Ends { exchange: 0, at: 140, .. })), "{found:?}");
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Ends {
+                exchange: 0,
+                at: 140,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
     http.bytes(Direction::There, 19, b"GET /2 HTTP/1.1\r\n\r\n", &mut found);
     http.unseen(Direction::Back, 140, 20, &mut found);
-    assert!(matches!(found.last(), Some(Found::Void { exchange: 1, .. })), "{found:?}");
+    assert!(
+        matches!(found.last(), Some(Found::Void { exchange: 1, .. })),
+        "{found:?}"
+    );
     // From the next head on it is known again.
     http.bytes(Direction::There, 38, b"GET /3 HTTP/1.1\r\n\r\n", &mut found);
-    http.bytes(Direction::Back, 160, b"HTTP/1.1 204 No Content\r\n\r\n", &mut found);
-    assert!(matches!(found.last(), Some(Found::Ends { exchange: 2, role: Role::Response, .. })), "{found:?}");
+    http.bytes(
+        Direction::Back,
+        160,
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        &mut found,
+    );
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Ends {
+                exchange: 2,
+                role: Role::Response,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -115,13 +187,26 @@ fn what_is_whole_stays_so_and_what_is_void_ends_no_more() {
     let mut http = Http1::default();
     let mut found = Vec::new();
     http.bytes(Direction::There, 0, b"GET /1 HTTP/1.1\r\n\r\n", &mut found);
-    http.bytes(Direction::Back, 0, b"HTTP/1.1 204 No Content\r\n\r\n", &mut found);
+    http.bytes(
+        Direction::Back,
+        0,
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        &mut found,
+    );
     found.clear();
     http.unseen(Direction::There, 19, 10, &mut found);
     assert_eq!(found, []);
-    http.bytes(Direction::There, 29, b"PUT /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\na", &mut found);
+    http.bytes(
+        Direction::There,
+        29,
+        b"PUT /2 HTTP/1.1\r\nContent-Length: 3\r\n\r\na",
+        &mut found,
+    );
     http.unseen(Direction::Back, 27, 10, &mut found);
-    assert!(matches!(found.last(), Some(Found::Void { exchange: 1, .. })), "{found:?}");
+    assert!(
+        matches!(found.last(), Some(Found::Void { exchange: 1, .. })),
+        "{found:?}"
+    );
     found.clear();
     http.bytes(Direction::There, 68, b"bc", &mut found);
     assert_eq!(found, []);
@@ -135,18 +220,30 @@ fn what_is_no_http_and_endless_heads_are_void() {
     for at in 0..40_u64 {
         http.bytes(Direction::There, 17 + at * 1000, &[b'a'; 1000], &mut found);
     }
-    assert!(matches!(found.last(), Some(Found::Void { exchange: 0, .. })), "{found:?}");
+    assert!(
+        matches!(found.last(), Some(Found::Void { exchange: 0, .. })),
+        "{found:?}"
+    );
     assert!(http.sides[0].held.len() <= LONGEST_HEAD + 1);
 }
 
 #[test]
 fn an_upgrade_to_http2_is_answered_in_it() {
     let script: Script<'_> = &[
-        ('>', b"GET /a HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"),
-        ('<', b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n"),
+        (
+            '>',
+            b"GET /a HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+        ),
+        (
+            '<',
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n",
+        ),
         ('>', b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
         ('>', b"\0\0\0\x04\0\0\0\0\0"),
-        ('<', b"\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x02\0\x01\0\0\0\x01ok"),
+        (
+            '<',
+            b"\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x02\0\x01\0\0\0\x01ok",
+        ),
         ('>', b"\0\0\x02\x01\x05\0\0\0\x03\x82\x84"),
         ('<', b"\0\0\x01\x01\x05\0\0\0\x03\x8d"),
     ];

@@ -97,7 +97,11 @@ impl Frames {
     /// Of a side that says that preface first, or none.
     pub(super) fn new(with_preface: bool) -> Self {
         Self {
-            state: if with_preface { State::Preface(0) } else { State::Header },
+            state: if with_preface {
+                State::Preface(0)
+            } else {
+                State::Header
+            },
             frame: Frame::default(),
             held: [0; HEADER],
             held_bytes: 0,
@@ -151,7 +155,8 @@ impl Frames {
 
     /// So many bytes were not seen. A step may be possible after it.
     pub(super) fn unseen(&mut self, count: u64) -> Gap {
-        let within = matches!(self.state, State::Before(_) | State::Contents) && count <= u64::from(self.left);
+        let within = matches!(self.state, State::Before(_) | State::Contents)
+            && count <= u64::from(self.left);
         if !within {
             self.state = State::Lost;
             return Gap::Frames;
@@ -174,7 +179,11 @@ impl Frames {
             return Some(Step::Foreign);
         }
         let came = came + taken.len();
-        self.state = if came == PREFACE.len() { State::Header } else { State::Preface(came) };
+        self.state = if came == PREFACE.len() {
+            State::Header
+        } else {
+            State::Preface(came)
+        };
         None
     }
 
@@ -202,9 +211,19 @@ impl Frames {
             return Some(Step::Foreign);
         }
         let ends_stream = matches!(what, What::Data | What::Head) && flags & END_STREAM != 0;
-        self.frame = Frame { what, stream, at: began, ends_stream, promised: None };
+        self.frame = Frame {
+            what,
+            stream,
+            at: began,
+            ends_stream,
+            promised: None,
+        };
         self.continues = matches!(what, What::Head | What::Promise) && flags & END_HEADERS == 0;
-        self.state = if before == 0 { State::Contents } else { State::Before(before) };
+        self.state = if before == 0 {
+            State::Contents
+        } else {
+            State::Before(before)
+        };
         Some(Step::Begins)
     }
 
@@ -218,10 +237,19 @@ impl Frames {
         None
     }
 
-    fn before<'b>(&mut self, length: usize, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
+    fn before<'b>(
+        &mut self,
+        length: usize,
+        at: &mut u64,
+        bytes: &mut &'b [u8],
+    ) -> Option<Step<'b>> {
         let held = self.held_bytes;
         let whole = self.hold(length, at, bytes);
-        self.left -= if whole { length - held } else { self.held_bytes - held } as u32;
+        self.left -= if whole {
+            length - held
+        } else {
+            self.held_bytes - held
+        } as u32;
         if !whole {
             return None;
         }
@@ -234,17 +262,24 @@ impl Frames {
         if self.frame.what != What::Promise {
             return None;
         }
-        let [.., a, b, c, d] = self.held[..length] else { return None };
+        let [.., a, b, c, d] = self.held[..length] else {
+            return None;
+        };
         self.frame.promised = Some(u32::from_be_bytes([a, b, c, d]) & 0x7fff_ffff);
         Some(Step::Promised)
     }
 
     fn contents<'b>(&mut self, at: &mut u64, bytes: &mut &'b [u8]) -> Option<Step<'b>> {
         let (contents, padding) = (self.left - self.padding, self.padding);
-        let taken = take(if contents > 0 { contents } else { padding } as usize, at, bytes);
+        let taken = take(
+            if contents > 0 { contents } else { padding } as usize,
+            at,
+            bytes,
+        );
         self.left -= taken.len() as u32;
         self.padding = self.padding.min(self.left);
-        let wanted = contents > 0 && matches!(self.frame.what, What::Data | What::Head | What::Promise);
+        let wanted =
+            contents > 0 && matches!(self.frame.what, What::Data | What::Head | What::Promise);
         wanted.then_some(Step::Content(taken))
     }
 
@@ -286,7 +321,13 @@ mod tests {
     fn steps(bytes: &[u8]) -> Vec<String> {
         let (mut frames, mut at, mut left, mut steps) = (Frames::new(false), 0, bytes, Vec::new());
         while let Some(step) = frames.step(&mut at, &mut left) {
-            let Frame { what, stream, at: from, ends_stream, promised } = frames.frame();
+            let Frame {
+                what,
+                stream,
+                at: from,
+                ends_stream,
+                promised,
+            } = frames.frame();
             let last = if ends_stream { " last" } else { "" };
             steps.push(match step {
                 Step::Begins => format!("{at} {what:?} of {stream} from {from}{last}"),
@@ -304,7 +345,14 @@ mod tests {
         let bytes = b"\0\0\x03\0\0\0\0\0\x01abc\0\0\x06\0\x09\0\0\0\x03\x02def\0\0";
         assert_eq!(
             steps(bytes),
-            ["9 Data of 1 from 0", "12 abc", "12 Ends", "21 Data of 3 from 12 last", "25 def", "27 Ends",]
+            [
+                "9 Data of 1 from 0",
+                "12 abc",
+                "12 Ends",
+                "21 Data of 3 from 12 last",
+                "25 def",
+                "27 Ends",
+            ]
         );
     }
 
@@ -313,19 +361,34 @@ mod tests {
         let bytes = b"\0\0\x0a\x01\x29\0\0\0\x01\x02\x80\0\0\0\x10ab\0\0\
             \0\0\0\x09\0\0\0\0\x01\
             \0\0\x01\x09\x04\0\0\0\x01c";
-        assert_eq!(steps(bytes), ["9 Head of 1 from 0 last", "17 ab", "38 c", "38 Ends"]);
+        assert_eq!(
+            steps(bytes),
+            ["9 Head of 1 from 0 last", "17 ab", "38 c", "38 Ends"]
+        );
     }
 
     #[test]
     fn a_promise_names_its_stream() {
         let bytes = b"\0\0\x06\x05\x04\0\0\0\x01\x80\0\0\x02ab";
-        assert_eq!(steps(bytes), ["9 Promise of 1 from 0", "13 promised Some(2)", "15 ab", "15 Ends"]);
+        assert_eq!(
+            steps(bytes),
+            [
+                "9 Promise of 1 from 0",
+                "13 promised Some(2)",
+                "15 ab",
+                "15 Ends"
+            ]
+        );
     }
 
     #[test]
     fn what_belongs_to_no_exchange_is_skipped() {
-        let bytes = b"\0\0\x06\x04\0\0\0\0\0abcdef\0\0\0\x04\x01\0\0\0\0\0\0\x08\x06\0\0\0\0\0abcdefgh";
-        let ends: Vec<String> = steps(bytes).into_iter().filter(|step| step.ends_with("Ends")).collect();
+        let bytes =
+            b"\0\0\x06\x04\0\0\0\0\0abcdef\0\0\0\x04\x01\0\0\0\0\0\0\x08\x06\0\0\0\0\0abcdefgh";
+        let ends: Vec<String> = steps(bytes)
+            .into_iter()
+            .filter(|step| step.ends_with("Ends"))
+            .collect();
         assert_eq!(ends, ["15 Ends", "24 Ends", "41 Ends"]);
     }
 
@@ -337,10 +400,13 @@ mod tests {
             b"\0\0\x02\0\x08\0\0\0\x01\x02a",                  // More padding than there is.
             b"\0\0\0\x09\0\0\0\0\x01",                         // A continuation of nothing.
             b"\0\0\0\x01\0\0\0\0\x01\0\0\0\x09\x04\0\0\0\x03", // A continuation of another stream.
-            b"\0\0\0\x01\0\0\0\0\x01\0\0\0\0\0\0\0\0\x01",     // Something else than a continuation.
+            b"\0\0\0\x01\0\0\0\0\x01\0\0\0\0\0\0\0\0\x01", // Something else than a continuation.
         ];
         for bytes in foreign {
-            assert!(steps(bytes).last().unwrap().ends_with("Foreign"), "{bytes:?}");
+            assert!(
+                steps(bytes).last().unwrap().ends_with("Foreign"),
+                "{bytes:?}"
+            );
         }
     }
 
@@ -350,7 +416,10 @@ mod tests {
         frames.step(&mut at, &mut &b"\xff\xff\xff\0\x08\0\0\0\x01\x05"[..]);
         assert_eq!(frames.unseen(1), Gap::Unclear);
         assert_eq!(frames.unseen(1000), Gap::Contents(1000));
-        assert_eq!(frames.unseen(0xff_ffff - 1001), Gap::Contents(0xff_ffff - 1001));
+        assert_eq!(
+            frames.unseen(0xff_ffff - 1001),
+            Gap::Contents(0xff_ffff - 1001)
+        );
         assert_eq!(frames.step(&mut at, &mut &[][..]), Some(Step::Ends));
         assert_eq!(frames.unseen(1), Gap::Frames);
 

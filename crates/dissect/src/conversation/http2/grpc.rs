@@ -22,7 +22,11 @@ impl Messages {
     /// Takes bytes from that offset on, and gives the offset behind each message that is whole.
     pub(super) fn bytes(&mut self, mut at: u64, mut bytes: &[u8], mut give: impl FnMut(u64)) {
         while !bytes.is_empty() {
-            let used = if self.left > 0 { self.message(bytes.len()) } else { self.prefix(bytes) };
+            let used = if self.left > 0 {
+                self.message(bytes.len())
+            } else {
+                self.prefix(bytes)
+            };
             at += used as u64;
             bytes = &bytes[used..];
             if self.is_between() {
@@ -93,8 +97,12 @@ mod tests {
 
     #[test]
     fn types_of_grpc() {
-        let is =
-            ["application/grpc", "application/grpc+proto", "application/grpc;x"].map(|name| is_type(name.as_bytes()));
+        let is = [
+            "application/grpc",
+            "application/grpc+proto",
+            "application/grpc;x",
+        ]
+        .map(|name| is_type(name.as_bytes()));
         assert_eq!(is, [true; 3]);
         assert!(!is_type(b"application/grpc-web") && !is_type(b"text/html"));
     }

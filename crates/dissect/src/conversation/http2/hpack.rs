@@ -109,13 +109,21 @@ struct Field {
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self { table: VecDeque::new(), size: 0, limit: FIRST_TABLE }
+        Self {
+            table: VecDeque::new(),
+            size: 0,
+            limit: FIRST_TABLE,
+        }
     }
 }
 
 impl Decoder {
     /// Gives name and value of each field of a block.
-    pub(super) fn block(&mut self, block: &[u8], mut give: impl FnMut(&[u8], &[u8])) -> Result<(), Undecoded> {
+    pub(super) fn block(
+        &mut self,
+        block: &[u8],
+        mut give: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), Undecoded> {
         let mut rest = block;
         while let Some(&first) = rest.first() {
             match first {
@@ -156,7 +164,10 @@ impl Decoder {
 
     /// What was sent before and has that number.
     fn sent(&self, number: usize) -> Result<&Field, Undecoded> {
-        number.checked_sub(STATIC.len() + 1).and_then(|index| self.table.get(index)).ok_or(Malformed)
+        number
+            .checked_sub(STATIC.len() + 1)
+            .and_then(|index| self.table.get(index))
+            .ok_or(Malformed)
     }
 
     /// A field whose value is there, and whose name is there or has a number.
@@ -167,7 +178,10 @@ impl Decoder {
             Some((name, _)) => name.as_bytes().into(),
             None => Arc::clone(&self.sent(number)?.name),
         };
-        Ok(Field { name, value: text(rest)? })
+        Ok(Field {
+            name,
+            value: text(rest)?,
+        })
     }
 
     fn insert(&mut self, field: Field) {
@@ -192,7 +206,9 @@ impl Decoder {
     /// The oldest leave until it has so many bytes, at most.
     fn evict(&mut self, most: usize) {
         while self.size > most {
-            let Some(oldest) = self.table.pop_back() else { return };
+            let Some(oldest) = self.table.pop_back() else {
+                return;
+            };
             self.size -= oldest.bytes();
         }
     }
@@ -227,7 +243,11 @@ fn text(rest: &mut &[u8]) -> Result<Arc<[u8]>, Undecoded> {
     let length = integer(rest, 7)?;
     let (bytes, behind) = rest.split_at_checked(length).ok_or(Malformed)?;
     *rest = behind;
-    if coded { Ok(huffman::decode(bytes).ok_or(Malformed)?.into()) } else { Ok(bytes.into()) }
+    if coded {
+        Ok(huffman::decode(bytes).ok_or(Malformed)?.into())
+    } else {
+        Ok(bytes.into())
+    }
 }
 
 fn byte(rest: &mut &[u8]) -> Result<u8, Undecoded> {

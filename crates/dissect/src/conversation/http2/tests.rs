@@ -39,7 +39,11 @@ fn data(stream: u32, flags: u8, bytes: &[u8]) -> Vec<u8> {
 }
 
 fn get(stream: u32, path: &str) -> Vec<u8> {
-    head(stream, LAST, &[(":method", "GET"), (":scheme", "http"), (":path", path)])
+    head(
+        stream,
+        LAST,
+        &[(":method", "GET"), (":scheme", "http"), (":path", path)],
+    )
 }
 
 /// A message of gRPC.
@@ -49,7 +53,10 @@ fn message(text: &str) -> Vec<u8> {
 
 /// The preface and the settings of both sides: 33 bytes of the initiator, 9 of the responder.
 fn opening() -> Spoken {
-    vec![('>', [PREFACE, &frame(4, 0, 0, &[])].concat()), ('<', frame(4, 0, 0, &[]))]
+    vec![
+        ('>', [PREFACE, &frame(4, 0, 0, &[])].concat()),
+        ('<', frame(4, 0, 0, &[])),
+    ]
 }
 
 fn spoken(spoken: Spoken) -> Spoken {
@@ -60,10 +67,17 @@ fn spoken(spoken: Spoken) -> Spoken {
 
 /// What is found in it, however it is cut.
 fn told(all: &Spoken) -> Vec<String> {
-    let script: Vec<(char, &[u8])> = all.iter().map(|(side, bytes)| (*side, bytes.as_slice())).collect();
+    let script: Vec<(char, &[u8])> = all
+        .iter()
+        .map(|(side, bytes)| (*side, bytes.as_slice()))
+        .collect();
     let whole = lines(&mut Http2::default(), &script);
     for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(lines_cut(&mut Http2::default(), &script, piece), whole, "in pieces of {piece} bytes");
+        assert_eq!(
+            lines_cut(&mut Http2::default(), &script, piece),
+            whole,
+            "in pieces of {piece} bytes"
+        );
     }
     whole
 }
@@ -139,7 +153,11 @@ fn two_streams_are_told_apart() {
 }
 
 fn call(stream: u32, flags: u8) -> Vec<u8> {
-    let fields = [(":method", "POST"), (":path", "/shop.Cart/Add"), ("content-type", "application/grpc+proto")];
+    let fields = [
+        (":method", "POST"),
+        (":path", "/shop.Cart/Add"),
+        ("content-type", "application/grpc+proto"),
+    ];
     head(stream, flags, &fields)
 }
 
@@ -147,9 +165,19 @@ fn unary() -> Spoken {
     spoken(vec![
         ('>', call(1, 0)),
         ('>', data(1, LAST, &message("apple"))),
-        ('<', head(1, 0, &[(":status", "200"), ("content-type", "application/grpc")])),
+        (
+            '<',
+            head(
+                1,
+                0,
+                &[(":status", "200"), ("content-type", "application/grpc")],
+            ),
+        ),
         ('<', data(1, 0, &message("ok"))),
-        ('<', head(1, LAST, &[("grpc-status", "0"), ("grpc-message", "")])),
+        (
+            '<',
+            head(1, LAST, &[("grpc-status", "0"), ("grpc-message", "")]),
+        ),
     ])
 }
 
@@ -170,7 +198,12 @@ fn a_call_of_grpc_ends_with_its_status() {
     let mut http = Http2::default();
     assert_eq!(http.protocol(), "HTTP/2");
     let all = unary();
-    lines(&mut http, &all.iter().map(|(side, bytes)| (*side, bytes.as_slice())).collect::<Vec<_>>());
+    lines(
+        &mut http,
+        &all.iter()
+            .map(|(side, bytes)| (*side, bytes.as_slice()))
+            .collect::<Vec<_>>(),
+    );
     assert_eq!(http.protocol(), "gRPC");
     assert!(http.streams.is_empty());
 }
@@ -180,7 +213,14 @@ fn streaming() -> Spoken {
     spoken(vec![
         ('>', call(1, 0)),
         ('>', data(1, LAST, &message("all"))),
-        ('<', head(1, 0, &[(":status", "200"), ("content-type", "application/grpc")])),
+        (
+            '<',
+            head(
+                1,
+                0,
+                &[(":status", "200"), ("content-type", "application/grpc")],
+            ),
+        ),
         ('<', data(1, 0, &[&one[..], &two[..6]].concat())),
         ('<', data(1, 0, &[&two[6..], &three[..]].concat())),
         ('<', head(1, LAST, &[("grpc-status", "13")])),
@@ -207,14 +247,28 @@ fn messages_of_a_stream_are_parts() {
 fn a_call_that_fails_at_once_has_only_trailers_and_one_that_no_server_of_grpc_answers_a_status() {
     let told = told(&spoken(vec![
         ('>', call(1, LAST)),
-        ('<', head(1, LAST, &[(":status", "200"), ("content-type", "application/grpc"), ("grpc-status", "12")])),
+        (
+            '<',
+            head(
+                1,
+                LAST,
+                &[
+                    (":status", "200"),
+                    ("content-type", "application/grpc"),
+                    ("grpc-status", "12"),
+                ],
+            ),
+        ),
         ('>', call(3, LAST)),
         ('<', head(3, LAST, &[(":status", "503")])),
         ('>', call(5, LAST)),
         ('<', head(5, 0, &[(":status", "502")])),
         ('<', data(5, LAST, b"no")),
     ]));
-    let is: Vec<&String> = told.iter().filter(|line| line.contains("response is")).collect();
+    let is: Vec<&String> = told
+        .iter()
+        .filter(|line| line.contains("response is"))
+        .collect();
     assert_eq!(is, ["0 response is grpc-status 12", "1 response is 503"]);
 }
 
@@ -247,11 +301,25 @@ fn split() -> Spoken {
     let fields = block(&[(":method", "GET"), (":path", "/long"), ("+cookie", "many")]);
     let priority = [0x80, 0, 0, 0, 16];
     spoken(vec![
-        ('>', frame(1, LAST | 0x28, 1, &[&[3][..], &priority, &fields[..9], &[0; 3]].concat())),
+        (
+            '>',
+            frame(
+                1,
+                LAST | 0x28,
+                1,
+                &[&[3][..], &priority, &fields[..9], &[0; 3]].concat(),
+            ),
+        ),
         ('>', frame(9, 0, 1, &fields[9..20])),
         ('>', frame(9, WHOLE, 1, &fields[20..])),
-        ('<', frame(1, WHOLE | 8, 1, &[&[1][..], &[0x88], &[0]].concat())),
-        ('<', frame(0, LAST | 8, 1, &[&[2][..], b"abc", &[0, 0]].concat())),
+        (
+            '<',
+            frame(1, WHOLE | 8, 1, &[&[1][..], &[0x88], &[0]].concat()),
+        ),
+        (
+            '<',
+            frame(0, LAST | 8, 1, &[&[2][..], b"abc", &[0, 0]].concat()),
+        ),
     ])
 }
 
@@ -271,7 +339,11 @@ fn a_head_in_several_frames_with_padding_and_priority() {
 }
 
 fn pushed() -> Spoken {
-    let promise = [&[0, 0, 0, 2][..], &block(&[(":method", "GET"), (":path", "/style")])].concat();
+    let promise = [
+        &[0, 0, 0, 2][..],
+        &block(&[(":method", "GET"), (":path", "/style")]),
+    ]
+    .concat();
     spoken(vec![
         ('>', get(1, "/")),
         ('<', frame(5, WHOLE, 1, &promise)),
@@ -317,7 +389,10 @@ fn cut_short() -> Spoken {
 
 #[test]
 fn resets_and_ends_say_what_is_missing() {
-    let voids: Vec<String> = told(&cut_short()).into_iter().filter(|line| line.contains("void")).collect();
+    let voids: Vec<String> = told(&cut_short())
+        .into_iter()
+        .filter(|line| line.contains("void"))
+        .collect();
     assert_eq!(
         voids,
         [
@@ -332,7 +407,15 @@ fn resets_and_ends_say_what_is_missing() {
 
 /// Those above.
 pub(crate) fn conversations() -> Vec<Spoken> {
-    vec![simple(), interleaved(), unary(), streaming(), split(), pushed(), cut_short()]
+    vec![
+        simple(),
+        interleaved(),
+        unary(),
+        streaming(),
+        split(),
+        pushed(),
+        cut_short(),
+    ]
 }
 
 /// One dissector, and the offsets of both sides.
@@ -346,25 +429,40 @@ struct Fed {
 impl Fed {
     fn opened() -> Self {
         let mut fed = Self::default();
-        opening().iter().for_each(|(side, bytes)| fed.bytes(*side, bytes));
+        opening()
+            .iter()
+            .for_each(|(side, bytes)| fed.bytes(*side, bytes));
         fed
     }
 
     fn bytes(&mut self, side: char, bytes: &[u8]) {
-        let side = if side == '>' { Direction::There } else { Direction::Back };
-        self.http.bytes(side, self.at[side as usize], bytes, &mut self.found);
+        let side = if side == '>' {
+            Direction::There
+        } else {
+            Direction::Back
+        };
+        self.http
+            .bytes(side, self.at[side as usize], bytes, &mut self.found);
         self.at[side as usize] += bytes.len() as u64;
     }
 
     fn unseen(&mut self, side: char, count: u64) {
-        let side = if side == '>' { Direction::There } else { Direction::Back };
-        self.http.unseen(side, self.at[side as usize], count, &mut self.found);
+        let side = if side == '>' {
+            Direction::There
+        } else {
+            Direction::Back
+        };
+        self.http
+            .unseen(side, self.at[side as usize], count, &mut self.found);
         self.at[side as usize] += count;
     }
 
     /// What was found since it was last asked for.
     fn told(&mut self) -> Vec<String> {
-        self.found.drain(..).map(|found| super::super::testing::line(&found)).collect()
+        self.found
+            .drain(..)
+            .map(|found| super::super::testing::line(&found))
+            .collect()
     }
 }
 
@@ -377,7 +475,14 @@ fn data_that_was_not_seen_does_no_harm() {
     fed.unseen('<', 500);
     fed.unseen('<', 489);
     fed.bytes('<', &data(1, LAST, b"end"));
-    assert_eq!(fed.told()[3..], ["0 response begins < 9", "0 response is 200", "0 response ends < 1052"]);
+    assert_eq!(
+        fed.told()[3..],
+        [
+            "0 response begins < 9",
+            "0 response is 200",
+            "0 response ends < 1052"
+        ]
+    );
     // The end of a stream in a frame whose last bytes were cut, and one of a length that nobody would hold.
     fed.bytes('>', &get(3, "/huge"));
     fed.bytes('<', &head(3, 0, &[(":status", "200")]));
@@ -424,7 +529,10 @@ fn messages_of_a_call_are_known_as_long_as_their_lengths_are() {
     fed.bytes('<', &messages[22..]);
     fed.bytes('<', &data(1, 0, &message("z")));
     fed.bytes('<', &head(1, LAST, &[("grpc-status", "0")]));
-    assert_eq!(fed.told(), ["0 response is grpc-status 0", "0 response ends < 104"]);
+    assert_eq!(
+        fed.told(),
+        ["0 response is grpc-status 0", "0 response ends < 104"]
+    );
 }
 
 #[test]
@@ -501,14 +609,28 @@ fn what_is_not_http2_is_void() {
     fed.bytes('>', &get(1, "/1"));
     fed.bytes('<', b"HTTP/1.1 400 Bad Request\r\n\r\n");
     fed.bytes('<', &frame(9, 0, 1, &[]));
-    assert_eq!(fed.told().len(), 3, "its first bytes are a frame of a kind that nobody knows, of 4.7 million bytes");
+    assert_eq!(
+        fed.told().len(),
+        3,
+        "its first bytes are a frame of a kind that nobody knows, of 4.7 million bytes"
+    );
     let mut fed = Fed::opened();
     fed.bytes('>', &get(1, "/1"));
     fed.bytes('<', &data(1, 0, b"early"));
     fed.bytes('>', &get(3, "/3"));
     fed.bytes('<', &frame(9, 0, 3, &[]));
-    let voids: Vec<String> = fed.told().into_iter().filter(|line| line.contains("void")).collect();
-    assert_eq!(voids, ["0 void: its data came before its head", "1 void: its connection's frames are not HTTP/2"]);
+    let voids: Vec<String> = fed
+        .told()
+        .into_iter()
+        .filter(|line| line.contains("void"))
+        .collect();
+    assert_eq!(
+        voids,
+        [
+            "0 void: its data came before its head",
+            "1 void: its connection's frames are not HTTP/2"
+        ]
+    );
 }
 
 #[test]
@@ -518,7 +640,11 @@ fn streams_that_wait_are_bounded() {
         fed.bytes('>', &get(2 * number + 1, "/"));
     }
     assert_eq!(fed.http.streams.len(), MOST_WAITING);
-    let voids = fed.told().into_iter().filter(|line| line.contains("void")).count();
+    let voids = fed
+        .told()
+        .into_iter()
+        .filter(|line| line.contains("void"))
+        .count();
     assert_eq!(voids, 10);
 }
 
@@ -537,17 +663,28 @@ fn streams_beyond_the_bound_lose_their_answers_and_not_their_names() {
     fed.bytes('>', &ask(9, WHOLE, first + 2, &fields[9..]));
     fed.bytes('>', &data(first + 2, LAST, b"body"));
     fed.bytes('<', &head(first, LAST, &[(":status", "200")]));
-    let promise = [&[0, 0, 0, 2][..], &block(&[(":method", "GET"), (":path", "/pushed")])].concat();
+    let promise = [
+        &[0, 0, 0, 2][..],
+        &block(&[(":method", "GET"), (":path", "/pushed")]),
+    ]
+    .concat();
     fed.bytes('<', &ask(5, WHOLE, 1, &promise));
     let told = fed.told();
     let said: Vec<&str> = told
         .iter()
-        .filter(|line| [" is ", "void", " response "].iter().any(|w| line.contains(w)))
+        .filter(|line| {
+            [" is ", "void", " response "]
+                .iter()
+                .any(|w| line.contains(w))
+        })
         .map(|l| &l[..])
         .collect();
     let void = "void: more than 4,096 requests wait on its connection";
     let [alone, body, pushed] = [most, most + 1, most + 2];
-    let begins = said.iter().position(|line| line.contains("response begins")).unwrap();
+    let begins = said
+        .iter()
+        .position(|line| line.contains("response begins"))
+        .unwrap();
     assert_eq!(
         [&said[..begins], &said[begins + 1..]].concat(),
         [
@@ -564,13 +701,26 @@ fn streams_beyond_the_bound_lose_their_answers_and_not_their_names() {
     fed.told();
     fed.bytes('>', &get(first, "/never/whole")[..20]);
     fed.http.end(Direction::There, fed.at[0], &mut fed.found);
-    assert_eq!(fed.told().iter().filter(|line| line.starts_with(&format!("{most} void"))).count(), 1, "it is not lost");
+    assert_eq!(
+        fed.told()
+            .iter()
+            .filter(|line| line.starts_with(&format!("{most} void")))
+            .count(),
+        1,
+        "it is not lost"
+    );
 }
 
 #[test]
 fn a_connection_is_recognised_by_its_preface_even_when_the_responder_speaks_first() {
     let settings = frame(4, 0, 0, &[0, 3, 0, 0, 0, 100]);
-    let verdict = |there: &[u8], back: &[u8]| recognise(&Opening { there, back, port: 80 });
+    let verdict = |there: &[u8], back: &[u8]| {
+        recognise(&Opening {
+            there,
+            back,
+            port: 80,
+        })
+    };
     assert_eq!(verdict(PREFACE, b""), Verdict::Yes);
     assert_eq!(verdict(&PREFACE[..5], b""), Verdict::Perhaps);
     assert_eq!(verdict(b"", &settings), Verdict::Perhaps);

@@ -83,7 +83,9 @@ impl Expect {
 
     /// What a packet of so many bytes means, of which these are the first.
     pub(super) fn packet(self, bytes: &[u8], length: u64, abilities: Abilities) -> Means {
-        let Some(&mark) = bytes.first() else { return self.unseen(length, abilities) };
+        let Some(&mark) = bytes.first() else {
+            return self.unseen(length, abilities);
+        };
         match self {
             Self::Unknown => Means::More(self),
             Self::Count(_) | Self::Columns(_) => self.counted(abilities),
@@ -94,10 +96,12 @@ impl Expect {
             Self::Prepared => prepared(bytes, abilities),
             Self::ColumnsEnd if flags(bytes) & CURSOR != 0 => Means::Whole(Name::fixed("OK")),
             Self::ColumnsEnd => Means::More(Self::Rows(0)),
-            Self::Rows(rows) if is_end(mark, length, abilities) => match flags(bytes) & MORE_RESULTS {
-                0 => Means::Whole(Name::count(rows, if rows == 1 { " row" } else { " rows" })),
-                _ => Means::More(Self::First),
-            },
+            Self::Rows(rows) if is_end(mark, length, abilities) => {
+                match flags(bytes) & MORE_RESULTS {
+                    0 => Means::Whole(Name::count(rows, if rows == 1 { " row" } else { " rows" })),
+                    _ => Means::More(Self::First),
+                }
+            }
             Self::Rows(rows) => Means::More(Self::Rows(rows + 1)),
             Self::Login if mark == OK => Means::Whole(Name::fixed("OK")),
             Self::Events if mark == EOF && length <= LONGEST_EOF => Means::Whole(Name::fixed("OK")),
@@ -107,7 +111,12 @@ impl Expect {
     }
 
     /// What a packet of so many bytes says that a back-slash in a string is from now on, if it says that.
-    pub(super) fn backslash(self, bytes: &[u8], length: u64, abilities: Abilities) -> Option<Backslash> {
+    pub(super) fn backslash(
+        self,
+        bytes: &[u8],
+        length: u64,
+        abilities: Abilities,
+    ) -> Option<Backslash> {
         let mark = *bytes.first()?;
         let has_flags = match self {
             Self::First | Self::Single | Self::Login => mark == OK,
@@ -115,7 +124,11 @@ impl Expect {
             Self::Rows(_) => is_end(mark, length, abilities),
             _ => false,
         };
-        if has_flags { flags_of(bytes).map(backslash) } else { None }
+        if has_flags {
+            flags_of(bytes).map(backslash)
+        } else {
+            None
+        }
     }
 
     /// A packet of which nothing was seen but its length.
@@ -157,11 +170,19 @@ fn columns(bytes: &[u8], abilities: Abilities) -> Option<Expect> {
     let count = number(&mut fields)?;
     let may_lack = abilities.may_lack_columns || abilities.may_know_columns;
     let follow = !may_lack || fields.little(1)? != 0;
-    Some(if follow && count > 0 { Expect::Columns(count) } else { behind_columns(abilities) })
+    Some(if follow && count > 0 {
+        Expect::Columns(count)
+    } else {
+        behind_columns(abilities)
+    })
 }
 
 const fn behind_columns(abilities: Abilities) -> Expect {
-    if abilities.no_eof { Expect::Rows(0) } else { Expect::ColumnsEnd }
+    if abilities.no_eof {
+        Expect::Rows(0)
+    } else {
+        Expect::ColumnsEnd
+    }
 }
 
 fn prepared(bytes: &[u8], abilities: Abilities) -> Means {
@@ -170,7 +191,9 @@ fn prepared(bytes: &[u8], abilities: Abilities) -> Means {
         fields.take(5)?;
         Some((fields.little(2)?, fields.little(2)?))
     })();
-    let Some((columns, parameters)) = counts else { return Means::More(Expect::Unknown) };
+    let Some((columns, parameters)) = counts else {
+        return Means::More(Expect::Unknown);
+    };
     let packets = |count: u64| count + u64::from(count > 0 && !abilities.no_eof);
     let lacks = abilities.may_lack_columns && bytes.get(12) == Some(&0);
     match packets(columns) + packets(parameters) {
@@ -181,7 +204,11 @@ fn prepared(bytes: &[u8], abilities: Abilities) -> Means {
 
 /// Whether a packet is the end of rows.
 fn is_end(mark: u8, length: u64, abilities: Abilities) -> bool {
-    let most = if abilities.no_eof { super::LONGEST - 1 } else { LONGEST_EOF };
+    let most = if abilities.no_eof {
+        super::LONGEST - 1
+    } else {
+        LONGEST_EOF
+    };
     mark == EOF && length <= most
 }
 
@@ -204,7 +231,11 @@ fn flags_of(bytes: &[u8]) -> Option<u64> {
 
 /// What a back-slash in a string is, by status flags.
 pub(super) const fn backslash(flags: u64) -> Backslash {
-    if flags & NO_BACKSLASH_ESCAPES == 0 { Backslash::Escapes } else { Backslash::Plain }
+    if flags & NO_BACKSLASH_ESCAPES == 0 {
+        Backslash::Escapes
+    } else {
+        Backslash::Plain
+    }
 }
 
 /// A number as long as its first byte says.

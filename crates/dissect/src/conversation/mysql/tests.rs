@@ -7,7 +7,11 @@ use proptest::prelude::*;
 fn told(script: Script<'_>) -> Vec<String> {
     let whole = lines(&mut Mysql::default(), script);
     for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(lines_cut(&mut Mysql::default(), script, piece), whole, "in pieces of {piece} bytes");
+        assert_eq!(
+            lines_cut(&mut Mysql::default(), script, piece),
+            whole,
+            "in pieces of {piece} bytes"
+        );
     }
     whole
 }
@@ -15,14 +19,21 @@ fn told(script: Script<'_>) -> Vec<String> {
 /// A connection after its login: what is told from exchange 2 on.
 fn after_login(bits: u64, script: Script<'_>) -> Vec<String> {
     let (greeting, login, done) = (greeting(bits), login(bits), packet(2, DONE));
-    let opening = [('<', greeting.as_slice()), ('>', login.as_slice()), ('<', done.as_slice())];
+    let opening = [
+        ('<', greeting.as_slice()),
+        ('>', login.as_slice()),
+        ('<', done.as_slice()),
+    ];
     let script: Vec<(char, &[u8])> = opening.into_iter().chain(script.iter().copied()).collect();
     told(&script).into_iter().skip(9).collect()
 }
 
 /// What exchanges are called and how they are answered.
 fn names(bits: u64, script: Script<'_>) -> Vec<String> {
-    after_login(bits, script).into_iter().filter(|line| line.contains(" is ") || line.contains("void")).collect()
+    after_login(bits, script)
+        .into_iter()
+        .filter(|line| line.contains(" is ") || line.contains("void"))
+        .collect()
 }
 
 fn packet(number: u8, body: &[u8]) -> Vec<u8> {
@@ -30,7 +41,10 @@ fn packet(number: u8, body: &[u8]) -> Vec<u8> {
 }
 
 fn packets(first: u8, bodies: &[&[u8]]) -> Vec<u8> {
-    (first..).zip(bodies).flat_map(|(number, body)| packet(number, body)).collect()
+    (first..)
+        .zip(bodies)
+        .flat_map(|(number, body)| packet(number, body))
+        .collect()
 }
 
 fn command(command: u8, text: &[u8]) -> Vec<u8> {
@@ -42,14 +56,32 @@ fn greeting(bits: u64) -> Vec<u8> {
     let high = ((bits >> 16) as u16).to_le_bytes();
     packet(
         0,
-        &[b"\x0a8.0.36\0\x07\0\0\0abcdefgh\0".as_slice(), &low, &[255, 2, 0], &high, &[21], &[0; 10], &[7; 13]]
-            .concat(),
+        &[
+            b"\x0a8.0.36\0\x07\0\0\0abcdefgh\0".as_slice(),
+            &low,
+            &[255, 2, 0],
+            &high,
+            &[21],
+            &[0; 10],
+            &[7; 13],
+        ]
+        .concat(),
     )
 }
 
 fn login(bits: u64) -> Vec<u8> {
     let bits = (bits as u32).to_le_bytes();
-    packet(1, &[&bits, &[0, 0, 0, 1, 255][..], &[0; 23], b"app\0\x04salt", b"shop\0"].concat())
+    packet(
+        1,
+        &[
+            &bits,
+            &[0, 0, 0, 1, 255][..],
+            &[0; 23],
+            b"app\0\x04salt",
+            b"shop\0",
+        ]
+        .concat(),
+    )
 }
 
 const OLD: u64 = PROTOCOL_41 | WITH_DATABASE | LONG_PASSWORD;
@@ -104,16 +136,34 @@ fn a_login_and_a_query() {
 fn a_result_without_a_packet_behind_its_columns() {
     let script: Script<'_> = &[
         ('>', &command(QUERY, b"SELECT 1")),
-        ('<', &packets(1, &[&[2], COLUMN, COLUMN, b"\x01a\x01b", &[0xfe, 0, 0, 2, 0, 0, 0]])),
+        (
+            '<',
+            &packets(
+                1,
+                &[
+                    &[2],
+                    COLUMN,
+                    COLUMN,
+                    b"\x01a\x01b",
+                    &[0xfe, 0, 0, 2, 0, 0, 0],
+                ],
+            ),
+        ),
         ('>', &command(QUERY, b"SELECT x")),
         ('<', &packets(1, &[NO_TABLE])),
         ('>', &command(QUERY, b"SELECT y")),
-        ('<', &packets(1, &[&[1], COLUMN, b"\x01a", b"\xff\x25\x05#70100no"])),
+        (
+            '<',
+            &packets(1, &[&[1], COLUMN, b"\x01a", b"\xff\x25\x05#70100no"]),
+        ),
         ('>', &command(0x0e, b"")),
         ('<', &packets(1, &[DONE])),
     ];
     let told = names(NEW, script);
-    let answers: Vec<&String> = told.iter().filter(|line| line.contains("response")).collect();
+    let answers: Vec<&String> = told
+        .iter()
+        .filter(|line| line.contains("response"))
+        .collect();
     assert_eq!(
         answers,
         [
@@ -129,12 +179,33 @@ fn a_result_without_a_packet_behind_its_columns() {
 fn several_results_are_one_answer() {
     let script: Script<'_> = &[
         ('>', &command(QUERY, b"CALL both()")),
-        ('<', &packets(1, &[&[1], COLUMN, END, b"\x01a", MORE, &[1], COLUMN, END, MORE, &[0, 0, 0, 2, 0, 0, 0]])),
+        (
+            '<',
+            &packets(
+                1,
+                &[
+                    &[1],
+                    COLUMN,
+                    END,
+                    b"\x01a",
+                    MORE,
+                    &[1],
+                    COLUMN,
+                    END,
+                    MORE,
+                    &[0, 0, 0, 2, 0, 0, 0],
+                ],
+            ),
+        ),
         ('>', &command(QUERY, b"UPDATE a; UPDATE b")),
         ('<', &packets(1, &[&[0, 1, 0, 10, 0, 0, 0], DONE])),
     ];
-    let wanted =
-        ["2 request is CALL both()", "2 response is OK", "3 request is UPDATE a; UPDATE b", "3 response is OK"];
+    let wanted = [
+        "2 request is CALL both()",
+        "2 response is OK",
+        "3 request is UPDATE a; UPDATE b",
+        "3 response is OK",
+    ];
     assert_eq!(names(OLD, script), wanted);
 }
 
@@ -143,16 +214,27 @@ fn prepared_statements_are_called_by_their_text() {
     let prepare = command(PREPARE, b"SELECT ?");
     let prepared = &[0, 7, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0][..];
     let execute = command(EXECUTE, &[7, 0, 0, 0, 0, 1, 0, 0, 0]);
-    for (bits, answer) in
-        [(OLD, packets(1, &[prepared, COLUMN, END, COLUMN, END])), (NEW, packets(1, &[prepared, COLUMN, COLUMN]))]
-    {
-        let columns = if bits == OLD { packets(1, &[&[1], COLUMN, END]) } else { packets(1, &[&[1], COLUMN]) };
+    for (bits, answer) in [
+        (OLD, packets(1, &[prepared, COLUMN, END, COLUMN, END])),
+        (NEW, packets(1, &[prepared, COLUMN, COLUMN])),
+    ] {
+        let columns = if bits == OLD {
+            packets(1, &[&[1], COLUMN, END])
+        } else {
+            packets(1, &[&[1], COLUMN])
+        };
         let script: Script<'_> = &[
             ('>', &prepare),
             ('<', &answer),
             ('>', &execute),
-            ('<', &[columns, packet(4, &[0, 0, 1, b'a']), packet(5, END)].concat()),
-            ('>', &[command(CLOSE, &[7, 0, 0, 0]), execute.clone()].concat()),
+            (
+                '<',
+                &[columns, packet(4, &[0, 0, 1, b'a']), packet(5, END)].concat(),
+            ),
+            (
+                '>',
+                &[command(CLOSE, &[7, 0, 0, 0]), execute.clone()].concat(),
+            ),
             ('<', &packet(1, b"\xff\xdb\x04#HY000no")),
         ];
         assert_eq!(
@@ -173,11 +255,29 @@ fn prepared_statements_are_called_by_their_text() {
 #[test]
 fn pipelined_commands_are_answered_in_their_order() {
     let script: Script<'_> = &[
-        ('>', &[command(QUERY, b"INSERT 1"), command(QUERY, b"INSERT 2"), command(0x0e, b"")].concat()),
-        ('<', &[packet(1, DONE), packet(1, NO_TABLE), packet(1, DONE)].concat()),
+        (
+            '>',
+            &[
+                command(QUERY, b"INSERT 1"),
+                command(QUERY, b"INSERT 2"),
+                command(0x0e, b""),
+            ]
+            .concat(),
+        ),
+        (
+            '<',
+            &[packet(1, DONE), packet(1, NO_TABLE), packet(1, DONE)].concat(),
+        ),
     ];
     let told = names(OLD, script);
-    assert_eq!(told[3..], ["2 response is OK", "3 response is ERROR 1146 (42S02)", "4 response is OK"]);
+    assert_eq!(
+        told[3..],
+        [
+            "2 response is OK",
+            "3 response is ERROR 1146 (42S02)",
+            "4 response is OK"
+        ]
+    );
 }
 
 #[test]
@@ -195,8 +295,19 @@ fn rows_left_for_a_cursor_and_a_file_of_the_client() {
         ('<', &packets(1, &[DONE])),
     ];
     let told = names(OLD, script);
-    let answers: Vec<&String> = told.iter().filter(|line| line.contains("response")).collect();
-    assert_eq!(answers, ["2 response is OK", "3 response is 1 row", "4 response is OK", "5 response is OK"]);
+    let answers: Vec<&String> = told
+        .iter()
+        .filter(|line| line.contains("response"))
+        .collect();
+    assert_eq!(
+        answers,
+        [
+            "2 response is OK",
+            "3 response is 1 row",
+            "4 response is OK",
+            "5 response is OK"
+        ]
+    );
     assert!(told.contains(&"5 request is PING".to_owned()), "{told:?}");
 }
 
@@ -206,12 +317,20 @@ fn columns_may_be_left_out_where_both_sides_say_so() {
     let script: Script<'_> = &[
         ('>', &command(QUERY, b"\0\x01SELECT 1")),
         ('<', &packets(1, &[&[1, 0], b"\x01a", END])),
-        ('>', &command(QUERY, b"\x01\x01\0\x01\xfe\0\x01a\x01bSELECT 1")),
+        (
+            '>',
+            &command(QUERY, b"\x01\x01\0\x01\xfe\0\x01a\x01bSELECT 1"),
+        ),
         ('<', &packets(1, &[&[1, 1], COLUMN, b"\x01a", END])),
     ];
     assert_eq!(
         names(bits, script),
-        ["2 request is SELECT 1", "2 response is 1 row", "3 request is query with attributes", "3 response is 1 row"]
+        [
+            "2 request is SELECT 1",
+            "2 response is 1 row",
+            "3 request is query with attributes",
+            "3 response is 1 row"
+        ]
     );
 }
 
@@ -220,19 +339,48 @@ fn what_is_sent_in_several_packets_is_one_message() {
     let (mut mysql, mut found) = logged_in();
     let (there, back) = (login(OLD).len() as u64, greeting(OLD).len() as u64 + 11);
     // A query and a row of 2^24 bytes, of which only the beginnings were captured.
-    mysql.bytes(Direction::There, there, b"\xff\xff\xff\0\x03SELECT 1", &mut found);
+    mysql.bytes(
+        Direction::There,
+        there,
+        b"\xff\xff\xff\0\x03SELECT 1",
+        &mut found,
+    );
     mysql.unseen(Direction::There, there + 13, 0xff_ffff - 9, &mut found);
-    mysql.bytes(Direction::There, there + 4 + 0xff_ffff, b"\x02\0\0\x01aa", &mut found);
+    mysql.bytes(
+        Direction::There,
+        there + 4 + 0xff_ffff,
+        b"\x02\0\0\x01aa",
+        &mut found,
+    );
     assert!(
         matches!(found.last(), Some(Found::Ends { exchange: 2, role: Role::Request, at, .. }) if *at == there + 10 + 0xff_ffff)
     );
-    mysql.bytes(Direction::Back, back, &packets(1, &[&[1], COLUMN, END]), &mut found);
+    mysql.bytes(
+        Direction::Back,
+        back,
+        &packets(1, &[&[1], COLUMN, END]),
+        &mut found,
+    );
     let back = back + packets(1, &[&[1], COLUMN, END]).len() as u64;
-    mysql.bytes(Direction::Back, back, b"\xff\xff\xff\x04\xfe\0\0\0\x01\0\0\0\0", &mut found);
+    mysql.bytes(
+        Direction::Back,
+        back,
+        b"\xff\xff\xff\x04\xfe\0\0\0\x01\0\0\0\0",
+        &mut found,
+    );
     mysql.unseen(Direction::Back, back + 13, 0xff_ffff - 9, &mut found);
-    mysql.bytes(Direction::Back, back + 4 + 0xff_ffff, &[packet(5, &[0xfe, 1]), packet(6, END)].concat(), &mut found);
+    mysql.bytes(
+        Direction::Back,
+        back + 4 + 0xff_ffff,
+        &[packet(5, &[0xfe, 1]), packet(6, END)].concat(),
+        &mut found,
+    );
     assert!(
-        found.contains(&Found::Named { exchange: 2, role: Role::Response, name: Name::count(1, " row") }),
+        found.contains(&Found::Named {
+            exchange: 2,
+            role: Role::Response,
+            name: Name::count(1, " row")
+        }),
         "{found:?}"
     );
 }
@@ -242,7 +390,12 @@ fn kept(command: &[u8], seen: usize) -> String {
     let (mut mysql, mut found) = logged_in();
     let (at, seen) = (login(OLD).len() as u64, &command[..seen]);
     mysql.bytes(Direction::There, at, seen, &mut found);
-    mysql.unseen(Direction::There, at + seen.len() as u64, (command.len() - seen.len()) as u64, &mut found);
+    mysql.unseen(
+        Direction::There,
+        at + seen.len() as u64,
+        (command.len() - seen.len()) as u64,
+        &mut found,
+    );
     let name = |found: &Found| match found {
         Found::Named { name, .. } => Some(name.kept().to_owned()),
         _ => None,
@@ -257,17 +410,29 @@ fn a_statement_that_was_cut_keeps_what_is_before_its_literal() {
     let long = format!("INSERT INTO t VALUES ('{}')", "x".repeat(2 * KEEP));
     for (kind, before) in [(QUERY, ""), (PREPARE, "PREPARE ")] {
         let long = command(kind, long.as_bytes());
-        assert_eq!(kept(&long, long.len()), format!("{before}INSERT INTO t VALUES (?…"));
+        assert_eq!(
+            kept(&long, long.len()),
+            format!("{before}INSERT INTO t VALUES (?…")
+        );
     }
     let with_hole = command(QUERY, b"SELECT a FROM t WHERE b = 'x' AND c = 'y'");
-    assert_eq!(kept(&with_hole, 33), "SELECT a FROM t WHERE b = ?…", "bytes of it were not seen");
+    assert_eq!(
+        kept(&with_hole, 33),
+        "SELECT a FROM t WHERE b = ?…",
+        "bytes of it were not seen"
+    );
 }
 
 fn logged_in() -> (Mysql, Vec<Found>) {
     let (mut mysql, mut found) = (Mysql::default(), Vec::new());
     mysql.bytes(Direction::Back, 0, &greeting(OLD), &mut found);
     mysql.bytes(Direction::There, 0, &login(OLD), &mut found);
-    mysql.bytes(Direction::Back, greeting(OLD).len() as u64, &packet(2, DONE), &mut found);
+    mysql.bytes(
+        Direction::Back,
+        greeting(OLD).len() as u64,
+        &packet(2, DONE),
+        &mut found,
+    );
     (mysql, found)
 }
 
@@ -275,29 +440,92 @@ fn logged_in() -> (Mysql, Vec<Found>) {
 fn an_answer_of_unknown_length_is_whole_when_the_next_command_begins() {
     let (mut mysql, mut found) = logged_in();
     let (there, back) = (login(OLD).len() as u64, greeting(OLD).len() as u64 + 11);
-    mysql.bytes(Direction::There, there, &command(QUERY, b"SELECT 1"), &mut found);
+    mysql.bytes(
+        Direction::There,
+        there,
+        &command(QUERY, b"SELECT 1"),
+        &mut found,
+    );
     // The first packet was not seen but for its length.
     mysql.bytes(Direction::Back, back, &[7, 0, 0, 1], &mut found);
     mysql.unseen(Direction::Back, back + 4, 7, &mut found);
-    assert!(matches!(found.last(), Some(Found::Begins { exchange: 2, role: Role::Response, .. })), "{found:?}");
-    mysql.bytes(Direction::There, there + 13, &command(0x0e, b""), &mut found);
-    assert!(found.contains(&Found::Ends { exchange: 2, role: Role::Response, side: Direction::Back, at: back + 11 }));
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Begins {
+                exchange: 2,
+                role: Role::Response,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
+    mysql.bytes(
+        Direction::There,
+        there + 13,
+        &command(0x0e, b""),
+        &mut found,
+    );
+    assert!(found.contains(&Found::Ends {
+        exchange: 2,
+        role: Role::Response,
+        side: Direction::Back,
+        at: back + 11
+    }));
     mysql.bytes(Direction::Back, back + 11, &packet(1, DONE), &mut found);
-    assert!(matches!(found.last(), Some(Found::Ends { exchange: 3, role: Role::Response, .. })), "{found:?}");
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Ends {
+                exchange: 3,
+                role: Role::Response,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
     // A length that was not seen makes void; the next command is known again.
-    mysql.bytes(Direction::There, there + 18, &command(0x0e, b""), &mut found);
+    mysql.bytes(
+        Direction::There,
+        there + 18,
+        &command(0x0e, b""),
+        &mut found,
+    );
     mysql.unseen(Direction::Back, back + 22, 100, &mut found);
-    assert!(matches!(found.last(), Some(Found::Void { exchange: 4, .. })), "{found:?}");
-    mysql.bytes(Direction::There, there + 23, &command(0x0e, b""), &mut found);
+    assert!(
+        matches!(found.last(), Some(Found::Void { exchange: 4, .. })),
+        "{found:?}"
+    );
+    mysql.bytes(
+        Direction::There,
+        there + 23,
+        &command(0x0e, b""),
+        &mut found,
+    );
     mysql.bytes(Direction::Back, back + 122, &packet(1, DONE), &mut found);
-    assert!(matches!(found.last(), Some(Found::Ends { exchange: 5, role: Role::Response, .. })), "{found:?}");
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Ends {
+                exchange: 5,
+                role: Role::Response,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn what_is_secured_or_compressed_goes_by_turns() {
     let bits = OLD | TLS;
     let request = packet(1, &[&(bits as u32).to_le_bytes()[..], &[0; 28]].concat());
-    let hello = [&[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0]].concat();
+    let hello = [
+        &[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3][..],
+        &[7; 32],
+        &[0, 0, 2, 0x13, 1, 1, 0],
+    ]
+    .concat();
     let script: Script<'_> = &[('<', &greeting(bits)), ('>', &request), ('>', &hello)];
     assert_eq!(
         told(script)[3..],
@@ -322,28 +550,57 @@ fn what_is_secured_or_compressed_goes_by_turns() {
     ];
     let mut mysql = Mysql::default();
     let told = lines(&mut mysql, script);
-    assert!(told.last().is_some_and(|line| line.starts_with("2 response begins")), "{told:?}");
-    assert_eq!((mysql.protocol(), mysql.is_exact()), ("MySQL, compressed, by turns", false));
+    assert!(
+        told.last()
+            .is_some_and(|line| line.starts_with("2 response begins")),
+        "{told:?}"
+    );
+    assert_eq!(
+        (mysql.protocol(), mysql.is_exact()),
+        ("MySQL, compressed, by turns", false)
+    );
 }
 
 #[test]
 fn a_refused_login_and_the_end_of_a_connection() {
-    let script: Script<'_> =
-        &[('<', &greeting(OLD)), ('>', &login(OLD)), ('<', &packet(2, b"\xff\x15\x04#28000no")), ('<', b"")];
+    let script: Script<'_> = &[
+        ('<', &greeting(OLD)),
+        ('>', &login(OLD)),
+        ('<', &packet(2, b"\xff\x15\x04#28000no")),
+        ('<', b""),
+    ];
     assert_eq!(told(script)[7], "1 response is ERROR 1045 (28000)");
     let idle: Script<'_> = &[('<', &packet(0, b"\xff\xbf\x0f#HY000timeout")), ('<', b"")];
-    assert_eq!(after_login(OLD, idle)[1], "2 response is ERROR 4031 (HY000)");
+    assert_eq!(
+        after_login(OLD, idle)[1],
+        "2 response is ERROR 4031 (HY000)"
+    );
 }
 
 #[test]
 fn it_is_recognised_by_its_greeting() {
-    let verdict = |there: &[u8], back: &[u8]| recognise(&Opening { there, back, port: 1 });
+    let verdict = |there: &[u8], back: &[u8]| {
+        recognise(&Opening {
+            there,
+            back,
+            port: 1,
+        })
+    };
     let greeting = greeting(OLD);
     assert_eq!(verdict(b"", &greeting), Verdict::Yes);
     for length in 0..6 {
-        assert_eq!(verdict(b"", &greeting[..length]), Verdict::Perhaps, "{length}");
+        assert_eq!(
+            verdict(b"", &greeting[..length]),
+            Verdict::Perhaps,
+            "{length}"
+        );
     }
-    for (there, back) in [("G", &greeting[..]), ("", b"220 ready"), ("", b"SSH-2.0"), ("", b"\x05\0\0\0\x0a8")] {
+    for (there, back) in [
+        ("G", &greeting[..]),
+        ("", b"220 ready"),
+        ("", b"SSH-2.0"),
+        ("", b"\x05\0\0\0\x0a8"),
+    ] {
         assert_eq!(verdict(there.as_bytes(), back), Verdict::No, "{back:?}");
     }
 }

@@ -7,7 +7,11 @@ use proptest::prelude::*;
 fn told(script: Script<'_>) -> Vec<String> {
     let whole = lines(&mut Postgres::default(), script);
     for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(lines_cut(&mut Postgres::default(), script, piece), whole, "in pieces of {piece} bytes");
+        assert_eq!(
+            lines_cut(&mut Postgres::default(), script, piece),
+            whole,
+            "in pieces of {piece} bytes"
+        );
     }
     whole
 }
@@ -15,14 +19,19 @@ fn told(script: Script<'_>) -> Vec<String> {
 /// A connection after its login: what is told from exchange 1 on.
 fn after_login(script: Script<'_>) -> Vec<String> {
     let (hello, ready) = (startup(), [message(b'R', &[0; 4]), READY.to_vec()].concat());
-    let script: Vec<(char, &[u8])> =
-        [('>', hello.as_slice()), ('<', ready.as_slice())].into_iter().chain(script.iter().copied()).collect();
+    let script: Vec<(char, &[u8])> = [('>', hello.as_slice()), ('<', ready.as_slice())]
+        .into_iter()
+        .chain(script.iter().copied())
+        .collect();
     told(&script).into_iter().skip(6).collect()
 }
 
 /// What exchanges are called and how they are answered.
 fn names(script: Script<'_>) -> Vec<String> {
-    after_login(script).into_iter().filter(|line| line.contains(" is ") || line.contains("void")).collect()
+    after_login(script)
+        .into_iter()
+        .filter(|line| line.contains(" is ") || line.contains("void"))
+        .collect()
 }
 
 fn message(mark: u8, body: &[u8]) -> Vec<u8> {
@@ -68,9 +77,27 @@ fn a_login_and_a_simple_query() {
         ('>', &startup()),
         ('<', &message(b'R', &[0, 0, 0, 5, 1, 2, 3, 4])),
         ('>', &message(b'p', b"md5abc\0")),
-        ('<', &[message(b'R', &[0; 4]), message(b'S', b"a\0b\0"), message(b'K', &[0; 8]), READY.to_vec()].concat()),
+        (
+            '<',
+            &[
+                message(b'R', &[0; 4]),
+                message(b'S', b"a\0b\0"),
+                message(b'K', &[0; 8]),
+                READY.to_vec(),
+            ]
+            .concat(),
+        ),
         ('>', &query("SELECT id\n  FROM item")),
-        ('<', &[message(b'T', &[0; 20]), message(b'D', &[7; 300]), complete("SELECT 1"), READY.to_vec()].concat()),
+        (
+            '<',
+            &[
+                message(b'T', &[0; 20]),
+                message(b'D', &[7; 300]),
+                complete("SELECT 1"),
+                READY.to_vec(),
+            ]
+            .concat(),
+        ),
         ('>', b"X\0\0\0\x04"),
     ];
     assert_eq!(
@@ -97,17 +124,31 @@ fn a_login_and_a_simple_query() {
 
 #[test]
 fn a_refused_login() {
-    let script: Script<'_> =
-        &[('>', &startup()), ('<', &message(b'E', b"SFATAL\0VFATAL\0C28P01\0Mno\0\0")), ('<', b"")];
+    let script: Script<'_> = &[
+        ('>', &startup()),
+        ('<', &message(b'E', b"SFATAL\0VFATAL\0C28P01\0Mno\0\0")),
+        ('<', b""),
+    ];
     assert_eq!(
         told(script)[3..],
-        ["0 response begins < 0 (handshake)", "0 response is FATAL 28P01", "0 response ends < 31"]
+        [
+            "0 response begins < 0 (handshake)",
+            "0 response is FATAL 28P01",
+            "0 response ends < 31"
+        ]
     );
 }
 
 #[test]
 fn extended_queries_go_from_their_first_message_to_their_sync() {
-    let ask = [parse("s1", "SELECT $1"), bind("s1"), DESCRIBE.to_vec(), EXECUTE.to_vec(), SYNC.to_vec()].concat();
+    let ask = [
+        parse("s1", "SELECT $1"),
+        bind("s1"),
+        DESCRIBE.to_vec(),
+        EXECUTE.to_vec(),
+        SYNC.to_vec(),
+    ]
+    .concat();
     let answer = [
         PARSED.to_vec(),
         BOUND.to_vec(),
@@ -118,8 +159,12 @@ fn extended_queries_go_from_their_first_message_to_their_sync() {
     ]
     .concat();
     let again = [bind("s1"), EXECUTE.to_vec(), SYNC.to_vec()].concat();
-    let script: Script<'_> =
-        &[('>', &ask), ('<', &answer), ('>', &again), ('<', &[BOUND, &error("22012"), READY].concat())];
+    let script: Script<'_> = &[
+        ('>', &ask),
+        ('<', &answer),
+        ('>', &again),
+        ('<', &[BOUND, &error("22012"), READY].concat()),
+    ];
     let (there, back) = (32, 15);
     assert_eq!(
         after_login(script),
@@ -135,7 +180,10 @@ fn extended_queries_go_from_their_first_message_to_their_sync() {
             format!("2 request ends > {}", there + ask.len() + again.len()),
             format!("2 response begins < {}", back + answer.len()),
             "2 response is ERROR 22012".to_owned(),
-            format!("2 response ends < {}", back + answer.len() + 5 + error("22012").len() + 6),
+            format!(
+                "2 response ends < {}",
+                back + answer.len() + 5 + error("22012").len() + 6
+            ),
         ]
     );
 }
@@ -143,10 +191,31 @@ fn extended_queries_go_from_their_first_message_to_their_sync() {
 #[test]
 fn pipelined_queries_are_answered_in_their_order() {
     let ask = |text: &str| [parse("", text), bind(""), EXECUTE.to_vec(), SYNC.to_vec()].concat();
-    let answer = |tag: &str| [PARSED.to_vec(), BOUND.to_vec(), complete(tag), READY.to_vec()].concat();
+    let answer = |tag: &str| {
+        [
+            PARSED.to_vec(),
+            BOUND.to_vec(),
+            complete(tag),
+            READY.to_vec(),
+        ]
+        .concat()
+    };
     let script: Script<'_> = &[
-        ('>', &[ask("INSERT INTO a"), ask("DELETE FROM b"), query("COMMIT")].concat()),
-        ('<', &[answer("INSERT 0 1"), error("42P01"), READY.to_vec(), complete("COMMIT"), READY.to_vec()].concat()),
+        (
+            '>',
+            &[ask("INSERT INTO a"), ask("DELETE FROM b"), query("COMMIT")].concat(),
+        ),
+        (
+            '<',
+            &[
+                answer("INSERT 0 1"),
+                error("42P01"),
+                READY.to_vec(),
+                complete("COMMIT"),
+                READY.to_vec(),
+            ]
+            .concat(),
+        ),
     ];
     assert_eq!(
         names(script),
@@ -164,21 +233,42 @@ fn pipelined_queries_are_answered_in_their_order() {
 #[test]
 fn what_is_flushed_is_answered_before_the_sync() {
     let script: Script<'_> = &[
-        ('>', &[&parse("s", "SELECT 1")[..], DESCRIBE, FLUSH].concat()),
-        ('<', &[PARSED, &message(b't', &[0; 2]), &message(b'T', &[0; 9])].concat()),
+        (
+            '>',
+            &[&parse("s", "SELECT 1")[..], DESCRIBE, FLUSH].concat(),
+        ),
+        (
+            '<',
+            &[PARSED, &message(b't', &[0; 2]), &message(b'T', &[0; 9])].concat(),
+        ),
         ('>', &[&bind("s")[..], EXECUTE, SYNC].concat()),
         ('<', &[BOUND, &complete("SELECT 1"), READY].concat()),
     ];
     // ParameterDescription completes nothing by itself.
     let lines = after_login(script);
-    assert!(lines.contains(&"1 response ends < 41".to_owned()), "{lines:?}");
-    assert_eq!(names(script).last().map(String::as_str), Some("2 response is SELECT 1"));
+    assert!(
+        lines.contains(&"1 response ends < 41".to_owned()),
+        "{lines:?}"
+    );
+    assert_eq!(
+        names(script).last().map(String::as_str),
+        Some("2 response is SELECT 1")
+    );
 }
 
 #[test]
 fn what_follows_an_error_up_to_the_sync_is_skipped() {
     let script: Script<'_> = &[
-        ('>', &[&parse("", "SELEC 1")[..], FLUSH, &parse("", "SELECT 2"), FLUSH].concat()),
+        (
+            '>',
+            &[
+                &parse("", "SELEC 1")[..],
+                FLUSH,
+                &parse("", "SELECT 2"),
+                FLUSH,
+            ]
+            .concat(),
+        ),
         ('<', &error("42601")),
         ('>', SYNC),
         ('<', READY),
@@ -202,21 +292,50 @@ fn what_follows_an_error_up_to_the_sync_is_skipped() {
 
 #[test]
 fn copied_data_belong_to_their_query() {
-    let data = [message(b'd', b"1\tone\n"), message(b'd', b"2\ttwo\n"), message(b'c', b"")].concat();
+    let data = [
+        message(b'd', b"1\tone\n"),
+        message(b'd', b"2\ttwo\n"),
+        message(b'c', b""),
+    ]
+    .concat();
     let script: Script<'_> = &[
         ('>', &query("COPY a FROM STDIN")),
         ('<', &message(b'G', &[0; 3])),
         ('>', &data),
         ('<', &[complete("COPY 2"), READY.to_vec()].concat()),
-        ('>', &[&parse("", "COPY a FROM STDIN")[..], &bind(""), EXECUTE, SYNC].concat()),
+        (
+            '>',
+            &[
+                &parse("", "COPY a FROM STDIN")[..],
+                &bind(""),
+                EXECUTE,
+                SYNC,
+            ]
+            .concat(),
+        ),
         ('<', &[PARSED, BOUND, &message(b'G', &[0; 3])].concat()),
         ('>', &[&data[..], SYNC].concat()),
         ('<', &[complete("COPY 2"), READY.to_vec()].concat()),
         ('>', &query("COPY a TO STDOUT")),
-        ('<', &[message(b'H', &[0; 3]), data.clone(), complete("COPY 2"), READY.to_vec()].concat()),
+        (
+            '<',
+            &[
+                message(b'H', &[0; 3]),
+                data.clone(),
+                complete("COPY 2"),
+                READY.to_vec(),
+            ]
+            .concat(),
+        ),
     ];
     let wanted = [1, 2, 3].map(|number| format!("{number} response is COPY 2"));
-    assert_eq!(names(script).into_iter().filter(|line| line.contains("response")).collect::<Vec<_>>(), wanted);
+    assert_eq!(
+        names(script)
+            .into_iter()
+            .filter(|line| line.contains("response"))
+            .collect::<Vec<_>>(),
+        wanted
+    );
 }
 
 #[test]
@@ -250,8 +369,18 @@ fn notices_and_notifications_answer_nothing() {
 #[test]
 fn a_secured_connection_goes_on_in_tls() {
     let request = b"\0\0\0\x08\x04\xd2\x16\x2f";
-    let hello = [&[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3][..], &[7; 32], &[0, 0, 2, 0x13, 1, 1, 0]].concat();
-    let script: Script<'_> = &[('>', request), ('<', b"S"), ('>', &hello), ('<', &[21, 3, 3, 0, 2, 2, 40])];
+    let hello = [
+        &[22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3][..],
+        &[7; 32],
+        &[0, 0, 2, 0x13, 1, 1, 0],
+    ]
+    .concat();
+    let script: Script<'_> = &[
+        ('>', request),
+        ('<', b"S"),
+        ('>', &hello),
+        ('<', &[21, 3, 3, 0, 2, 2, 40]),
+    ];
     let told = told(script);
     assert_eq!(
         told[1..],
@@ -270,8 +399,15 @@ fn a_secured_connection_goes_on_in_tls() {
         ]
     );
     let refused: Script<'_> = &[('>', request), ('<', b"N"), ('>', &startup()), ('<', READY)];
-    assert_eq!(self::told(refused).last().map(String::as_str), Some("1 response ends < 7"));
-    let cancel: Script<'_> = &[('>', b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x07\0\0\0\x09"), ('>', b""), ('<', b"")];
+    assert_eq!(
+        self::told(refused).last().map(String::as_str),
+        Some("1 response ends < 7")
+    );
+    let cancel: Script<'_> = &[
+        ('>', b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x07\0\0\0\x09"),
+        ('>', b""),
+        ('<', b""),
+    ];
     assert_eq!(self::told(cancel)[1], "0 request is CancelRequest");
 }
 
@@ -291,15 +427,43 @@ fn what_was_not_seen_of_messages_does_no_harm() {
     postgres.bytes(Direction::Back, 6, b"D\0\0\x23\x27row", &mut found);
     postgres.unseen(Direction::Back, 14, 8992, &mut found);
     postgres.bytes(Direction::Back, 9006, READY, &mut found);
-    assert!(matches!(found.last(), Some(Found::Ends { exchange: 1, at: 9012, .. })), "{found:?}");
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Ends {
+                exchange: 1,
+                at: 9012,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
     // A row of which the head was not seen makes void; the next query is known again.
     postgres.bytes(Direction::There, 5032, &query("SELECT 2"), &mut found);
     postgres.unseen(Direction::Back, 9012, 100, &mut found);
-    assert!(matches!(found.last(), Some(Found::Void { exchange: 2, .. })), "{found:?}");
+    assert!(
+        matches!(found.last(), Some(Found::Void { exchange: 2, .. })),
+        "{found:?}"
+    );
     postgres.bytes(Direction::Back, 9112, b"anything", &mut found);
     postgres.bytes(Direction::There, 5046, &query("SELECT 3"), &mut found);
-    postgres.bytes(Direction::Back, 9120, &[complete("SELECT 1"), READY.to_vec()].concat(), &mut found);
-    assert!(matches!(found.last(), Some(Found::Ends { exchange: 3, role: Role::Response, .. })), "{found:?}");
+    postgres.bytes(
+        Direction::Back,
+        9120,
+        &[complete("SELECT 1"), READY.to_vec()].concat(),
+        &mut found,
+    );
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Ends {
+                exchange: 3,
+                role: Role::Response,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -326,11 +490,21 @@ fn a_statement_that_was_cut_keeps_what_is_before_its_literal() {
 
 #[test]
 fn it_is_recognised_by_its_first_message() {
-    let verdict = |there: &[u8]| recognise(&Opening { there, back: &[], port: 1 });
+    let verdict = |there: &[u8]| {
+        recognise(&Opening {
+            there,
+            back: &[],
+            port: 1,
+        })
+    };
     assert_eq!(verdict(&startup()), Verdict::Yes);
     for length in 0..8 {
         assert_eq!(verdict(&startup()[..length]), Verdict::Perhaps, "{length}");
-        assert_eq!(verdict(&b"\0\0\0\x08\x04\xd2\x16\x2f"[..length]), Verdict::Perhaps, "{length}");
+        assert_eq!(
+            verdict(&b"\0\0\0\x08\x04\xd2\x16\x2f"[..length]),
+            Verdict::Perhaps,
+            "{length}"
+        );
     }
     assert_eq!(verdict(b"\0\0\0\x08\x04\xd2\x16\x2f"), Verdict::Yes);
     for bytes in [

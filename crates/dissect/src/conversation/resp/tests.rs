@@ -7,20 +7,29 @@ use proptest::prelude::*;
 fn told(script: Script<'_>) -> Vec<String> {
     let whole = lines(&mut Resp::default(), script);
     for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(lines_cut(&mut Resp::default(), script, piece), whole, "in pieces of {piece} bytes");
+        assert_eq!(
+            lines_cut(&mut Resp::default(), script, piece),
+            whole,
+            "in pieces of {piece} bytes"
+        );
     }
     whole
 }
 
 /// What exchanges are called and how they are answered.
 fn names(script: Script<'_>) -> Vec<String> {
-    told(script).into_iter().filter(|line| line.contains(" is ")).collect()
+    told(script)
+        .into_iter()
+        .filter(|line| line.contains(" is "))
+        .collect()
 }
 
 /// A command as an array of strings.
 fn command(words: &str) -> Vec<u8> {
     let words: Vec<&str> = words.split(' ').collect();
-    let strings = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    let strings = words
+        .iter()
+        .map(|word| format!("${}\r\n{word}\r\n", word.len()));
     format!("*{}\r\n{}", words.len(), strings.collect::<String>()).into_bytes()
 }
 
@@ -54,26 +63,47 @@ fn commands_and_their_answers() {
 #[test]
 fn pipelined_commands_are_answered_in_their_order() {
     let script: Script<'_> = &[
-        ('>', &["MULTI", "INCR n", "LRANGE l 0 9", "EXEC"].map(command).concat()),
-        ('<', b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n*2\r\n$1\r\na\r\n$-1\r\n"),
-        ('>', &["LPUSH s x", "HGETALL h", "GET none"].map(command).concat()),
+        (
+            '>',
+            &["MULTI", "INCR n", "LRANGE l 0 9", "EXEC"]
+                .map(command)
+                .concat(),
+        ),
+        (
+            '<',
+            b"+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n*2\r\n$1\r\na\r\n$-1\r\n",
+        ),
+        (
+            '>',
+            &["LPUSH s x", "HGETALL h", "GET none"].map(command).concat(),
+        ),
         ('<', b"-WRONGTYPE Operation against a key\r\n"),
         ('<', b"%1\r\n$1\r\nf\r\n*0\r\n_\r\n"),
     ];
     let told = told(script);
-    let answers: Vec<&String> = told.iter().filter(|line| line.contains("response is")).collect();
+    let answers: Vec<&String> = told
+        .iter()
+        .filter(|line| line.contains("response is"))
+        .collect();
     let statuses = ["OK", "QUEUED", "QUEUED", "array", "WRONGTYPE", "map", "nil"];
-    let wanted: Vec<String> =
-        (0..).zip(statuses).map(|(number, status)| format!("{number} response is {status}")).collect();
+    let wanted: Vec<String> = (0..)
+        .zip(statuses)
+        .map(|(number, status)| format!("{number} response is {status}"))
+        .collect();
     assert_eq!(answers, wanted.iter().collect::<Vec<_>>());
-    assert_eq!(told.last().map(String::as_str), Some("6 response ends < 101"));
+    assert_eq!(
+        told.last().map(String::as_str),
+        Some("6 response ends < 101")
+    );
 }
 
 #[test]
 fn names_are_commands_with_their_first_key() {
     let name = |words: &str| {
         let whole = command(words);
-        told(&[('>', &whole)]).into_iter().find_map(|line| line.strip_prefix("0 request is ").map(str::to_owned))
+        told(&[('>', &whole)])
+            .into_iter()
+            .find_map(|line| line.strip_prefix("0 request is ").map(str::to_owned))
     };
     for (words, wanted) in [
         ("blpop queue 0", "BLPOP queue, blocking"),
@@ -90,14 +120,20 @@ fn names_are_commands_with_their_first_key() {
         assert_eq!(name(words).as_deref(), Some(wanted));
     }
     let long = name(&format!("GET {}", "k".repeat(9000))).unwrap_or_default();
-    assert!(long.starts_with("GET kkk") && long.len() <= super::super::LONGEST_NAME, "{long}");
+    assert!(
+        long.starts_with("GET kkk") && long.len() <= super::super::LONGEST_NAME,
+        "{long}"
+    );
 }
 
 #[test]
 fn messages_of_channels_answer_nothing() {
     let script: Script<'_> = &[
         ('>', &command("SUBSCRIBE a b")),
-        ('<', b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n"),
+        (
+            '<',
+            b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n*3\r\n$9\r\nsubscribe\r\n$1\r\nb\r\n:2\r\n",
+        ),
         ('<', b"*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$2\r\nhi\r\n"),
         ('>', &command("PING")),
         ('<', b"*2\r\n$4\r\npong\r\n$0\r\n\r\n"),
@@ -156,16 +192,45 @@ fn pushes_answer_nothing_and_attributes_belong_to_the_answer() {
 #[test]
 fn a_client_may_turn_answers_off() {
     let script: Script<'_> = &[
-        ('>', &["CLIENT REPLY SKIP", "SET a 1", "GET a"].map(command).concat()),
+        (
+            '>',
+            &["CLIENT REPLY SKIP", "SET a 1", "GET a"]
+                .map(command)
+                .concat(),
+        ),
         ('<', b"$1\r\n1\r\n"),
-        ('>', &["CLIENT REPLY OFF", "SET a 2", "CLIENT REPLY ON", "GET a"].map(command).concat()),
+        (
+            '>',
+            &["CLIENT REPLY OFF", "SET a 2", "CLIENT REPLY ON", "GET a"]
+                .map(command)
+                .concat(),
+        ),
         ('<', b"+OK\r\n$1\r\n2\r\n"),
     ];
     let told = told(script);
-    let one_way: Vec<&String> = told.iter().filter(|line| line.contains("one way")).collect();
-    assert_eq!(one_way.iter().map(|line| line.as_bytes()[0]).collect::<Vec<_>>(), b"0134");
-    let answers: Vec<&String> = told.iter().filter(|line| line.contains("response is")).collect();
-    assert_eq!(answers, ["2 response is string", "5 response is OK", "6 response is string"]);
+    let one_way: Vec<&String> = told
+        .iter()
+        .filter(|line| line.contains("one way"))
+        .collect();
+    assert_eq!(
+        one_way
+            .iter()
+            .map(|line| line.as_bytes()[0])
+            .collect::<Vec<_>>(),
+        b"0134"
+    );
+    let answers: Vec<&String> = told
+        .iter()
+        .filter(|line| line.contains("response is"))
+        .collect();
+    assert_eq!(
+        answers,
+        [
+            "2 response is string",
+            "5 response is OK",
+            "6 response is string"
+        ]
+    );
 }
 
 #[test]
@@ -190,26 +255,64 @@ fn commands_as_lines_and_what_a_monitor_sees() {
 #[test]
 fn what_was_not_seen_of_strings_does_no_harm() {
     let (mut resp, mut found) = (Resp::default(), Vec::new());
-    resp.bytes(Direction::There, 0, b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5000\r\nabc", &mut found);
+    resp.bytes(
+        Direction::There,
+        0,
+        b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$5000\r\nabc",
+        &mut found,
+    );
     resp.unseen(Direction::There, 31, 4990, &mut found);
     resp.bytes(Direction::There, 5021, b"wxyz567\r\n", &mut found);
     resp.bytes(Direction::Back, 0, b"+OK\r\n", &mut found);
-    assert!(matches!(found.last(), Some(Found::Ends { exchange: 0, role: Role::Response, at: 5, .. })), "{found:?}");
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Ends {
+                exchange: 0,
+                role: Role::Response,
+                at: 5,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
     // A head that was not seen makes void; the next command is known again.
     resp.bytes(Direction::There, 5030, &command("GET k"), &mut found);
     resp.unseen(Direction::Back, 5, 100, &mut found);
-    assert!(matches!(found.last(), Some(Found::Void { exchange: 1, .. })), "{found:?}");
+    assert!(
+        matches!(found.last(), Some(Found::Void { exchange: 1, .. })),
+        "{found:?}"
+    );
     resp.bytes(Direction::There, 5050, &command("GET k"), &mut found);
     resp.bytes(Direction::Back, 105, b"$1\r\nv\r\n", &mut found);
-    assert!(matches!(found.last(), Some(Found::Ends { exchange: 2, role: Role::Response, at: 112, .. })), "{found:?}");
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Ends {
+                exchange: 2,
+                role: Role::Response,
+                at: 112,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn who_pipelines_is_not_found_again() {
     let (mut resp, mut found) = (Resp::default(), Vec::new());
-    resp.bytes(Direction::There, 0, &["GET k", "GET l"].map(command).concat(), &mut found);
+    resp.bytes(
+        Direction::There,
+        0,
+        &["GET k", "GET l"].map(command).concat(),
+        &mut found,
+    );
     resp.unseen(Direction::Back, 0, 100, &mut found);
-    assert!(matches!(found.last(), Some(Found::Void { exchange: 1, .. })), "{found:?}");
+    assert!(
+        matches!(found.last(), Some(Found::Void { exchange: 1, .. })),
+        "{found:?}"
+    );
     let before = found.len();
     resp.bytes(Direction::There, 40, &command("GET k"), &mut found);
     resp.bytes(Direction::Back, 100, b"$1\r\nv\r\n", &mut found);
@@ -220,25 +323,64 @@ fn who_pipelines_is_not_found_again() {
 fn answers_that_nothing_asked_for_and_other_bytes_are_void() {
     let wrong: Script<'_> = &[('>', &command("GET k")), ('<', b"HTTP/1.1 400\r\n")];
     assert_eq!(told(wrong)[3..], ["0 void: it is not RESP"]);
-    let twice: Script<'_> = &[('>', &command("GET k")), ('<', b"+OK\r\n+OK\r\n"), ('>', b"*1\r\n$4\r\n"), ('>', b"")];
+    let twice: Script<'_> = &[
+        ('>', &command("GET k")),
+        ('<', b"+OK\r\n+OK\r\n"),
+        ('>', b"*1\r\n$4\r\n"),
+        ('>', b""),
+    ];
     assert_eq!(told(twice).len(), 6);
-    let copies: Script<'_> = &[('>', &command("PSYNC ? -1")), ('<', b"+FULLRESYNC\r\n$9\r\nREDIS"), ('<', b"")];
-    assert_eq!(told(copies)[3..], ["0 void: a copy of the database follows"]);
+    let copies: Script<'_> = &[
+        ('>', &command("PSYNC ? -1")),
+        ('<', b"+FULLRESYNC\r\n$9\r\nREDIS"),
+        ('<', b""),
+    ];
+    assert_eq!(
+        told(copies)[3..],
+        ["0 void: a copy of the database follows"]
+    );
 }
 
 #[test]
 fn it_is_recognised_by_an_array_of_strings_or_a_command() {
-    let verdict = |there: &[u8]| recognise(&Opening { there, back: &[], port: 1 });
-    for bytes in ["*1\r\n$4\r\nPING\r\n", "*12\r\n$1\r\n", "PING\r\n", "ping hello\r\n"] {
+    let verdict = |there: &[u8]| {
+        recognise(&Opening {
+            there,
+            back: &[],
+            port: 1,
+        })
+    };
+    for bytes in [
+        "*1\r\n$4\r\nPING\r\n",
+        "*12\r\n$1\r\n",
+        "PING\r\n",
+        "ping hello\r\n",
+    ] {
         assert_eq!(verdict(bytes.as_bytes()), Verdict::Yes, "{bytes}");
     }
-    for bytes in ["", "*", "*1", "*1\r", "*1\r\n", "*1\r\n$", "PIN", "PING", "info s"] {
+    for bytes in [
+        "", "*", "*1", "*1\r", "*1\r\n", "*1\r\n$", "PIN", "PING", "info s",
+    ] {
         assert_eq!(verdict(bytes.as_bytes()), Verdict::Perhaps, "{bytes}");
     }
-    for bytes in ["**", "*x", "*1\r\nx", "PINGS\r\n", "HELO a\r\n", "*1234567890\r\n$"] {
+    for bytes in [
+        "**",
+        "*x",
+        "*1\r\nx",
+        "PINGS\r\n",
+        "HELO a\r\n",
+        "*1234567890\r\n$",
+    ] {
         assert_eq!(verdict(bytes.as_bytes()), Verdict::No, "{bytes}");
     }
-    assert_eq!(recognise(&Opening { there: b"", back: b"220", port: 6379 }), Verdict::No);
+    assert_eq!(
+        recognise(&Opening {
+            there: b"",
+            back: b"220",
+            port: 6379
+        }),
+        Verdict::No
+    );
 }
 
 const WORDS: &[&[u8]] = &[

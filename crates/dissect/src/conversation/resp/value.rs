@@ -127,7 +127,9 @@ impl Value {
     fn text(&mut self, left: u64, input: &mut Input<'_>) -> Option<Token> {
         let bytes = input.take(left);
         let left = left - bytes.len() as u64;
-        let of_text = bytes.len().saturating_sub(2_u64.saturating_sub(left) as usize);
+        let of_text = bytes
+            .len()
+            .saturating_sub(2_u64.saturating_sub(left) as usize);
         if let Some(word) = self.words.last_mut().filter(|_| self.is_word && !self.gap) {
             let room = LONGEST_NAME.saturating_sub(word.len());
             word.extend_from_slice(&bytes[..of_text.min(room)]);
@@ -137,14 +139,20 @@ impl Value {
     }
 
     fn line(&mut self, line: &[u8], commands: bool) -> Token {
-        let Some((&mark, rest)) = line.split_first() else { return Token::Wrong };
+        let Some((&mark, rest)) = line.split_first() else {
+            return Token::Wrong;
+        };
         if commands && self.left.is_empty() && mark.is_ascii_alphabetic() {
             return self.words_of(line);
         }
         if commands && self.left.is_empty() && mark != b'*' {
             return Token::Wrong;
         }
-        let number = || std::str::from_utf8(rest).ok().and_then(|text| text.parse::<i64>().ok());
+        let number = || {
+            std::str::from_utf8(rest)
+                .ok()
+                .and_then(|text| text.parse::<i64>().ok())
+        };
         match mark {
             b'*' | b'>' | b'~' | b'%' | b'|' => match number() {
                 Some(number @ -1..=MOST) => self.elements(mark, number),
@@ -167,8 +175,13 @@ impl Value {
 
     /// A command as a line.
     fn words_of(&mut self, line: &[u8]) -> Token {
-        let words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        self.words = words.take(MOST_WORDS).map(|word| word[..word.len().min(LONGEST_NAME)].to_vec()).collect();
+        let words = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|word| !word.is_empty());
+        self.words = words
+            .take(MOST_WORDS)
+            .map(|word| word[..word.len().min(LONGEST_NAME)].to_vec())
+            .collect();
         self.number = self.words.len() as i64;
         Token::Whole
     }
@@ -190,7 +203,8 @@ impl Value {
     fn word(&mut self, text: &[u8]) -> bool {
         let is_word = self.left.len() <= 2 && self.words.len() < MOST_WORDS;
         if is_word {
-            self.words.push(text[..text.len().min(LONGEST_NAME)].to_vec());
+            self.words
+                .push(text[..text.len().min(LONGEST_NAME)].to_vec());
         }
         is_word
     }
@@ -207,7 +221,8 @@ impl Value {
         if mark == b'|' {
             // Attributes stand before the value that they belong to.
             let left = self.left.last_mut();
-            left.into_iter().for_each(|left| *left = left.saturating_add(1));
+            left.into_iter()
+                .for_each(|left| *left = left.saturating_add(1));
         }
         match (count, self.left.len()) {
             (0, _) => self.settle(),
@@ -224,7 +239,11 @@ impl Value {
         while self.left.last() == Some(&0) {
             self.left.pop();
         }
-        if self.left.is_empty() { Token::Whole } else { Token::More }
+        if self.left.is_empty() {
+            Token::Whole
+        } else {
+            Token::More
+        }
     }
 
     /// What an answer is: its text, the first word of an error, or its type.

@@ -90,7 +90,9 @@ impl Deciphered {
             }
             HANDSHAKE if !self.is_encrypted(side) => self.hello(side, &record[HEAD..]),
             DATA | HANDSHAKE => self.encrypted(side, place, is_seen.then_some(&record[..]), found),
-            _ if self.is_encrypted(side) => self.encrypted(side, place, is_seen.then_some(&record[..]), found),
+            _ if self.is_encrypted(side) => {
+                self.encrypted(side, place, is_seen.then_some(&record[..]), found)
+            }
             _ => {}
         }
     }
@@ -104,28 +106,47 @@ impl Deciphered {
         match side {
             Direction::There if self.client_random.is_none() => {
                 let mut fields = Fields(body);
-                self.client_random =
-                    fields.take(4 + 2).and_then(|_| fields.take(32)).and_then(|random| random.try_into().ok());
+                self.client_random = fields
+                    .take(4 + 2)
+                    .and_then(|_| fields.take(32))
+                    .and_then(|random| random.try_into().ok());
             }
             Direction::Back if self.server.is_none() => {
-                let Some(hello) = ServerHello::read(body).filter(|hello| !hello.retry) else { return };
-                self.server =
-                    Some(Chosen { random: hello.random, suite: hello.suite, is_newer: hello.version >= 0x304 });
+                let Some(hello) = ServerHello::read(body).filter(|hello| !hello.retry) else {
+                    return;
+                };
+                self.server = Some(Chosen {
+                    random: hello.random,
+                    suite: hello.suite,
+                    is_newer: hello.version >= 0x304,
+                });
             }
             _ => {}
         }
     }
 
     /// A record that holds what is encrypted.
-    fn encrypted(&mut self, side: Direction, place: [u64; 2], record: Option<&[u8]>, found: &mut Vec<Found>) {
+    fn encrypted(
+        &mut self,
+        side: Direction,
+        place: [u64; 2],
+        record: Option<&[u8]>,
+        found: &mut Vec<Found>,
+    ) {
         if self.state == State::Waits {
-            self.state = if self.unlock().is_some() { State::Open } else { State::Closed };
+            self.state = if self.unlock().is_some() {
+                State::Open
+            } else {
+                State::Closed
+            };
         }
         let own = &mut self.sides[side as usize];
         if self.state == State::Closed || own.lost {
             return;
         }
-        let Some(record) = record else { return self.missed(side, place, found) };
+        let Some(record) = record else {
+            return self.missed(side, place, found);
+        };
         let Some(opened) = own.open(record) else {
             // Before data, it may be of another key: an early one, or that of a handshake that is not known.
             own.lost = own.then.is_none();
@@ -133,7 +154,9 @@ impl Deciphered {
         };
         match opened.kind {
             DATA => self.contents(side, place, &opened.contents, found),
-            HANDSHAKE if opened.contents.first() == Some(&KEY_UPDATE) => own.opener.iter_mut().for_each(Opener::update),
+            HANDSHAKE if opened.contents.first() == Some(&KEY_UPDATE) => {
+                own.opener.iter_mut().for_each(Opener::update)
+            }
             _ => {}
         }
     }
@@ -142,7 +165,11 @@ impl Deciphered {
     fn unlock(&mut self) -> Option<()> {
         let (random, chosen) = (self.client_random?, self.server?);
         let (session, suite) = (self.secrets.of(&random)?, Suite::of(chosen.suite)?);
-        let Session { master, handshake, data } = &session;
+        let Session {
+            master,
+            handshake,
+            data,
+        } = &session;
         if !chosen.is_newer {
             let [client, server] = Opener::older(suite, master.as_ref()?, &random, &chosen.random)?;
             (self.sides[0].opener, self.sides[1].opener) = (Some(client), Some(server));
@@ -150,17 +177,27 @@ impl Deciphered {
         }
         for (at, side) in self.sides.iter_mut().enumerate() {
             side.then = Some(Opener::newer(suite, data[at].as_ref()?)?);
-            side.opener = handshake[at].as_ref().and_then(|secret| Opener::newer(suite, secret));
+            side.opener = handshake[at]
+                .as_ref()
+                .and_then(|secret| Opener::newer(suite, secret));
         }
         Some(())
     }
 
     /// Contents of a record, to whatever is spoken within.
-    fn contents(&mut self, side: Direction, place: [u64; 2], contents: &[u8], found: &mut Vec<Found>) {
+    fn contents(
+        &mut self,
+        side: Direction,
+        place: [u64; 2],
+        contents: &[u8],
+        found: &mut Vec<Found>,
+    ) {
         let own = &mut self.sides[side as usize];
         let (from, length) = (own.end, contents.len() as u64);
         own.holds(length, place);
-        self.within(found, |inner, found| inner.segment(side, from, contents, length, found));
+        self.within(found, |inner, found| {
+            inner.segment(side, from, contents, length, found)
+        });
     }
 
     /// A record whose bytes were not seen: as many contents as it has room for are missing.
@@ -180,13 +217,19 @@ impl Deciphered {
     }
 
     /// What is found within, at the places of records and with numbers behind that of the handshake.
-    fn within(&mut self, found: &mut Vec<Found>, pass: impl FnOnce(&mut Conversation, &mut Vec<Found>)) {
+    fn within(
+        &mut self,
+        found: &mut Vec<Found>,
+        pass: impl FnOnce(&mut Conversation, &mut Vec<Found>),
+    ) {
         let from = found.len();
         pass(&mut self.inner, found);
         renumber(&mut found[from..], 1);
         let mut gone = 0;
         for found in &mut found[from..] {
-            if let Found::Begins { side, at, .. } | Found::Ends { side, at, .. } | Found::Part { side, at, .. } = found
+            if let Found::Begins { side, at, .. }
+            | Found::Ends { side, at, .. }
+            | Found::Part { side, at, .. } = found
             {
                 gone += u64::from(self.sides[*side as usize].is_gone(*at));
             }
@@ -204,8 +247,10 @@ impl Deciphered {
     /// What the handshake's teller says: all of it, or the handshake alone where records are opened.
     fn outer(&mut self, found: &mut Vec<Found>, told: Vec<Found>) {
         let is_open = self.state == State::Open;
-        found
-            .extend(told.into_iter().filter(|found| !is_open || found.exchange().is_none_or(|exchange| exchange == 0)));
+        found.extend(
+            told.into_iter()
+                .filter(|found| !is_open || found.exchange().is_none_or(|exchange| exchange == 0)),
+        );
     }
 
     fn lose(&mut self, side: Direction) {
@@ -233,7 +278,8 @@ impl Side {
         if self.places.len() >= MOST_PLACES {
             self.places.pop_front();
         }
-        self.places.push_back([self.end, self.end + length, at, end]);
+        self.places
+            .push_back([self.end, self.end + length, at, end]);
         self.end += length;
     }
 
@@ -244,9 +290,18 @@ impl Side {
 
     /// Where the record begins that holds the contents from an offset on, or ends that holds those before it.
     fn place(&self, offset: u64, begins: bool) -> u64 {
-        let of = if begins { offset } else { offset.saturating_sub(1) };
-        let at = self.places.partition_point(|[_, end, ..]| *end <= of).min(self.places.len().saturating_sub(1));
-        self.places.get(at).map_or(0, |[.., begin, end]| if begins { *begin } else { *end })
+        let of = if begins {
+            offset
+        } else {
+            offset.saturating_sub(1)
+        };
+        let at = self
+            .places
+            .partition_point(|[_, end, ..]| *end <= of)
+            .min(self.places.len().saturating_sub(1));
+        self.places
+            .get(at)
+            .map_or(0, |[.., begin, end]| if begins { *begin } else { *end })
     }
 }
 
@@ -325,7 +380,8 @@ impl Dissector for Deciphered {
     }
 
     fn held(&self) -> usize {
-        let places = |side: &Side| side.places.len() * size_of::<[u64; 4]>() + side.records.held().len();
+        let places =
+            |side: &Side| side.places.len() * size_of::<[u64; 4]>() + side.records.held().len();
         self.outer.held() + self.inner.held() + self.sides.iter().map(places).sum::<usize>()
     }
 }
@@ -333,7 +389,10 @@ impl Dissector for Deciphered {
 /// Records with all their bytes.
 fn extent(head: &[u8]) -> Extent {
     match super::extent(head) {
-        Extent::Record { length, .. } => Extent::Record { length, keep: HEAD + LONGEST_RECORD },
+        Extent::Record { length, .. } => Extent::Record {
+            length,
+            keep: HEAD + LONGEST_RECORD,
+        },
         other => other,
     }
 }

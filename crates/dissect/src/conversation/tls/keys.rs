@@ -1,7 +1,9 @@
 //! Keys from secrets, and records opened with them: AES-GCM and ChaCha20-Poly1305 of TLS 1.2 (RFC 5246, 5288, 7905) and TLS 1.3
 //! (RFC 8446, 5 and 7). The ciphers are ring's. What cannot be opened with a key is not: each record proves that it can.
 
-use ring::aead::{AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey};
+use ring::aead::{
+    AES_128_GCM, AES_256_GCM, Aad, CHACHA20_POLY1305, LessSafeKey, Nonce, UnboundKey,
+};
 use ring::{aead, hkdf, hmac};
 
 /// Bytes of the head of a record.
@@ -95,18 +97,49 @@ impl Opener {
         let key = expand(suite, secret, "key", suite.algorithm().key_len())?;
         let iv = expand(suite, secret, "iv", 12)?;
         let key = LessSafeKey::new(UnboundKey::new(suite.algorithm(), &key).ok()?);
-        Some(Self { suite, key, iv: iv.try_into().ok()?, next: 0, how: How::Newer(secret.to_vec()) })
+        Some(Self {
+            suite,
+            key,
+            iv: iv.try_into().ok()?,
+            next: 0,
+            how: How::Newer(secret.to_vec()),
+        })
     }
 
     /// Of both sides of TLS 1.2, from the session's master secret and both random numbers (RFC 5246, 6.3).
-    pub(super) fn older(suite: Suite, master: &[u8], client: &[u8; 32], server: &[u8; 32]) -> Option<[Self; 2]> {
-        let (key, fixed) = (suite.algorithm().key_len(), if suite.cipher == Cipher::ChaCha20 { 12 } else { 4 });
-        let block = pseudo_random(suite, master, &[&b"key expansion"[..], server, client], 2 * (key + fixed));
+    pub(super) fn older(
+        suite: Suite,
+        master: &[u8],
+        client: &[u8; 32],
+        server: &[u8; 32],
+    ) -> Option<[Self; 2]> {
+        let (key, fixed) = (
+            suite.algorithm().key_len(),
+            if suite.cipher == Cipher::ChaCha20 {
+                12
+            } else {
+                4
+            },
+        );
+        let block = pseudo_random(
+            suite,
+            master,
+            &[&b"key expansion"[..], server, client],
+            2 * (key + fixed),
+        );
         let side = |at: usize| {
             let mut iv = [0; 12];
             iv[..fixed].copy_from_slice(&block[2 * key + at * fixed..][..fixed]);
-            let key = LessSafeKey::new(UnboundKey::new(suite.algorithm(), &block[at * key..][..key]).ok()?);
-            Some(Self { suite, key, iv, next: 0, how: How::Older })
+            let key = LessSafeKey::new(
+                UnboundKey::new(suite.algorithm(), &block[at * key..][..key]).ok()?,
+            );
+            Some(Self {
+                suite,
+                key,
+                iv,
+                next: 0,
+                how: How::Older,
+            })
         };
         Some([side(0)?, side(1)?])
     }
@@ -128,7 +161,10 @@ impl Opener {
         let kind = contents.iter().rposition(|byte| *byte != 0)?;
         let what = contents[kind];
         contents.truncate(kind);
-        Some(Opened { kind: what, contents })
+        Some(Opened {
+            kind: what,
+            contents,
+        })
     }
 
     fn open_older(&self, head: &[u8], body: &[u8]) -> Option<Opened> {
@@ -142,27 +178,44 @@ impl Opener {
             }
         };
         let length = u16::try_from(body.len().checked_sub(TAG)?).ok()?;
-        let also = [&self.next.to_be_bytes()[..], &head[..3], &length.to_be_bytes()].concat();
-        Some(Opened { kind: head[0], contents: self.decipher(nonce, &also, body)? })
+        let also = [
+            &self.next.to_be_bytes()[..],
+            &head[..3],
+            &length.to_be_bytes(),
+        ]
+        .concat();
+        Some(Opened {
+            kind: head[0],
+            contents: self.decipher(nonce, &also, body)?,
+        })
     }
 
     fn decipher(&self, nonce: [u8; 12], also: &[u8], body: &[u8]) -> Option<Vec<u8>> {
         let mut contents = body.to_vec();
         let nonce = Nonce::assume_unique_for_key(nonce);
-        let length = self.key.open_in_place(nonce, Aad::from(also), &mut contents).ok()?.len();
+        let length = self
+            .key
+            .open_in_place(nonce, Aad::from(also), &mut contents)
+            .ok()?
+            .len();
         contents.truncate(length);
         Some(contents)
     }
 
     fn numbered(&self) -> [u8; 12] {
         let mut nonce = self.iv;
-        nonce[4..].iter_mut().zip(self.next.to_be_bytes()).for_each(|(byte, number)| *byte ^= number);
+        nonce[4..]
+            .iter_mut()
+            .zip(self.next.to_be_bytes())
+            .for_each(|(byte, number)| *byte ^= number);
         nonce
     }
 
     /// The side goes on with its next key (RFC 8446, 7.2).
     pub(super) fn update(&mut self) {
-        let How::Newer(secret) = &self.how else { return };
+        let How::Newer(secret) = &self.how else {
+            return;
+        };
         let next = expand(self.suite, secret, "traffic upd", secret.len());
         if let Some(next) = next.and_then(|secret| Self::newer(self.suite, &secret)) {
             *self = next;
@@ -198,9 +251,18 @@ fn expand(suite: Suite, secret: &[u8], label: &str, length: usize) -> Option<Vec
         Hash::Sha384 => hkdf::HKDF_SHA384,
     };
     let label = format!("tls13 {label}");
-    let info = [&u16::try_from(length).ok()?.to_be_bytes()[..], &[label.len() as u8], label.as_bytes(), &[0]];
+    let info = [
+        &u16::try_from(length).ok()?.to_be_bytes()[..],
+        &[label.len() as u8],
+        label.as_bytes(),
+        &[0],
+    ];
     let mut out = vec![0; length];
-    hkdf::Prk::new_less_safe(algorithm, secret).expand(&info, Length(length)).ok()?.fill(&mut out).ok()?;
+    hkdf::Prk::new_less_safe(algorithm, secret)
+        .expand(&info, Length(length))
+        .ok()?
+        .fill(&mut out)
+        .ok()?;
     Some(out)
 }
 

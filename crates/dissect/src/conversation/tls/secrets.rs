@@ -42,14 +42,20 @@ impl fmt::Debug for Secrets {
 impl Secrets {
     /// Learns what whole lines say; how many of them were secrets. Other lines are left out.
     pub fn learn(&self, text: &str) -> usize {
-        let Ok(mut sessions) = self.0.write() else { return 0 };
-        text.lines().filter(|line| learn(&mut sessions, line).is_some()).count()
+        let Ok(mut sessions) = self.0.write() else {
+            return 0;
+        };
+        text.lines()
+            .filter(|line| learn(&mut sessions, line).is_some())
+            .count()
     }
 
     /// Whether there is any.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.read().is_ok_and(|sessions| sessions.by_random.is_empty())
+        self.0
+            .read()
+            .is_ok_and(|sessions| sessions.by_random.is_empty())
     }
 
     /// Secrets of sessions that were one more than are kept.
@@ -93,7 +99,10 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
         return None;
     }
     let digit = |byte: u8| char::from(byte).to_digit(16);
-    digits.chunks_exact(2).map(|pair| u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok()).collect()
+    digits
+        .chunks_exact(2)
+        .map(|pair| u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok())
+        .collect()
 }
 
 #[cfg(test)]
@@ -109,7 +118,10 @@ mod tests {
         );
         assert_eq!(secrets.learn(&text), 2);
         let session = secrets.of(&[0xab; 32]).unwrap();
-        assert_eq!((session.master, session.data[1].clone()), (Some(vec![1, 2]), Some(vec![3, 4])));
+        assert_eq!(
+            (session.master, session.data[1].clone()),
+            (Some(vec![1, 2]), Some(vec![3, 4]))
+        );
         assert!(session.data[0].is_none() && secrets.of(&[0; 32]).is_none());
         assert_eq!(format!("{secrets:?}"), "Secrets");
     }

@@ -7,14 +7,22 @@ use proptest::prelude::*;
 fn told(script: Script<'_>) -> Vec<String> {
     let whole = lines(&mut Tls::default(), script);
     for piece in [1, 2, 3, 7, 50] {
-        assert_eq!(lines_cut(&mut Tls::default(), script, piece), whole, "in pieces of {piece} bytes");
+        assert_eq!(
+            lines_cut(&mut Tls::default(), script, piece),
+            whole,
+            "in pieces of {piece} bytes"
+        );
     }
     whole
 }
 
 /// A record of that kind.
 fn record(kind: u8, body: &[u8]) -> Vec<u8> {
-    [&[kind, 3, 3, (body.len() >> 8) as u8, body.len() as u8], body].concat()
+    [
+        &[kind, 3, 3, (body.len() >> 8) as u8, body.len() as u8],
+        body,
+    ]
+    .concat()
 }
 
 /// A message of the handshake, in clear.
@@ -33,13 +41,27 @@ fn extensions(all: &[Vec<u8>]) -> Vec<u8> {
 
 fn client_hello(session: &[u8], more: &[Vec<u8>]) -> Vec<u8> {
     let name = extension(0, b"\0\x0a\0\0\x07a.local");
-    let mut body = [&[3, 3][..], &[7; 32], &[session.len() as u8], session, &[0, 2, 0x13, 1, 1, 0]].concat();
+    let mut body = [
+        &[3, 3][..],
+        &[7; 32],
+        &[session.len() as u8],
+        session,
+        &[0, 2, 0x13, 1, 1, 0],
+    ]
+    .concat();
     body.extend(extensions(&[&[name], more].concat()));
     message(1, &body)
 }
 
 fn server_hello(random: u8, session: &[u8], more: &[Vec<u8>]) -> Vec<u8> {
-    let mut body = [&[3, 3][..], &[random; 32], &[session.len() as u8], session, &[0x13, 1, 0]].concat();
+    let mut body = [
+        &[3, 3][..],
+        &[random; 32],
+        &[session.len() as u8],
+        session,
+        &[0x13, 1, 0],
+    ]
+    .concat();
     body.extend(extensions(more));
     message(2, &body)
 }
@@ -51,8 +73,17 @@ fn newer() -> Vec<u8> {
 #[test]
 fn a_handshake_of_1_3_then_data_by_turns() {
     let hello = record(HANDSHAKE, &client_hello(&[], &[]));
-    let ours = [record(HANDSHAKE, &server_hello(9, &[], &[newer()])), record(CHANGE_CIPHER_SPEC, &[1])].concat();
-    let flight = [record(DATA, &[1; 40]), record(DATA, &[2; 900]), record(DATA, &[3; 53])].concat();
+    let ours = [
+        record(HANDSHAKE, &server_hello(9, &[], &[newer()])),
+        record(CHANGE_CIPHER_SPEC, &[1]),
+    ]
+    .concat();
+    let flight = [
+        record(DATA, &[1; 40]),
+        record(DATA, &[2; 900]),
+        record(DATA, &[3; 53]),
+    ]
+    .concat();
     let finished = [record(CHANGE_CIPHER_SPEC, &[1]), record(DATA, &[4; 53])].concat();
     let script: Script<'_> = &[
         ('>', &hello),
@@ -102,8 +133,15 @@ fn data_of_an_alerts_length_are_data_where_more_follows() {
         ('<', b""),
     ];
     let told = told(script);
-    let requests: Vec<&String> = told.iter().filter(|line| line.contains("request ends")).collect();
-    assert_eq!((requests.len(), told.last().map(|line| &line[..15])), (3, Some("2 response ends")), "{told:?}");
+    let requests: Vec<&String> = told
+        .iter()
+        .filter(|line| line.contains("request ends"))
+        .collect();
+    assert_eq!(
+        (requests.len(), told.last().map(|line| &line[..15])),
+        (3, Some("2 response ends")),
+        "{told:?}"
+    );
 }
 
 #[test]
@@ -112,7 +150,10 @@ fn two_records_of_one_length_before_the_response_are_tickets() {
         let script: Script<'_> = &[
             ('>', &record(HANDSHAKE, &client_hello(&[], &[]))),
             ('<', &record(HANDSHAKE, &server_hello(9, &[], &[newer()]))),
-            ('>', &[record(DATA, &[4; 53]), record(DATA, b"request")].concat()),
+            (
+                '>',
+                &[record(DATA, &[4; 53]), record(DATA, b"request")].concat(),
+            ),
             ('<', first),
             ('<', second),
             ('<', b""),
@@ -123,16 +164,26 @@ fn two_records_of_one_length_before_the_response_are_tickets() {
     let begins = record(HANDSHAKE, &server_hello(9, &[], &[newer()])).len();
     assert_eq!(
         response(&tickets, &record(DATA, b"answer")),
-        format!("1 response begins < {}, 1 response ends < {}", begins + 510, begins + 521)
+        format!(
+            "1 response begins < {}, 1 response ends < {}",
+            begins + 510,
+            begins + 521
+        )
     );
     // One alone, or two of different length, are what answers.
     assert_eq!(
         response(&tickets[..255], &record(DATA, b"answer")),
-        format!("1 response begins < {begins}, 1 response ends < {}", begins + 266)
+        format!(
+            "1 response begins < {begins}, 1 response ends < {}",
+            begins + 266
+        )
     );
     assert_eq!(
         response(&tickets[..255], b""),
-        format!("1 response begins < {begins}, 1 response ends < {}", begins + 255)
+        format!(
+            "1 response begins < {begins}, 1 response ends < {}",
+            begins + 255
+        )
     );
 }
 
@@ -140,43 +191,85 @@ fn two_records_of_one_length_before_the_response_are_tickets() {
 fn sessions_are_resumed_where_both_sides_say_so() {
     let name = |client: Vec<u8>, server: Vec<u8>| {
         let script: Script<'_> = &[('>', &client), ('<', &server)];
-        told(script).into_iter().rfind(|line| line.contains("request is"))
+        told(script)
+            .into_iter()
+            .rfind(|line| line.contains("request is"))
     };
-    let (new, old) = (Some("0 request is TLS handshake a.local"), Some("0 request is TLS handshake a.local, resumed"));
+    let (new, old) = (
+        Some("0 request is TLS handshake a.local"),
+        Some("0 request is TLS handshake a.local, resumed"),
+    );
     let hello = |session: &[u8], more: &[Vec<u8>]| record(HANDSHAKE, &client_hello(session, more));
-    let answer = |session: &[u8], more: &[Vec<u8>]| record(HANDSHAKE, &server_hello(9, session, more));
+    let answer =
+        |session: &[u8], more: &[Vec<u8>]| record(HANDSHAKE, &server_hello(9, session, more));
     let (key, none) = (extension(41, &[0, 0]), &[][..]);
     // TLS 1.3: by the key; the same session id means nothing.
     assert_eq!(
-        name(hello(&[1; 32], std::slice::from_ref(&key)), answer(&[1; 32], &[newer(), key.clone()])).as_deref(),
+        name(
+            hello(&[1; 32], std::slice::from_ref(&key)),
+            answer(&[1; 32], &[newer(), key.clone()])
+        )
+        .as_deref(),
         old
     );
-    assert_eq!(name(hello(&[1; 32], &[key]), answer(&[1; 32], &[newer()])).as_deref(), new);
+    assert_eq!(
+        name(hello(&[1; 32], &[key]), answer(&[1; 32], &[newer()])).as_deref(),
+        new
+    );
     // TLS 1.2: by the same session id, or as there is no certificate.
-    assert_eq!(name(hello(&[1; 32], none), answer(&[1; 32], none)).as_deref(), old);
-    assert_eq!(name(hello(&[1; 32], none), answer(&[2; 32], none)).as_deref(), new);
+    assert_eq!(
+        name(hello(&[1; 32], none), answer(&[1; 32], none)).as_deref(),
+        old
+    );
+    assert_eq!(
+        name(hello(&[1; 32], none), answer(&[2; 32], none)).as_deref(),
+        new
+    );
     let ticket = extension(35, &[1; 9]);
     let ciphers = record(CHANGE_CIPHER_SPEC, &[1]);
     let silent = [answer(&[], none), ciphers.clone()].concat();
-    assert_eq!(name(hello(&[], std::slice::from_ref(&ticket)), silent).as_deref(), old);
-    let certificate = [server_hello(9, &[], none), message(11, &[8; 300]), message(14, &[])].concat();
-    let certificate =
-        [record(HANDSHAKE, &certificate[..100]), record(HANDSHAKE, &certificate[100..]), ciphers].concat();
+    assert_eq!(
+        name(hello(&[], std::slice::from_ref(&ticket)), silent).as_deref(),
+        old
+    );
+    let certificate = [
+        server_hello(9, &[], none),
+        message(11, &[8; 300]),
+        message(14, &[]),
+    ]
+    .concat();
+    let certificate = [
+        record(HANDSHAKE, &certificate[..100]),
+        record(HANDSHAKE, &certificate[100..]),
+        ciphers,
+    ]
+    .concat();
     assert_eq!(name(hello(&[], &[ticket]), certificate).as_deref(), new);
 }
 
 #[test]
 fn a_handshake_of_1_2_ends_with_the_servers_finished() {
     let hello = record(HANDSHAKE, &client_hello(&[], &[]));
-    let flight =
-        [server_hello(9, &[1; 32], &[]), message(11, &[8; 700]), message(12, &[8; 99]), message(14, &[])].concat();
+    let flight = [
+        server_hello(9, &[1; 32], &[]),
+        message(11, &[8; 700]),
+        message(12, &[8; 99]),
+        message(14, &[]),
+    ]
+    .concat();
     let flight = record(HANDSHAKE, &flight);
-    let keys =
-        [record(HANDSHAKE, &message(16, &[3; 65])), record(CHANGE_CIPHER_SPEC, &[1]), record(HANDSHAKE, &[4; 40])]
-            .concat();
-    let finished =
-        [record(HANDSHAKE, &message(4, &[5; 180])), record(CHANGE_CIPHER_SPEC, &[1]), record(HANDSHAKE, &[6; 40])]
-            .concat();
+    let keys = [
+        record(HANDSHAKE, &message(16, &[3; 65])),
+        record(CHANGE_CIPHER_SPEC, &[1]),
+        record(HANDSHAKE, &[4; 40]),
+    ]
+    .concat();
+    let finished = [
+        record(HANDSHAKE, &message(4, &[5; 180])),
+        record(CHANGE_CIPHER_SPEC, &[1]),
+        record(HANDSHAKE, &[6; 40]),
+    ]
+    .concat();
     let script: Script<'_> = &[
         ('>', &hello),
         ('<', &flight),
@@ -202,9 +295,22 @@ fn a_handshake_of_1_2_ends_with_the_servers_finished() {
 fn a_retry_and_a_client_with_a_certificate() {
     let mut retry = server_hello(9, &[], &[newer()]);
     retry[6..14].copy_from_slice(&RETRY);
-    let again = [record(CHANGE_CIPHER_SPEC, &[1]), record(HANDSHAKE, &client_hello(&[], &[]))].concat();
-    let certified = [record(DATA, &[1; 800]), record(DATA, &[2; 281]), record(DATA, &[3; 69])].concat();
-    let flight = [record(HANDSHAKE, &server_hello(9, &[], &[newer()])), record(DATA, &[1; 900])].concat();
+    let again = [
+        record(CHANGE_CIPHER_SPEC, &[1]),
+        record(HANDSHAKE, &client_hello(&[], &[])),
+    ]
+    .concat();
+    let certified = [
+        record(DATA, &[1; 800]),
+        record(DATA, &[2; 281]),
+        record(DATA, &[3; 69]),
+    ]
+    .concat();
+    let flight = [
+        record(HANDSHAKE, &server_hello(9, &[], &[newer()])),
+        record(DATA, &[1; 900]),
+    ]
+    .concat();
     let script: Script<'_> = &[
         ('>', &record(HANDSHAKE, &client_hello(&[], &[]))),
         ('<', &record(HANDSHAKE, &retry)),
@@ -215,17 +321,31 @@ fn a_retry_and_a_client_with_a_certificate() {
         ('<', &record(DATA, b"response")),
     ];
     let told = told(script);
-    assert_eq!(told[5], format!("0 response ends < {}", flight.len() + 5 + retry.len()));
+    assert_eq!(
+        told[5],
+        format!("0 response ends < {}", flight.len() + 5 + retry.len())
+    );
     assert!(told[6].starts_with("1 request begins"), "{told:?}");
     assert_eq!(told.len(), 9, "{told:?}");
 }
 
 #[test]
 fn a_refused_handshake_is_answered_by_its_alert() {
-    let script: Script<'_> =
-        &[('>', &record(HANDSHAKE, &client_hello(&[], &[]))), ('<', &record(ALERT, &[2, 40])), ('<', b""), ('>', b"")];
+    let script: Script<'_> = &[
+        ('>', &record(HANDSHAKE, &client_hello(&[], &[]))),
+        ('<', &record(ALERT, &[2, 40])),
+        ('<', b""),
+        ('>', b""),
+    ];
     let told = told(script);
-    assert_eq!(told[3..], ["0 response begins < 0 (handshake)", "0 response is alert 40", "0 response ends < 7"]);
+    assert_eq!(
+        told[3..],
+        [
+            "0 response begins < 0 (handshake)",
+            "0 response is alert 40",
+            "0 response ends < 7"
+        ]
+    );
 }
 
 #[test]
@@ -242,9 +362,19 @@ fn what_was_not_seen_of_records_does_no_harm() {
         matches!(found.last(), Some(Found::Ends { exchange: 0, role: Role::Response, at, .. }) if *at == back + 3000)
     );
     // A request of 1000 bytes of which 9 were captured.
-    tls.bytes(Direction::There, there + 58, &record(DATA, &[4; 1000])[..9], &mut found);
+    tls.bytes(
+        Direction::There,
+        there + 58,
+        &record(DATA, &[4; 1000])[..9],
+        &mut found,
+    );
     tls.unseen(Direction::There, there + 67, 996, &mut found);
-    tls.bytes(Direction::Back, back + 3000, &record(DATA, b"response"), &mut found);
+    tls.bytes(
+        Direction::Back,
+        back + 3000,
+        &record(DATA, b"response"),
+        &mut found,
+    );
     tls.end(Direction::Back, back + 3013, &mut found);
     assert!(
         matches!(found.last(), Some(Found::Ends { exchange: 1, role: Role::Response, at, .. }) if *at == back + 3013)
@@ -258,17 +388,49 @@ fn a_handshake_of_which_a_hello_was_not_seen_is_void() {
     let hello = record(HANDSHAKE, &client_hello(&[], &[]));
     tls.bytes(Direction::There, 0, &hello, &mut found);
     tls.unseen(Direction::Back, 0, 1000, &mut found);
-    assert!(matches!(found.last(), Some(Found::Void { exchange: 0, .. })), "{found:?}");
+    assert!(
+        matches!(found.last(), Some(Found::Void { exchange: 0, .. })),
+        "{found:?}"
+    );
     let at = hello.len() as u64;
-    tls.bytes(Direction::There, at, &[record(DATA, &[4; 53]), record(DATA, b"request")].concat(), &mut found);
-    tls.bytes(Direction::Back, 1000, &record(DATA, b"response"), &mut found);
-    assert!(matches!(found.last(), Some(Found::Begins { exchange: 1, role: Role::Response, .. })), "{found:?}");
+    tls.bytes(
+        Direction::There,
+        at,
+        &[record(DATA, &[4; 53]), record(DATA, b"request")].concat(),
+        &mut found,
+    );
+    tls.bytes(
+        Direction::Back,
+        1000,
+        &record(DATA, b"response"),
+        &mut found,
+    );
+    assert!(
+        matches!(
+            found.last(),
+            Some(Found::Begins {
+                exchange: 1,
+                role: Role::Response,
+                ..
+            })
+        ),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn only_a_client_hello_is_recognised() {
-    let verdict = |there: &[u8]| recognise(&Opening { there, back: &[], port: 443 });
-    assert_eq!(verdict(&record(HANDSHAKE, &client_hello(&[], &[]))), Verdict::Yes);
+    let verdict = |there: &[u8]| {
+        recognise(&Opening {
+            there,
+            back: &[],
+            port: 443,
+        })
+    };
+    assert_eq!(
+        verdict(&record(HANDSHAKE, &client_hello(&[], &[]))),
+        Verdict::Yes
+    );
     assert_eq!(verdict(&[22, 3]), Verdict::Perhaps);
     assert_eq!(verdict(&record(HANDSHAKE, &[2; 50])), Verdict::No);
     assert_eq!(verdict(b"GET / HTTP/1.1"), Verdict::No);

@@ -15,34 +15,59 @@ struct Talk {
 
 impl Talk {
     fn new(before: &[(Direction, Vec<u8>)]) -> Self {
-        let mut talk = Self { conversation: Conversation::new(80), found: Vec::new(), at: [0; 2] };
-        before.iter().for_each(|(side, bytes)| talk.say(*side, bytes));
+        let mut talk = Self {
+            conversation: Conversation::new(80),
+            found: Vec::new(),
+            at: [0; 2],
+        };
+        before
+            .iter()
+            .for_each(|(side, bytes)| talk.say(*side, bytes));
         talk
     }
 
     fn say(&mut self, side: Direction, bytes: &[u8]) {
         for bytes in bytes.chunks(1400) {
-            self.conversation.segment(side, self.at[side as usize], bytes, bytes.len() as u64, &mut self.found);
+            self.conversation.segment(
+                side,
+                self.at[side as usize],
+                bytes,
+                bytes.len() as u64,
+                &mut self.found,
+            );
             self.at[side as usize] += bytes.len() as u64;
         }
     }
 
     /// Exchanges that were answered, with what; how many were left out.
     fn outcome(&self) -> (BTreeMap<u64, String>, u64) {
-        let (mut names, mut ended, mut void, mut left_out) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new(), 0);
+        let (mut names, mut ended, mut void, mut left_out) =
+            (BTreeMap::new(), BTreeSet::new(), BTreeSet::new(), 0);
         for found in &self.found {
             match found {
-                Found::Named { exchange, role: Role::Response, name } => {
+                Found::Named {
+                    exchange,
+                    role: Role::Response,
+                    name,
+                } => {
                     names.insert(*exchange, name.whole().to_string());
                 }
-                Found::Ends { exchange, role: Role::Response, .. } => assert!(ended.insert(*exchange)),
+                Found::Ends {
+                    exchange,
+                    role: Role::Response,
+                    ..
+                } => assert!(ended.insert(*exchange)),
                 Found::Void { exchange, .. } => assert!(void.insert(*exchange)),
                 Found::LeftOut(Bound::Waiting, count) => left_out += count,
                 _ => {}
             }
         }
         assert!(void.is_disjoint(&ended), "what is void is not answered");
-        assert_eq!(void.len() as u64, left_out, "what is left out is reported, without its answer");
+        assert_eq!(
+            void.len() as u64,
+            left_out,
+            "what is left out is reported, without its answer"
+        );
         names.retain(|exchange, _| ended.contains(exchange));
         (names, left_out)
     }
@@ -63,20 +88,29 @@ fn stays_in_step(
     let first = talk.outcome().0.len();
     let asked: Vec<u8> = (0..PIPELINED).flat_map(&request).collect();
     talk.say(There, &asked);
-    let answers: Vec<u8> = (0..PIPELINED).flat_map(|number| answer(number, is_left_out(number))).collect();
+    let answers: Vec<u8> = (0..PIPELINED)
+        .flat_map(|number| answer(number, is_left_out(number)))
+        .collect();
     talk.say(Back, &answers);
     for number in PIPELINED..PIPELINED + THEN {
         talk.say(There, &request(number));
         talk.say(Back, &answer(number, false));
     }
     let (answered, left_out) = talk.outcome();
-    let of_these: BTreeMap<u64, &String> =
-        answered.iter().filter(|(at, _)| **at >= first as u64).map(|(at, name)| (*at - first as u64, name)).collect();
+    let of_these: BTreeMap<u64, &String> = answered
+        .iter()
+        .filter(|(at, _)| **at >= first as u64)
+        .map(|(at, name)| (*at - first as u64, name))
+        .collect();
     assert_eq!(left_out as usize, PIPELINED - Bound::Waiting.most());
     assert_eq!(of_these.len() + left_out as usize, PIPELINED + THEN);
     assert!((PIPELINED..PIPELINED + THEN).all(|number| of_these.contains_key(&(number as u64))));
     let names: BTreeSet<&String> = of_these.into_values().collect();
-    assert_eq!(names.len(), 1, "each answer is that of its request: {names:?}");
+    assert_eq!(
+        names.len(),
+        1,
+        "each answer is that of its request: {names:?}"
+    );
 }
 
 fn beyond(number: usize) -> bool {
@@ -92,32 +126,71 @@ fn packet(number: u8, body: &[u8]) -> Vec<u8> {
 }
 
 fn frame(kind: u8, flags: u8, stream: u32, body: &[u8]) -> Vec<u8> {
-    [&(body.len() as u32).to_be_bytes()[1..], &[kind, flags], &stream.to_be_bytes(), body].concat()
+    [
+        &(body.len() as u32).to_be_bytes()[1..],
+        &[kind, flags],
+        &stream.to_be_bytes(),
+        body,
+    ]
+    .concat()
 }
 
 #[test]
 fn resp() {
-    let set = |number: usize| format!("*3\r\n$3\r\nSET\r\n$6\r\n{number:06}\r\n$1\r\nx\r\n").into_bytes();
-    stays_in_step(&[], set, |_, left_out| if left_out { b"-ERR no\r\n".to_vec() } else { b"+OK\r\n".to_vec() }, beyond);
+    let set =
+        |number: usize| format!("*3\r\n$3\r\nSET\r\n$6\r\n{number:06}\r\n$1\r\nx\r\n").into_bytes();
+    stays_in_step(
+        &[],
+        set,
+        |_, left_out| {
+            if left_out {
+                b"-ERR no\r\n".to_vec()
+            } else {
+                b"+OK\r\n".to_vec()
+            }
+        },
+        beyond,
+    );
 }
 
 #[test]
 fn postgres() {
     let startup = b"\0\0\0\x12\0\x03\0\0user\0app\0\0".to_vec();
-    let login = [(There, startup), (Back, [typed(b'R', &[0; 4]), typed(b'Z', b"I")].concat())];
+    let login = [
+        (There, startup),
+        (Back, [typed(b'R', &[0; 4]), typed(b'Z', b"I")].concat()),
+    ];
     let answer = |_: usize, left_out: bool| {
-        let says = if left_out { typed(b'E', b"SERROR\0C42P01\0\0") } else { typed(b'C', b"SELECT 1\0") };
+        let says = if left_out {
+            typed(b'E', b"SERROR\0C42P01\0\0")
+        } else {
+            typed(b'C', b"SELECT 1\0")
+        };
         [says, typed(b'Z', b"I")].concat()
     };
     stays_in_step(&login, |_| typed(b'Q', b"SELECT 1\0"), answer, beyond);
     // Extended queries: an error, too, ends with its Sync.
     let extended = |_: usize| {
-        let parts = [(b'P', &b"\0SELECT 1\0\0\0"[..]), (b'B', b"\0\0\0\0\0\0\0\0"), (b'E', b"\0\0\0\0\0"), (b'S', b"")];
+        let parts = [
+            (b'P', &b"\0SELECT 1\0\0\0"[..]),
+            (b'B', b"\0\0\0\0\0\0\0\0"),
+            (b'E', b"\0\0\0\0\0"),
+            (b'S', b""),
+        ];
         parts.map(|(mark, body)| typed(mark, body)).concat()
     };
     let answer = |_: usize, left_out: bool| {
-        let complete = [typed(b'1', b""), typed(b'2', b""), typed(b'C', b"SELECT 1\0")].concat();
-        let says = if left_out { typed(b'E', b"SERROR\0C42P01\0\0") } else { complete };
+        let complete = [
+            typed(b'1', b""),
+            typed(b'2', b""),
+            typed(b'C', b"SELECT 1\0"),
+        ]
+        .concat();
+        let says = if left_out {
+            typed(b'E', b"SERROR\0C42P01\0\0")
+        } else {
+            complete
+        };
         [says, typed(b'Z', b"I")].concat()
     };
     stays_in_step(&login, extended, answer, beyond);
@@ -125,12 +198,32 @@ fn postgres() {
 
 #[test]
 fn mysql() {
-    let greeting = [&b"\x0a8.0.36\0"[..], &[0; 13], &[0xff, 0x82], &[0; 3], &[0, 0], &[0; 30]].concat();
+    let greeting = [
+        &b"\x0a8.0.36\0"[..],
+        &[0; 13],
+        &[0xff, 0x82],
+        &[0; 3],
+        &[0, 0],
+        &[0; 30],
+    ]
+    .concat();
     let login = [&[0x00, 0x82, 0, 0][..], &[0; 28], b"app\0\0"].concat();
     let fine = packet(2, &[0, 0, 0, 2, 0, 0, 0]);
-    let before = [(Back, packet(0, &greeting)), (There, packet(1, &login)), (Back, fine)];
-    let answer =
-        |_: usize, left_out: bool| packet(1, if left_out { b"\xff\x19\x04#28000no" } else { &[0, 0, 0, 2, 0, 0, 0] });
+    let before = [
+        (Back, packet(0, &greeting)),
+        (There, packet(1, &login)),
+        (Back, fine),
+    ];
+    let answer = |_: usize, left_out: bool| {
+        packet(
+            1,
+            if left_out {
+                b"\xff\x19\x04#28000no"
+            } else {
+                &[0, 0, 0, 2, 0, 0, 0]
+            },
+        )
+    };
     stays_in_step(&before, |_| packet(0, b"\x03DO 1"), answer, beyond);
 }
 
@@ -144,7 +237,13 @@ fn http1() {
     let post = |_: usize| b"POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc".to_vec();
     stays_in_step(&[], post, answer, beyond);
     // Answers to HEAD have no body.
-    let method = |number: usize| if number.is_multiple_of(2) { "GET" } else { "HEAD" };
+    let method = |number: usize| {
+        if number.is_multiple_of(2) {
+            "GET"
+        } else {
+            "HEAD"
+        }
+    };
     let request = |number: usize| format!("{} / HTTP/1.1\r\n\r\n", method(number)).into_bytes();
     let answers = |number: usize, left_out: bool| {
         let whole = answer(number, left_out);
@@ -157,18 +256,30 @@ fn http1() {
 fn http2() {
     let preface = [(There, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec())];
     let request = |number: usize| frame(1, 5, 2 * number as u32 + 1, &[0x82]);
-    let answer =
-        |number: usize, left_out: bool| frame(1, 5, 2 * number as u32 + 1, &[if left_out { 0x8d } else { 0x88 }]);
+    let answer = |number: usize, left_out: bool| {
+        frame(
+            1,
+            5,
+            2 * number as u32 + 1,
+            &[if left_out { 0x8d } else { 0x88 }],
+        )
+    };
     stays_in_step(&preface, request, answer, beyond);
 }
 
 #[test]
 fn dns() {
     let message = |number: usize, flags: [u8; 2]| {
-        let body = [&(number as u16).to_be_bytes()[..], &flags, b"\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01"].concat();
+        let body = [
+            &(number as u16).to_be_bytes()[..],
+            &flags,
+            b"\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01",
+        ]
+        .concat();
         [&(body.len() as u16).to_be_bytes()[..], &body].concat()
     };
-    let answer = |number: usize, left_out: bool| message(number, [0x81, if left_out { 0x83 } else { 0x80 }]);
+    let answer =
+        |number: usize, left_out: bool| message(number, [0x81, if left_out { 0x83 } else { 0x80 }]);
     // Answers come in any order, so that the oldest questions give way.
     let oldest = |number: usize| number < PIPELINED - Bound::Waiting.most();
     stays_in_step(&[], |number| message(number, [1, 0]), answer, oldest);

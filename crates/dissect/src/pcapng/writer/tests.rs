@@ -7,9 +7,16 @@ use std::process::Command;
 const EPOCH: u64 = 1_700_000_000 * 1_000_000_000;
 
 fn ports() -> Vec<Interface> {
-    let interface = |name: &str| Interface { name: name.into(), ..Interface::default() };
+    let interface = |name: &str| Interface {
+        name: name.into(),
+        ..Interface::default()
+    };
     vec![
-        Interface { speed_bit_s: Some(100_000_000), description: "a link".into(), ..interface("khons>edge") },
+        Interface {
+            speed_bit_s: Some(100_000_000),
+            description: "a link".into(),
+            ..interface("khons>edge")
+        },
         interface("edge>khons"),
     ]
 }
@@ -17,8 +24,32 @@ fn ports() -> Vec<Interface> {
 /// An IPv4 packet of UDP from 10.71.0.1 to 10.71.0.2 with so many bytes in it, checksums right (UDP: none).
 fn ip(data: usize) -> Vec<u8> {
     let (all, udp) = ((28 + data) as u16, (8 + data) as u16);
-    let mut bytes = vec![0x45, 0, (all >> 8) as u8, all as u8, 0, 1, 0, 0, 64, 17, 0, 0, 10, 71, 0, 1, 10, 71, 0, 2];
-    let sum: u32 = bytes.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+    let mut bytes = vec![
+        0x45,
+        0,
+        (all >> 8) as u8,
+        all as u8,
+        0,
+        1,
+        0,
+        0,
+        64,
+        17,
+        0,
+        0,
+        10,
+        71,
+        0,
+        1,
+        10,
+        71,
+        0,
+        2,
+    ];
+    let sum: u32 = bytes
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]))
+        .sum();
     let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
     bytes[10..12].copy_from_slice(&sum.to_be_bytes());
     bytes.extend([0x30, 0x39, 0xd4, 0x31, (udp >> 8) as u8, udp as u8, 0, 0]);
@@ -28,13 +59,25 @@ fn ip(data: usize) -> Vec<u8> {
 
 fn capture(at_ns: u64, interface: u32, data: usize, comment: &str) -> Capture {
     let bytes = ip(data);
-    let comments = if comment.is_empty() { vec![] } else { vec![comment.to_owned()] };
-    Capture { at_ns, interface, length: bytes.len() as u32, bytes, comments }
+    let comments = if comment.is_empty() {
+        vec![]
+    } else {
+        vec![comment.to_owned()]
+    };
+    Capture {
+        at_ns,
+        interface,
+        length: bytes.len() as u32,
+        bytes,
+        comments,
+    }
 }
 
 fn file(settings: Settings, captures: Vec<Capture>) -> (Vec<u8>, Written) {
     let mut writer = Writer::new(Vec::new(), &ports(), settings).unwrap();
-    captures.into_iter().for_each(|capture| writer.put(capture).unwrap());
+    captures
+        .into_iter()
+        .for_each(|capture| writer.put(capture).unwrap());
     writer.finish().unwrap()
 }
 
@@ -46,7 +89,14 @@ fn blocks(mut bytes: &[u8]) -> Vec<(u32, u32)> {
         let (kind, length) = (word(bytes, 0), word(bytes, 4) as usize);
         assert_eq!(length % 4, 0);
         assert_eq!(word(bytes, length - 4) as usize, length);
-        found.push((kind, if kind == ENHANCED_PACKET { word(bytes, 16) } else { 0 }));
+        found.push((
+            kind,
+            if kind == ENHANCED_PACKET {
+                word(bytes, 16)
+            } else {
+                0
+            },
+        ));
         bytes = &bytes[length..];
     }
     found
@@ -54,40 +104,91 @@ fn blocks(mut bytes: &[u8]) -> Vec<(u32, u32)> {
 
 #[test]
 fn packets_leave_sorted_and_of_one_instant_in_order() {
-    let captures = vec![capture(9, 0, 1, ""), capture(2, 1, 2, "x"), capture(5, 0, 3, ""), capture(2, 0, 4, "")];
+    let captures = vec![
+        capture(9, 0, 1, ""),
+        capture(2, 1, 2, "x"),
+        capture(5, 0, 3, ""),
+        capture(2, 0, 4, ""),
+    ];
     let (bytes, written) = file(Settings::default(), captures);
-    let kinds = [SECTION_HEADER, INTERFACE_DESCRIPTION, INTERFACE_DESCRIPTION].map(|kind| (kind, 0));
-    assert_eq!(blocks(&bytes), [&kinds[..], &[2, 2, 5, 9].map(|at| (ENHANCED_PACKET, at))].concat());
-    assert_eq!(written, Written { packets: 4, late: 0 });
+    let kinds =
+        [SECTION_HEADER, INTERFACE_DESCRIPTION, INTERFACE_DESCRIPTION].map(|kind| (kind, 0));
+    assert_eq!(
+        blocks(&bytes),
+        [&kinds[..], &[2, 2, 5, 9].map(|at| (ENHANCED_PACKET, at))].concat()
+    );
+    assert_eq!(
+        written,
+        Written {
+            packets: 4,
+            late: 0
+        }
+    );
 }
 
 #[test]
 fn what_is_settled_is_written() {
     let mut writer = Writer::new(Vec::new(), &ports(), Settings::default()).unwrap();
-    [7, 3, 5].into_iter().for_each(|at| writer.put(capture(at, 0, 0, "")).unwrap());
+    [7, 3, 5]
+        .into_iter()
+        .for_each(|at| writer.put(capture(at, 0, 0, "")).unwrap());
     writer.settle(5).unwrap();
     assert_eq!(
         writer.out.iter().len(),
-        file(Settings::default(), vec![capture(3, 0, 0, ""), capture(5, 0, 0, "")]).0.len()
+        file(
+            Settings::default(),
+            vec![capture(3, 0, 0, ""), capture(5, 0, 0, "")]
+        )
+        .0
+        .len()
     );
     writer.put(capture(6, 0, 0, "")).unwrap();
     let (bytes, written) = writer.finish().unwrap();
-    assert_eq!(blocks(&bytes)[3..].iter().map(|block| block.1).collect::<Vec<_>>(), [3, 5, 6, 7]);
+    assert_eq!(
+        blocks(&bytes)[3..]
+            .iter()
+            .map(|block| block.1)
+            .collect::<Vec<_>>(),
+        [3, 5, 6, 7]
+    );
     assert_eq!(written.late, 0);
 }
 
 #[test]
 fn memory_is_bounded_and_what_comes_too_late_is_counted_and_kept() {
-    let settings = Settings { most_held: 2 * weight(&capture(0, 0, 0, "")), ..Settings::default() };
-    let (bytes, written) = file(settings, [40, 30, 20, 10, 50].map(|at| capture(at, 0, 0, "")).to_vec());
-    assert_eq!(blocks(&bytes)[3..].iter().map(|block| block.1).collect::<Vec<_>>(), [20, 10, 30, 40, 50]);
-    assert_eq!(written, Written { packets: 5, late: 1 });
+    let settings = Settings {
+        most_held: 2 * weight(&capture(0, 0, 0, "")),
+        ..Settings::default()
+    };
+    let (bytes, written) = file(
+        settings,
+        [40, 30, 20, 10, 50]
+            .map(|at| capture(at, 0, 0, ""))
+            .to_vec(),
+    );
+    assert_eq!(
+        blocks(&bytes)[3..]
+            .iter()
+            .map(|block| block.1)
+            .collect::<Vec<_>>(),
+        [20, 10, 30, 40, 50]
+    );
+    assert_eq!(
+        written,
+        Written {
+            packets: 5,
+            late: 1
+        }
+    );
 }
 
 #[test]
 fn an_interface_that_is_not_there_is_refused() {
     let mut writer = Writer::new(Vec::new(), &ports(), Settings::default()).unwrap();
-    assert_eq!(writer.put(capture(0, 2, 0, "")).unwrap_err().to_string(), "interface 2 of 2 in a capture");
+    assert_eq!(
+        writer.put(capture(0, 2, 0, "")).unwrap_err().to_string(),
+        "interface 2 of 2 in a capture"
+    );
 }
 
 #[test]
@@ -111,7 +212,9 @@ fn run(program: &str, arguments: &[&str], path: &Path) -> Option<String> {
     };
     let words = String::from_utf8_lossy(&output.stderr);
     // As root, tshark warns of that and of nothing else.
-    let complaint = words.lines().find(|line| !line.is_empty() && !line.contains("Running as user"));
+    let complaint = words
+        .lines()
+        .find(|line| !line.is_empty() && !line.contains("Running as user"));
     assert!(output.status.success() && complaint.is_none(), "{words}");
     Some(String::from_utf8(output.stdout).unwrap())
 }
@@ -120,11 +223,18 @@ fn run(program: &str, arguments: &[&str], path: &Path) -> Option<String> {
 fn tshark_reads_the_same() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.pcapng");
-    let settings = Settings { snaplen: 60, epoch_ns: EPOCH, ..Settings::default() };
+    let settings = Settings {
+        snaplen: 60,
+        epoch_ns: EPOCH,
+        ..Settings::default()
+    };
     let captures = vec![
         capture(6_000_000_042, 1, 4, "dropped: queue full"),
         capture(1, 0, 100, ""),
-        Capture { comments: vec!["one".into(), "two".into()], ..capture(2_500_000_000, 0, 0, "") },
+        Capture {
+            comments: vec!["one".into(), "two".into()],
+            ..capture(2_500_000_000, 0, 0, "")
+        },
     ];
     std::fs::write(&path, file(settings, captures).0).unwrap();
     let fields = [
@@ -137,19 +247,39 @@ fn tshark_reads_the_same() {
         "udp.dstport",
         "ip.checksum.status",
     ];
-    let mut arguments = vec!["-n", "-o", "ip.check_checksum:TRUE", "-T", "fields", "-E", "separator=|"];
-    fields.iter().for_each(|field| arguments.extend(["-e", field]));
+    let mut arguments = vec![
+        "-n",
+        "-o",
+        "ip.check_checksum:TRUE",
+        "-T",
+        "fields",
+        "-E",
+        "separator=|",
+    ];
+    fields
+        .iter()
+        .for_each(|field| arguments.extend(["-e", field]));
     arguments.push("-r");
-    let Some(read) = run("tshark", &arguments, &path) else { return };
+    let Some(read) = run("tshark", &arguments, &path) else {
+        return;
+    };
     let expected = [
         "1700000000.000000001|khons>edge|128|60||10.71.0.2|54321|1",
         "1700000002.500000000|khons>edge|28|28|one,two|10.71.0.2|54321|1",
         "1700000006.000000042|edge>khons|32|32|dropped: queue full|10.71.0.2|54321|1",
     ];
     assert_eq!(read.lines().collect::<Vec<_>>(), expected);
-    let Some(output) = run("capinfos", &[], &path) else { return };
-    let words =
-        ["pcapng", "Raw IP", "nanoseconds (9)", "Name = khons>edge", "Speed = 100000000", "Strict time order:   True"];
+    let Some(output) = run("capinfos", &[], &path) else {
+        return;
+    };
+    let words = [
+        "pcapng",
+        "Raw IP",
+        "nanoseconds (9)",
+        "Name = khons>edge",
+        "Speed = 100000000",
+        "Strict time order:   True",
+    ];
     for words in words {
         assert!(output.contains(words), "no `{words}` in {output}");
     }

@@ -24,13 +24,20 @@ pub(super) struct Initiator {
 
 impl Initiator {
     pub(super) const fn new(client: Client) -> Self {
-        Self { client, number: 0, over: false }
+        Self {
+            client,
+            number: 0,
+            over: false,
+        }
     }
 
     fn ask(&mut self, verb: Verb, segments: Segments<'_>) -> Result<Answer> {
         self.number += 1;
         let mut reply = [0; 1];
-        let bytes = self.client.send(&verb.message(self.number), segments, &mut reply).map_err(from_transfer)?;
+        let bytes = self
+            .client
+            .send(&verb.message(self.number), segments, &mut reply)
+            .map_err(from_transfer)?;
         let answer = Answer::read(&reply[..bytes]);
         answer.ok_or_else(|| Error::measurement("the peer's reply is malformed"))
     }
@@ -38,7 +45,10 @@ impl Initiator {
     /// Ends the connection. A peer that is gone has ended it as well: the last reply is the one that may be lost for good.
     fn part(&mut self, verb: Verb) -> Result<()> {
         self.number += 1;
-        match self.client.send(&verb.message(self.number), Segments::none(), &mut []) {
+        match self
+            .client
+            .send(&verb.message(self.number), Segments::none(), &mut [])
+        {
             Ok(_) | Err(ikp::Error::Nobody | ikp::Error::Silent(_)) => Ok(()),
             Err(error) => Err(from_transfer(error)),
         }
@@ -51,7 +61,10 @@ impl Connection for Initiator {
             if times > 1 && buffers.flags.limit() {
                 return Ok(done);
             }
-            let unit = buffers.source.outgoing(bytes).map_err(|error| reading(&error))?;
+            let unit = buffers
+                .source
+                .outgoing(bytes)
+                .map_err(|error| reading(&error))?;
             self.ask(Verb::Put, Segments::readable(unit))?;
         }
         Ok(times)
@@ -74,11 +87,23 @@ impl Connection for Initiator {
         Ok(times)
     }
 
-    fn call(&mut self, request: usize, response: usize, _: Instant, buffers: &mut Buffers) -> Result<bool> {
-        let readable = buffers.source.outgoing(request).map_err(|error| reading(&error))?;
+    fn call(
+        &mut self,
+        request: usize,
+        response: usize,
+        _: Instant,
+        buffers: &mut Buffers,
+    ) -> Result<bool> {
+        let readable = buffers
+            .source
+            .outgoing(request)
+            .map_err(|error| reading(&error))?;
         let writable = buffers.destination.room(response);
         match self.ask(Verb::Call, Segments { readable, writable })? {
-            Answer::Done => buffers.arrived(response).map(|()| true).map_err(|error| writing(&error)),
+            Answer::Done => buffers
+                .arrived(response)
+                .map(|()| true)
+                .map_err(|error| writing(&error)),
             Answer::Over => Err(vanished("before the response came")),
         }
     }
@@ -129,7 +154,10 @@ impl Connection for Initiator {
     fn settings(&self) -> BTreeMap<String, String> {
         let mut settings = settings(self.client.options());
         let facts = self.client.carrier().facts();
-        settings.insert("receive_buffer".into(), format!("{} B", facts.receive_buffer));
+        settings.insert(
+            "receive_buffer".into(),
+            format!("{} B", facts.receive_buffer),
+        );
         settings
     }
 

@@ -12,13 +12,20 @@ use std::collections::BTreeMap;
 /// The options of a client or a server as the job has them.
 pub(super) fn options(parameters: &ConnectParameters) -> Result<Options> {
     let machine = stack::options(&parameters.stack, 0).map_err(|what| {
-        Error::input(what).hint("leave the option out, or see `stackline stacks` for what the stack can do")
+        Error::input(what)
+            .hint("leave the option out, or see `stackline stacks` for what the stack can do")
     })?;
     let spins = Receive::of(&parameters.stack) == Receive::Spin;
-    Ok(Options { waiting: if spins { Waiting::Spin } else { Waiting::Block }, ..Options::new(machine) })
+    Ok(Options {
+        waiting: if spins { Waiting::Spin } else { Waiting::Block },
+        ..Options::new(machine)
+    })
 }
 
 /// What is reported of them, by name.
 pub(super) fn settings(machine: &Machine) -> BTreeMap<String, String> {
-    stack::settings(machine).into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    stack::settings(machine)
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), value))
+        .collect()
 }

@@ -60,8 +60,21 @@ pub(super) struct Responder {
 
 impl Responder {
     pub(super) const fn new(server: Arc<Mutex<Server>>, peer: Peer, machine: Machine) -> Self {
-        let last = Answered { number: 0, moved: 0, answer: Answer::Done };
-        Self { server, peer, machine, waits: None, call: None, last, over: false, closed: false }
+        let last = Answered {
+            number: 0,
+            moved: 0,
+            answer: Answer::Done,
+        };
+        Self {
+            server,
+            peer,
+            machine,
+            waits: None,
+            call: None,
+            last,
+            over: false,
+            closed: false,
+        }
     }
 
     /// The client's next message.
@@ -75,10 +88,16 @@ impl Responder {
                 let request = server.receive().map_err(from_transfer)?;
                 let from = peer_of(&request);
                 // Of strangers nothing is known, whatever they say.
-                let Some((verb, number, _)) = Verb::read(request.message()).filter(|_| from == self.peer) else {
+                let Some((verb, number, _)) =
+                    Verb::read(request.message()).filter(|_| from == self.peer)
+                else {
                     continue;
                 };
-                let message = Message { ticket: request.later(), verb, number };
+                let message = Message {
+                    ticket: request.later(),
+                    verb,
+                    number,
+                };
                 if number > self.last.number {
                     return Ok(message);
                 }
@@ -97,12 +116,31 @@ impl Responder {
     }
 
     /// Moves so much of the source to the client and answers. A client that has given the message up repeats its request.
-    fn answer(&mut self, message: Message, moved: usize, answer: Answer, buffers: &mut Buffers) -> Result<()> {
-        self.last = Answered { number: message.number, moved, answer };
-        let data = if moved > 0 { buffers.source.outgoing(moved).map_err(|error| reading(&error))? } else { &mut [] };
+    fn answer(
+        &mut self,
+        message: Message,
+        moved: usize,
+        answer: Answer,
+        buffers: &mut Buffers,
+    ) -> Result<()> {
+        self.last = Answered {
+            number: message.number,
+            moved,
+            answer,
+        };
+        let data = if moved > 0 {
+            buffers
+                .source
+                .outgoing(moved)
+                .map_err(|error| reading(&error))?
+        } else {
+            &mut []
+        };
         let replied = self.with(message.ticket, |mut request| {
             if request.writable() < data.len() {
-                return Err(ikp::Error::Outside { granted: request.writable() });
+                return Err(ikp::Error::Outside {
+                    granted: request.writable(),
+                });
             }
             if answer.reply().len() + data.len() <= request.room() {
                 return request.reply_with(answer.reply(), 0, data);
@@ -110,7 +148,9 @@ impl Responder {
             request.move_to(0, data)?;
             request.reply(answer.reply())
         });
-        replied.unwrap_or(Err(ikp::Error::Gone)).map_err(from_transfer)
+        replied
+            .unwrap_or(Err(ikp::Error::Gone))
+            .map_err(from_transfer)
     }
 
     /// Takes the data unit that comes with a message; the message waits on.
@@ -201,7 +241,9 @@ impl Connection for Responder {
     }
 
     fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
-        let Some(message) = self.call.take() else { return Err(Error::measurement("no call awaits a response")) };
+        let Some(message) = self.call.take() else {
+            return Err(Error::measurement("no call awaits a response"));
+        };
         self.answer(message, bytes, Answer::Done, buffers)
     }
 
@@ -218,7 +260,12 @@ impl Connection for Responder {
             return Ok(false);
         }
         let message = self.next(buffers)?;
-        let begins = message.verb == if way == Bulk::Get { Verb::Get } else { Verb::Put };
+        let begins = message.verb
+            == if way == Bulk::Get {
+                Verb::Get
+            } else {
+                Verb::Put
+            };
         if begins {
             self.waits = Some(message);
         } else {
@@ -263,7 +310,11 @@ impl Connection for Responder {
             match message.verb {
                 Verb::Close => return self.answer(message, 0, Answer::Done, buffers),
                 Verb::End => self.unexpected(message, "the end", buffers)?,
-                _ => return Err(Error::measurement("the peer sent data after the last data unit")),
+                _ => {
+                    return Err(Error::measurement(
+                        "the peer sent data after the last data unit",
+                    ));
+                }
             }
         }
     }

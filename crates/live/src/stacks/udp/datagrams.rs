@@ -50,11 +50,16 @@ pub(super) struct Datagrams {
 
 impl Datagrams {
     pub(super) fn new(wire: &Wire, token: &Token) -> Self {
-        let batch = |on: bool| (on && wire.batch > 1).then(|| Batch::new(wire.batch, LARGEST_DATAGRAM));
+        let batch =
+            |on: bool| (on && wire.batch > 1).then(|| Batch::new(wire.batch, LARGEST_DATAGRAM));
         Self {
             outgoing: batch(!wire.gso),
             incoming: batch(!wire.gro),
-            joined: if wire.gro { vec![0; 1 << 16] } else { Vec::new() },
+            joined: if wire.gro {
+                vec![0; 1 << 16]
+            } else {
+                Vec::new()
+            },
             wire: wire.clone(),
             token: *token,
             conversation: Conversation::new(),
@@ -92,7 +97,12 @@ impl Datagrams {
         let bytes = write_control(&self.token, kind, value);
         match scope::aside(|| send(&self.wire.socket, &bytes)) {
             // A refusal reports an earlier datagram to a peer that is gone; whoever waits for an answer finds out.
-            Err(error) if !matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted) => {
+            Err(error)
+                if !matches!(
+                    error.kind(),
+                    io::ErrorKind::ConnectionRefused | io::ErrorKind::Interrupted
+                ) =>
+            {
                 Err(fault::io("send", &error))
             }
             _ => Ok(()),
@@ -128,7 +138,9 @@ impl Datagrams {
         if let Some(until) = self.conversation.deadline() {
             self.wait_readable(until);
         }
-        let Err(error) = self.take_once(RecvFlags::DONTWAIT, buffers) else { return Ok(()) };
+        let Err(error) = self.take_once(RecvFlags::DONTWAIT, buffers) else {
+            return Ok(());
+        };
         match error.kind() {
             io::ErrorKind::WouldBlock => Ok(()),
             io::ErrorKind::Interrupted => buffers.flags.interrupted(),
@@ -201,7 +213,9 @@ impl Datagrams {
         }
         let room = buffers.room(1 << 16);
         let most = room.len();
-        let got = scope::receiving(most, || socket::receive(self.wire.socket.as_fd(), room, flags))?;
+        let got = scope::receiving(most, || {
+            socket::receive(self.wire.socket.as_fd(), room, flags)
+        })?;
         self.datagram_arrived(&room[..got]);
         buffers.arrived(got)
     }
@@ -232,7 +246,8 @@ impl Datagrams {
                 // An answer that cannot be sent is as good as lost: the peer repeats.
                 let _ = self.send_control(answer, 0);
             }
-        } else if let Unit::Numbered(number) = self.conversation.handle_unit(bytes, bytes.len() as u64)
+        } else if let Unit::Numbered(number) =
+            self.conversation.handle_unit(bytes, bytes.len() as u64)
             && recorder::on()
         {
             self.numbers.push_back(number);
@@ -251,7 +266,10 @@ impl Datagrams {
 
     #[inline]
     fn send_one(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
-        let unit = buffers.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
+        let unit = buffers
+            .source
+            .outgoing(bytes)
+            .map_err(|e| fault::io("reading the source", &e))?;
         Self::stamp(unit, self.conversation.next_number());
         self.conversation.sent(1);
         loop {
@@ -263,16 +281,24 @@ impl Datagrams {
     }
 
     fn send_batches(&mut self, bytes: usize, times: u64, buffers: &mut Buffers) -> Result<u64> {
-        let Some(batch) = &mut self.outgoing else { return Ok(0) };
+        let Some(batch) = &mut self.outgoing else {
+            return Ok(0);
+        };
         let mut done = 0;
         while done < times && !(buffers.flags.limit() && times > 1) {
             let n = (times - done).min(batch.slots() as u64) as usize;
             if bytes > batch.slot(0).len() {
-                return Err(Fault::input(format!("batches of {} datagrams of {bytes} B do not fit", batch.slots()))
-                    .hint("a smaller `batch`"));
+                return Err(Fault::input(format!(
+                    "batches of {} datagrams of {bytes} B do not fit",
+                    batch.slots()
+                ))
+                .hint("a smaller `batch`"));
             }
             for index in 0..n {
-                Self::stamp(&mut batch.slot(index)[..bytes], self.conversation.next_number() + index as u64);
+                Self::stamp(
+                    &mut batch.slot(index)[..bytes],
+                    self.conversation.next_number() + index as u64,
+                );
             }
             let mut sent = 0;
             let went = scope::sending(n * bytes, || {
@@ -295,7 +321,10 @@ impl Datagrams {
         let mut done = 0;
         while done < times && !(buffers.flags.limit() && times > 1) {
             let n = (times - done).min(most) as usize;
-            let run = buffers.source.outgoing(n * bytes).map_err(|e| fault::io("reading the source", &e))?;
+            let run = buffers
+                .source
+                .outgoing(n * bytes)
+                .map_err(|e| fault::io("reading the source", &e))?;
             for (index, unit) in run.chunks_exact_mut(bytes).enumerate() {
                 Self::stamp(unit, self.conversation.next_number() + index as u64);
             }
@@ -305,7 +334,12 @@ impl Datagrams {
                     self.conversation.sent(n as u64);
                     done += n as u64;
                 }
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)) => {
+                Err(error)
+                    if matches!(
+                        error.raw_os_error(),
+                        Some(libc::EIO | libc::EINVAL | libc::EOPNOTSUPP)
+                    ) =>
+                {
                     self.fall_back(&error);
                     return Ok(done + self.send_batches(bytes, times - done, buffers)?);
                 }
@@ -318,7 +352,9 @@ impl Datagrams {
     /// The interface does not segment (or not this size): the same units go out with `sendmmsg`.
     fn fall_back(&mut self, error: &io::Error) {
         self.wire.gso = false;
-        self.wire.notes.push(format!("gso refused ({error}): sendmmsg instead"));
+        self.wire
+            .notes
+            .push(format!("gso refused ({error}): sendmmsg instead"));
         self.outgoing = Some(Batch::new(SEGMENTS, LARGEST_DATAGRAM));
     }
 
@@ -329,13 +365,22 @@ impl Datagrams {
         }
         let units = self.conversation.take_units(times);
         if recorder::on() && units > 0 {
-            self.number = self.numbers.drain(..self.numbers.len().min(units as usize)).next_back();
+            self.number = self
+                .numbers
+                .drain(..self.numbers.len().min(units as usize))
+                .next_back();
         }
         Ok(units)
     }
 
     /// Waits for the answer that carries `number` in its first `n` bytes; false after the timeout.
-    fn await_answer(&mut self, number: u64, n: usize, since: Instant, buffers: &mut Buffers) -> Result<bool> {
+    fn await_answer(
+        &mut self,
+        number: u64,
+        n: usize,
+        since: Instant,
+        buffers: &mut Buffers,
+    ) -> Result<bool> {
         let flags = self.wire.receive_flags();
         let mut tries = 0_u32;
         loop {
@@ -363,7 +408,9 @@ impl Datagrams {
                         }
                         std::hint::spin_loop();
                     }
-                    io::ErrorKind::ConnectionRefused => return Err(vanished("while a call waited for its answer")),
+                    io::ErrorKind::ConnectionRefused => {
+                        return Err(vanished("while a call waited for its answer"));
+                    }
                     _ => return Err(fault::io("recv", &error)),
                 },
             }
@@ -373,7 +420,9 @@ impl Datagrams {
 
 #[inline]
 fn send(socket: &socket2::Socket, bytes: &[u8]) -> io::Result<usize> {
-    scope::sending(bytes.len(), || socket::send(socket.as_fd(), bytes, SendFlags::empty()))
+    scope::sending(bytes.len(), || {
+        socket::send(socket.as_fd(), bytes, SendFlags::empty())
+    })
 }
 
 /// A send that failed: again, or a fault.
@@ -387,8 +436,10 @@ fn went_wrong(error: &io::Error, bytes: usize, flags: &crate::cancel::Flags) -> 
             flags.interrupted()
         }
         Some(libc::ECONNREFUSED) => Err(vanished("while data was on its way")),
-        Some(libc::EMSGSIZE) => Err(Fault::input(format!("a datagram of {bytes} B is too long for this path"))
-            .hint("udp carries at most 65507 B, less where fragmentation is forbidden")),
+        Some(libc::EMSGSIZE) => Err(Fault::input(format!(
+            "a datagram of {bytes} B is too long for this path"
+        ))
+        .hint("udp carries at most 65507 B, less where fragmentation is forbidden")),
         _ => Err(fault::io("send", error)),
     }
 }
@@ -421,9 +472,18 @@ impl Connection for Datagrams {
         self.conversation.is_closed()
     }
 
-    fn call(&mut self, request: usize, response: usize, since: Instant, buffers: &mut Buffers) -> Result<bool> {
+    fn call(
+        &mut self,
+        request: usize,
+        response: usize,
+        since: Instant,
+        buffers: &mut Buffers,
+    ) -> Result<bool> {
         let number = self.conversation.call();
-        let unit = buffers.source.outgoing(request).map_err(|e| fault::io("reading the source", &e))?;
+        let unit = buffers
+            .source
+            .outgoing(request)
+            .map_err(|e| fault::io("reading the source", &e))?;
         Self::stamp(unit, number);
         loop {
             match send(&self.wire.socket, unit) {
@@ -431,7 +491,8 @@ impl Connection for Datagrams {
                 Err(error) => went_wrong(&error, request, &buffers.flags)?,
             }
         }
-        let answered = self.await_answer(number, NUMBER.min(request).min(response), since, buffers)?;
+        let answered =
+            self.await_answer(number, NUMBER.min(request).min(response), since, buffers)?;
         if !answered {
             self.conversation.call_lost();
         }
@@ -444,7 +505,10 @@ impl Connection for Datagrams {
     }
 
     fn reply(&mut self, bytes: usize, buffers: &mut Buffers) -> Result<()> {
-        let unit = buffers.source.outgoing(bytes).map_err(|e| fault::io("reading the source", &e))?;
+        let unit = buffers
+            .source
+            .outgoing(bytes)
+            .map_err(|e| fault::io("reading the source", &e))?;
         let n = bytes.min(NUMBER);
         unit[..n].copy_from_slice(&self.conversation.head()[..n]);
         loop {
@@ -486,7 +550,11 @@ impl Connection for Datagrams {
     }
 
     fn end_stream(&mut self, buffers: &mut Buffers) -> Result<()> {
-        if self.conversation.end_sent() { Ok(()) } else { self.exchange(Control::End, buffers) }
+        if self.conversation.end_sent() {
+            Ok(())
+        } else {
+            self.exchange(Control::End, buffers)
+        }
     }
 
     fn disconnect(mut self: Box<Self>, buffers: &mut Buffers) -> Result<()> {
@@ -544,7 +612,12 @@ impl Connection for Datagrams {
         }
         // Calls are numbered from 1.
         let bits = 8 * self.conversation.head_bytes() as u32;
-        (bits > 0).then(|| (u64::from_le_bytes(*self.conversation.head()).wrapping_sub(1), bits))
+        (bits > 0).then(|| {
+            (
+                u64::from_le_bytes(*self.conversation.head()).wrapping_sub(1),
+                bits,
+            )
+        })
     }
 
     fn peer_sent(&self) -> Option<u64> {
@@ -553,7 +626,10 @@ impl Connection for Datagrams {
 
     fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
         let socket = &self.wire.socket;
-        Some((socket.local_addr().ok()?.as_socket()?, socket.peer_addr().ok()?.as_socket()?))
+        Some((
+            socket.local_addr().ok()?.as_socket()?,
+            socket.peer_addr().ok()?.as_socket()?,
+        ))
     }
 
     fn notes(&self) -> Vec<String> {

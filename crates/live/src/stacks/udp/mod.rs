@@ -15,7 +15,9 @@ use crate::sys::batch::LARGEST_DATAGRAM;
 use crate::sys::socket::{self, RecvFlags};
 use datagrams::{Datagrams, SEGMENTS};
 use socket2::{Domain, Socket, Type};
-use stackline_core::catalogue::{ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable};
+use stackline_core::catalogue::{
+    ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+};
 use stackline_core::plan::Stack;
 use stackline_proto::datagram::NUMBER;
 use stackline_proto::datagram::Token;
@@ -54,14 +56,24 @@ const TABLE: StackTable = StackTable {
             "block",
             "block: sleep until data comes; spin: ask again and again",
         ),
-        OptionTable::new("send_buffer", OptionKind::BUFFER, "the host's", "SO_SNDBUF in bytes (the kernel doubles it)"),
+        OptionTable::new(
+            "send_buffer",
+            OptionKind::BUFFER,
+            "the host's",
+            "SO_SNDBUF in bytes (the kernel doubles it)",
+        ),
         OptionTable::new(
             "receive_buffer",
             OptionKind::BUFFER,
             "the host's; with gso 4 MiB",
             "SO_RCVBUF in bytes (the kernel doubles it; beyond rmem_max where permitted)",
         ),
-        OptionTable::new("timeout", OptionKind::Time, "1 s", "a call without an answer after this time counts as lost"),
+        OptionTable::new(
+            "timeout",
+            OptionKind::Time,
+            "1 s",
+            "a call without an answer after this time counts as lost",
+        ),
         OptionTable::new(
             "port",
             OptionKind::PORT,
@@ -70,34 +82,68 @@ const TABLE: StackTable = StackTable {
         ),
     ],
     mapping: &[
-        Mapping { operation: "ConnectRequest", services: "socket, connect, control HELLO until answered" },
+        Mapping {
+            operation: "ConnectRequest",
+            services: "socket, connect, control HELLO until answered",
+        },
         Mapping {
             operation: "AwaitConnectIndication",
             services: "recv of a HELLO with the token, connect to its sender, answer",
         },
-        Mapping { operation: "DataRequest", services: "send; batch: sendmmsg; gso: sendmsg with UDP_SEGMENT" },
-        Mapping { operation: "AwaitDataIndication", services: "recv; batch: recvmmsg; gso: recvmsg with UDP_GRO" },
+        Mapping {
+            operation: "DataRequest",
+            services: "send; batch: sendmmsg; gso: sendmsg with UDP_SEGMENT",
+        },
+        Mapping {
+            operation: "AwaitDataIndication",
+            services: "recv; batch: recvmmsg; gso: recvmsg with UDP_GRO",
+        },
         Mapping {
             operation: "RPCCall",
             services: "send, recv; an answer to an earlier call is dropped, none within `timeout` is a loss",
         },
-        Mapping { operation: "RPCAwaitCallInd", services: "recv" },
-        Mapping { operation: "RPCReturn", services: "send, with the number of the request" },
+        Mapping {
+            operation: "RPCAwaitCallInd",
+            services: "recv",
+        },
+        Mapping {
+            operation: "RPCReturn",
+            services: "send, with the number of the request",
+        },
         Mapping {
             operation: "StartBulkGet, StartBulkPut",
             services: "control START until answered (or until data comes)",
         },
-        Mapping { operation: "AwaitStartBulkGet, AwaitStartBulkPut", services: "recv of START, answer" },
+        Mapping {
+            operation: "AwaitStartBulkGet, AwaitStartBulkPut",
+            services: "recv of START, answer",
+        },
         Mapping {
             operation: "StopBulkGet, AwaitStopBulkPut",
             services: "recv of END with the number of units sent, answer",
         },
-        Mapping { operation: "AwaitStopBulkGet, StopBulkPut", services: "control END until answered" },
-        Mapping { operation: "end of stream (time limit)", services: "control END until answered" },
-        Mapping { operation: "DisconnectRequest", services: "control BYE until answered" },
-        Mapping { operation: "AwaitDisconnectIndication", services: "recv of BYE, answer" },
+        Mapping {
+            operation: "AwaitStopBulkGet, StopBulkPut",
+            services: "control END until answered",
+        },
+        Mapping {
+            operation: "end of stream (time limit)",
+            services: "control END until answered",
+        },
+        Mapping {
+            operation: "DisconnectRequest",
+            services: "control BYE until answered",
+        },
+        Mapping {
+            operation: "AwaitDisconnectIndication",
+            services: "recv of BYE, answer",
+        },
     ],
-    facts: StackFacts { packets: PacketContent::Datagrams, form: ClosedForm::Udp, ..StackTable::RELIABLE.facts },
+    facts: StackFacts {
+        packets: PacketContent::Datagrams,
+        form: ClosedForm::Udp,
+        ..StackTable::RELIABLE.facts
+    },
     ..StackTable::RELIABLE
 };
 
@@ -112,16 +158,30 @@ impl Protocol for Udp {
     fn listen(&self, parameters: &ConnectParameters) -> Result<Box<dyn Listener>> {
         let socket = ip::bound(parameters, Type::DGRAM, None)?;
         let wire = Wire::new(socket, parameters)?;
-        Ok(Box::new(UdpListener { wire, parameters: parameters.clone(), connected: false }))
+        Ok(Box::new(UdpListener {
+            wire,
+            parameters: parameters.clone(),
+            connected: false,
+        }))
     }
 
-    fn connector(&self, parameters: &ConnectParameters, address: &str) -> Result<Box<dyn Connector>> {
+    fn connector(
+        &self,
+        parameters: &ConnectParameters,
+        address: &str,
+    ) -> Result<Box<dyn Connector>> {
         let target = ip::resolve(address)?;
         let domain = target.as_socket().map_or(Domain::IPV4, Domain::for_address);
         let socket = Socket::new(domain, Type::DGRAM, None).map_err(|e| ip::refused("udp", &e))?;
-        socket.connect(&target).map_err(|e| ip::unreachable(address, &e))?;
+        socket
+            .connect(&target)
+            .map_err(|e| ip::unreachable(address, &e))?;
         let wire = Wire::new(socket, parameters)?;
-        Ok(Box::new(UdpConnector { wire, parameters: parameters.clone(), shown: address.to_string() }))
+        Ok(Box::new(UdpConnector {
+            wire,
+            parameters: parameters.clone(),
+            shown: address.to_string(),
+        }))
     }
 }
 
@@ -143,8 +203,10 @@ impl Wire {
         buffers(&socket, stack)?;
         let mut notes = Vec::new();
         let asked = stack.flag("gso");
-        let gso = asked && socket::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
-        let gro = asked && socket::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
+        let gso = asked
+            && socket::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok();
+        let gro =
+            asked && socket::set_option(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
         if asked && !gso {
             notes.push("gso refused: sendmmsg instead".to_string());
         }
@@ -157,30 +219,53 @@ impl Wire {
             (true, false) => written.max(SEGMENTS),
             (false, _) => written,
         };
-        let timeout = stackline_core::time::Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0));
-        Ok(Self { socket: Arc::new(socket), receive: Receive::of(stack), batch, gso, gro, timeout, notes })
+        let timeout =
+            stackline_core::time::Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0));
+        Ok(Self {
+            socket: Arc::new(socket),
+            receive: Receive::of(stack),
+            batch,
+            gso,
+            gro,
+            timeout,
+            notes,
+        })
     }
 }
 
 impl Wire {
     const fn receive_flags(&self) -> RecvFlags {
-        if matches!(self.receive, Receive::Spin) { RecvFlags::DONTWAIT } else { RecvFlags::empty() }
+        if matches!(self.receive, Receive::Spin) {
+            RecvFlags::DONTWAIT
+        } else {
+            RecvFlags::empty()
+        }
     }
 }
 
 fn buffers(socket: &Socket, stack: &Stack) -> Result<()> {
     if let Some(bytes) = stack.number("send_buffer") {
-        socket
-            .set_send_buffer_size(bytes as usize)
-            .map_err(|e| Fault::environment(format!("the option send_buffer of udp is refused: {e}")))?;
+        socket.set_send_buffer_size(bytes as usize).map_err(|e| {
+            Fault::environment(format!("the option send_buffer of udp is refused: {e}"))
+        })?;
     }
-    if let Some(bytes) = stack.number("receive_buffer").or(stack.flag("gso").then_some(JOINED_BUFFER)) {
+    if let Some(bytes) = stack
+        .number("receive_buffer")
+        .or(stack.flag("gso").then_some(JOINED_BUFFER))
+    {
         let wanted = i32::try_from(bytes).unwrap_or(i32::MAX);
         // The privileged form goes beyond rmem_max; what was granted is read back into the result.
-        if socket::set_option(socket.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, wanted).is_err() {
-            socket
-                .set_recv_buffer_size(bytes as usize)
-                .map_err(|e| Fault::environment(format!("the option receive_buffer of udp is refused: {e}")))?;
+        if socket::set_option(
+            socket.as_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            wanted,
+        )
+        .is_err()
+        {
+            socket.set_recv_buffer_size(bytes as usize).map_err(|e| {
+                Fault::environment(format!("the option receive_buffer of udp is refused: {e}"))
+            })?;
         }
     }
     Ok(())
@@ -202,7 +287,10 @@ impl Listener for UdpListener {
         if !self.connected {
             let peer = first_hello(&self.wire.socket, &self.parameters.token, buffers)?;
             // From here on the kernel turns strangers away.
-            self.wire.socket.connect(&peer).map_err(|e| fault::io("connect", &e))?;
+            self.wire
+                .socket
+                .connect(&peer)
+                .map_err(|e| fault::io("connect", &e))?;
             self.connected = true;
             drop_waiting(&self.wire.socket);
             connection.greet()?;
@@ -225,8 +313,12 @@ fn first_hello(socket: &Socket, token: &Token, buffers: &Buffers) -> Result<sock
             }
             Err(error) => return Err(fault::io("recvfrom", &error)),
         };
-        let Ok(length) = socket::receive(socket.as_fd(), &mut bytes, RecvFlags::DONTWAIT) else { continue };
-        if read_control(&bytes[..length], token).is_some_and(|(kind, _)| kind == Control::Hello as u8) {
+        let Ok(length) = socket::receive(socket.as_fd(), &mut bytes, RecvFlags::DONTWAIT) else {
+            continue;
+        };
+        if read_control(&bytes[..length], token)
+            .is_some_and(|(kind, _)| kind == Control::Hello as u8)
+        {
             return Ok(from);
         }
     }
@@ -247,10 +339,12 @@ struct UdpConnector {
 impl Connector for UdpConnector {
     fn connect(&mut self, buffers: &mut Buffers) -> Result<Box<dyn Connection>> {
         let mut connection = Datagrams::new(&self.wire, &self.parameters.token);
-        connection.say_hello(buffers).map_err(|fault| match fault.blame {
-            fault::Blame::Interrupted => fault,
-            _ => ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into()),
-        })?;
+        connection
+            .say_hello(buffers)
+            .map_err(|fault| match fault.blame {
+                fault::Blame::Interrupted => fault,
+                _ => ip::unreachable(&self.shown, &io::ErrorKind::TimedOut.into()),
+            })?;
         Ok(Box::new(connection))
     }
 }

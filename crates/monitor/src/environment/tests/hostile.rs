@@ -4,7 +4,9 @@ use super::super::difference;
 use super::super::dynamic::Sampler;
 use super::super::fixed;
 use super::tree::Tree;
-use crate::parse::{block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs};
+use crate::parse::{
+    block, cgroup, chosen, cpuinfo, interfaces, limits, list_length, loadavg, mounts, pairs,
+};
 use crate::parse::{pressure, softnet, stat};
 use crate::root::Root;
 use proptest::prelude::*;
@@ -36,17 +38,40 @@ fn kernel_like() -> impl Strategy<Value = String> {
         "\\PC{0,6}",
     ];
     let separator = prop_oneof![4 => Just(" "), 2 => Just("\n"), 1 => Just(":"), 1 => Just("/"), 1 => Just(",")];
-    proptest::collection::vec((word, separator), 0..60)
-        .prop_map(|parts| parts.into_iter().flat_map(|(word, separator)| [word, separator.to_owned()]).collect())
+    proptest::collection::vec((word, separator), 0..60).prop_map(|parts| {
+        parts
+            .into_iter()
+            .flat_map(|(word, separator)| [word, separator.to_owned()])
+            .collect()
+    })
 }
 
 fn parse_everything(text: &str) {
     let stat = stat::parse(text);
     _ = stat.all.map(|times| (times.busy(), times.total()));
-    _ = (cpuinfo::parse(text), pairs::meminfo(text), pairs::counters(text), block::parse(text));
-    _ = (interfaces::parse(text), softnet::parse(text), loadavg::parse(text), limits::parse(text, "Max"));
-    _ = (pressure::parse(text, "some"), cgroup::paths(text), cgroup::quota(text), cgroup::throttling(text));
-    _ = (list_length(text), chosen(text), pairs::assignment(text, "A"));
+    _ = (
+        cpuinfo::parse(text),
+        pairs::meminfo(text),
+        pairs::counters(text),
+        block::parse(text),
+    );
+    _ = (
+        interfaces::parse(text),
+        softnet::parse(text),
+        loadavg::parse(text),
+        limits::parse(text, "Max"),
+    );
+    _ = (
+        pressure::parse(text, "some"),
+        cgroup::paths(text),
+        cgroup::quota(text),
+        cgroup::throttling(text),
+    );
+    _ = (
+        list_length(text),
+        chosen(text),
+        pairs::assignment(text, "A"),
+    );
     _ = mounts::holding(&mounts::parse(text), text).cloned();
 }
 

@@ -17,8 +17,14 @@ pub(crate) struct Tree {
 impl Tree {
     fn new(files: &[(&str, &str)]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("stackline-environment-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let tree = Self { path: std::env::temp_dir().join(name) };
+        let name = format!(
+            "stackline-environment-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let tree = Self {
+            path: std::env::temp_dir().join(name),
+        };
         tree.write(files);
         tree
     }
@@ -76,9 +82,15 @@ fn an_empty_host_has_reasons_for_everything() {
     let tree = Tree::new(&[("etc/hostname", "x")]);
     let value = fixed::describe(&Root::at(tree.path()));
     assert_eq!(value["processor"], serde_json::Value::Null);
-    assert_eq!(value["absent"]["processor/model"], "/proc/cpuinfo does not exist");
+    assert_eq!(
+        value["absent"]["processor/model"],
+        "/proc/cpuinfo does not exist"
+    );
     let sample = Sampler::of(Root::at(tree.path())).sample().to_json();
-    assert_eq!(sample["absent"]["tcp"], "/proc/thread-self/net/snmp does not exist");
+    assert_eq!(
+        sample["absent"]["tcp"],
+        "/proc/thread-self/net/snmp does not exist"
+    );
     assert_eq!(sample["tcp"], serde_json::Value::Null);
 }
 
@@ -86,7 +98,10 @@ fn an_empty_host_has_reasons_for_everything() {
 fn fixed_facts_have_types_and_units() {
     let tree = Tree::new(&[
         ("proc/cpuinfo", "model name : A\nflags : hypervisor\n"),
-        ("proc/cmdline", "root=UUID=1 mitigations=off isolcpus=1 -- secret=2 idle=poll"),
+        (
+            "proc/cmdline",
+            "root=UUID=1 mitigations=off isolcpus=1 -- secret=2 idle=poll",
+        ),
         ("proc/sys/net/ipv4/tcp_rmem", "4096\t131072\t6291456\n"),
         ("proc/sys/net/core/default_qdisc", "fq_codel\n"),
         ("sys/class/net/eth0/mtu", "1500\n"),
@@ -95,11 +110,23 @@ fn fixed_facts_have_types_and_units() {
         ("sys/class/net/bonding_masters", "\n"),
     ]);
     let value = fixed::describe(&Root::at(tree.path()));
-    assert_eq!(value["network_parameters"]["ipv4"]["tcp_rmem"], serde_json::json!([4096, 131_072, 6_291_456]));
-    assert_eq!(value["network_parameters"]["core"]["default_qdisc"], "fq_codel");
+    assert_eq!(
+        value["network_parameters"]["ipv4"]["tcp_rmem"],
+        serde_json::json!([4096, 131_072, 6_291_456])
+    );
+    assert_eq!(
+        value["network_parameters"]["core"]["default_qdisc"],
+        "fq_codel"
+    );
     assert_eq!(value["interfaces"]["eth0"]["mtu_bytes"], 1500);
-    assert_eq!(value["absent"]["interfaces/eth0/speed_mbit_s"], "the driver does not report it");
-    assert_eq!(value["system"]["boot_options"], serde_json::json!(["mitigations=off", "isolcpus=1"]));
+    assert_eq!(
+        value["absent"]["interfaces/eth0/speed_mbit_s"],
+        "the driver does not report it"
+    );
+    assert_eq!(
+        value["system"]["boot_options"],
+        serde_json::json!(["mitigations=off", "isolcpus=1"])
+    );
     let text = value.to_string();
     assert!(!text.contains("02:00") && !text.contains("UUID") && !text.contains("bonding"));
 }
@@ -108,14 +135,26 @@ fn fixed_facts_have_types_and_units() {
 fn quotas_and_throttling_include_the_groups_above() {
     let tree = Tree::new(&[
         ("proc/self/cgroup", "0::/a/b\n"),
-        ("proc/self/mountinfo", "30 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        (
+            "proc/self/mountinfo",
+            "30 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        ),
         ("sys/fs/cgroup/a/cpu.max", "50000 100000\n"),
         ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
-        ("sys/fs/cgroup/a/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_usec 2500000\n"),
-        ("sys/fs/cgroup/a/b/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"),
+        (
+            "sys/fs/cgroup/a/cpu.stat",
+            "nr_periods 10\nnr_throttled 4\nthrottled_usec 2500000\n",
+        ),
+        (
+            "sys/fs/cgroup/a/b/cpu.stat",
+            "nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n",
+        ),
     ]);
     let value = fixed::describe(&Root::at(tree.path()));
-    assert_eq!(value["control_group"], serde_json::json!({"version": 2, "cpu_quota_processors": 0.5}));
+    assert_eq!(
+        value["control_group"],
+        serde_json::json!({"version": 2, "cpu_quota_processors": 0.5})
+    );
     let sample = Sampler::of(Root::at(tree.path())).sample().to_json();
     assert_eq!(sample["throttling"]["throttled_s"], 2.5);
 }
@@ -123,10 +162,16 @@ fn quotas_and_throttling_include_the_groups_above() {
 #[test]
 fn the_throttled_time_is_that_of_the_group_throttled_in_the_period() {
     let stat = |ns: u64| format!("nr_periods 10\nnr_throttled 4\nthrottled_time {ns}\n");
-    let (own, above) = ("sys/fs/cgroup/cpu/job/cpu.stat", "sys/fs/cgroup/cpu/cpu.stat");
+    let (own, above) = (
+        "sys/fs/cgroup/cpu/job/cpu.stat",
+        "sys/fs/cgroup/cpu/cpu.stat",
+    );
     let tree = Tree::new(&[
         ("proc/self/cgroup", "2:cpu,cpuacct:/job\n0::/\n"),
-        ("proc/self/mountinfo", "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"),
+        (
+            "proc/self/mountinfo",
+            "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n",
+        ),
         (own, &stat(1_000_000_000)),
         (above, &stat(90_000_000_000)),
     ]);
@@ -136,19 +181,32 @@ fn the_throttled_time_is_that_of_the_group_throttled_in_the_period() {
     assert_eq!(before.seconds_until(&before), Ok(0.0));
     tree.write(&[(own, &stat(1_250_000_000))]);
     let after = ThrottledTime::of(groups.as_ref(), &root);
-    assert_eq!(before.seconds_until(&after), Ok(0.25), "the group above was throttled before the period");
+    assert_eq!(
+        before.seconds_until(&after),
+        Ok(0.25),
+        "the group above was throttled before the period"
+    );
 }
 
 #[test]
 fn throttling_is_unknown_without_groups_or_limits() {
     let unlimited = Tree::new(&[
         ("proc/self/cgroup", "0::/a\n"),
-        ("proc/self/mountinfo", "30 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+        (
+            "proc/self/mountinfo",
+            "30 1 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+        ),
         ("sys/fs/cgroup/a/cpu.stat", "usage_usec 10\nuser_usec 4\n"),
     ]);
     for (tree, reason) in [
-        (unlimited, "no control group above this process counts throttling"),
-        (Tree::new(&[("etc/hostname", "x")]), "/proc/self/cgroup does not exist"),
+        (
+            unlimited,
+            "no control group above this process counts throttling",
+        ),
+        (
+            Tree::new(&[("etc/hostname", "x")]),
+            "/proc/self/cgroup does not exist",
+        ),
     ] {
         let root = Root::at(tree.path());
         let sample = ThrottledTime::of(Groups::find(&root).as_ref(), &root);
@@ -157,15 +215,27 @@ fn throttling_is_unknown_without_groups_or_limits() {
 }
 
 const BEFORE: [(&str, &str); 3] = [
-    ("proc/stat", "cpu 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\nctxt 100\n"),
+    (
+        "proc/stat",
+        "cpu 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\nctxt 100\n",
+    ),
     ("proc/vmstat", "pswpin 1\npswpout 1\n"),
-    ("proc/thread-self/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 100 5\nUdp: RcvbufErrors\nUdp: 4\n"),
+    (
+        "proc/thread-self/net/snmp",
+        "Tcp: OutSegs RetransSegs\nTcp: 100 5\nUdp: RcvbufErrors\nUdp: 4\n",
+    ),
 ];
 
 const AFTER: [(&str, &str); 3] = [
-    ("proc/stat", "cpu 90 0 10 100 0 0 0 0\ncpu0 90 0 10 0 0 0 0 0\ncpu1 0 0 0 100 0 0 0 0\nctxt 50\n"),
+    (
+        "proc/stat",
+        "cpu 90 0 10 100 0 0 0 0\ncpu0 90 0 10 0 0 0 0 0\ncpu1 0 0 0 100 0 0 0 0\nctxt 50\n",
+    ),
     ("proc/vmstat", "pswpin 4\npswpout 1\n"),
-    ("proc/thread-self/net/snmp", "Tcp: OutSegs RetransSegs\nTcp: 300 5\nUdp: RcvbufErrors\nUdp: 6\n"),
+    (
+        "proc/thread-self/net/snmp",
+        "Tcp: OutSegs RetransSegs\nTcp: 300 5\nUdp: RcvbufErrors\nUdp: 6\n",
+    ),
 ];
 
 #[test]
@@ -179,8 +249,16 @@ fn a_difference_has_growth_shares_and_flags() {
     assert_eq!(value["change"]["processor"]["user_s"], 0.9);
     assert_eq!(value["share"]["cpu_busy"], 0.5);
     assert_eq!(value["share"]["busiest_core"], 1.0);
-    assert_eq!(value["absent"]["processor/context_switches"], "the counter went back");
-    let flags: Vec<&str> = value["flags"].as_array().unwrap().iter().filter_map(|f| f["flag"].as_str()).collect();
+    assert_eq!(
+        value["absent"]["processor/context_switches"],
+        "the counter went back"
+    );
+    let flags: Vec<&str> = value["flags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|f| f["flag"].as_str())
+        .collect();
     assert_eq!(flags, ["paging", "core full", "udp receive drops"]);
 }
 

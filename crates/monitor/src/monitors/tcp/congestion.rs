@@ -41,7 +41,8 @@ impl CongestionStates {
 
     /// Forgets connections that are not among those open at a moment, but for states that were set later.
     pub(super) fn retain(&mut self, open: &BTreeSet<&AddressPair>, polled_ns: u64) {
-        self.0.retain(|pair, (since_ns, _)| *since_ns > polled_ns || open.contains(pair));
+        self.0
+            .retain(|pair, (since_ns, _)| *since_ns > polled_ns || open.contains(pair));
     }
 
     /// Why data is retransmitted: the sender changes its state before it sends.
@@ -57,6 +58,9 @@ impl CongestionStates {
 
     #[cfg(test)]
     pub(super) fn all(&self) -> Vec<(AddressPair, u64, u8)> {
-        self.0.iter().map(|(pair, (at_ns, state))| (*pair, *at_ns, *state)).collect()
+        self.0
+            .iter()
+            .map(|(pair, (at_ns, state))| (*pair, *at_ns, *state))
+            .collect()
     }
 }

@@ -27,10 +27,24 @@ pub(super) struct ConnectionFilter {
 
 impl ConnectionFilter {
     pub(super) fn new(connections: &Connections) -> Self {
-        let ports = if let Connections::Ports(ports) = connections { ports.clone() } else { Ports::default() };
-        let (process, all) = (*connections == Connections::Process, *connections == Connections::All);
+        let ports = if let Connections::Ports(ports) = connections {
+            ports.clone()
+        } else {
+            Ports::default()
+        };
+        let (process, all) = (
+            *connections == Connections::Process,
+            *connections == Connections::All,
+        );
         let whole_machine = all && in_first_namespace();
-        Self { process, all, ports, addresses: addresses(), owned: BTreeMap::new(), whole_machine }
+        Self {
+            process,
+            all,
+            ports,
+            addresses: addresses(),
+            owned: BTreeMap::new(),
+            whole_machine,
+        }
     }
 
     /// Watches further ports from now on.
@@ -44,13 +58,18 @@ impl ConnectionFilter {
         if self.process || self.all {
             return Vec::new();
         }
-        self.ports.local.union(&self.ports.remote).copied().collect()
+        self.ports
+            .local
+            .union(&self.ports.remote)
+            .copied()
+            .collect()
     }
 
     /// Whether a connection is watched.
     pub(super) fn accepts(&self, pair: &AddressPair) -> bool {
         let here = pair.local.ip().is_loopback() || self.addresses.contains(&pair.local.ip());
-        let port = self.ports.local.contains(&pair.local.port()) || self.ports.remote.contains(&pair.remote.port());
+        let port = self.ports.local.contains(&pair.local.port())
+            || self.ports.remote.contains(&pair.remote.port());
         here && (self.all || port)
     }
 
@@ -62,9 +81,16 @@ impl ConnectionFilter {
 
     /// Learns from the sockets that exist, and keeps the watched connections among them.
     pub(super) fn retain(&mut self, sockets: &mut Vec<Socket>) {
-        if sockets.iter().any(|socket| !self.owned.contains_key(&socket.cookie)) {
+        if sockets
+            .iter()
+            .any(|socket| !self.owned.contains_key(&socket.cookie))
+        {
             self.addresses = addresses();
-            let own = if self.process { sockets_of("self") } else { BTreeSet::new() };
+            let own = if self.process {
+                sockets_of("self")
+            } else {
+                BTreeSet::new()
+            };
             // Listening sockets first: they show which port of a connection is the fixed one.
             for socket in sockets.iter().filter(|socket| socket.state == LISTEN) {
                 self.learn(socket, own.contains(&u64::from(socket.inode)));
@@ -78,7 +104,9 @@ impl ConnectionFilter {
             self.owned.retain(|cookie, _| open.contains(cookie));
         }
         let owned = |socket: &Socket| self.process && self.owned.get(&socket.cookie) == Some(&true);
-        sockets.retain(|socket| socket.state != LISTEN && (owned(socket) || self.accepts(&socket.pair)));
+        sockets.retain(|socket| {
+            socket.state != LISTEN && (owned(socket) || self.accepts(&socket.pair))
+        });
     }
 
     /// Notes whether a new socket belongs to this process, and the port it is recognised by.
@@ -100,7 +128,9 @@ impl ConnectionFilter {
 /// the number that is fixed since Linux 6.18 (`NET_NS_INIT_INO`).
 fn in_first_namespace() -> bool {
     let namespace = |link: &str| std::fs::read_link(link).ok();
-    let Some(own) = namespace("/proc/thread-self/ns/net") else { return false };
+    let Some(own) = namespace("/proc/thread-self/ns/net") else {
+        return false;
+    };
     own.as_os_str() == "net:[4026531833]" || namespace("/proc/1/ns/net") == Some(own)
 }
 
@@ -110,7 +140,9 @@ fn addresses() -> BTreeSet<IpAddr> {
         let four = address.as_sockaddr_in().map(|four| IpAddr::from(four.ip()));
         four.or_else(|| address.as_sockaddr_in6().map(|six| six.ip().to_canonical()))
     };
-    nix::ifaddrs::getifaddrs().map(|all| all.filter_map(address).collect()).unwrap_or_default()
+    nix::ifaddrs::getifaddrs()
+        .map(|all| all.filter_map(address).collect())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -122,14 +154,26 @@ mod tests {
     #[test]
     fn a_port_belongs_to_its_end() {
         let pair = AddressPair::parse;
-        let ports = Ports { local: [5_001].into(), remote: [7].into() };
+        let ports = Ports {
+            local: [5_001].into(),
+            remote: [7].into(),
+        };
         let mut filter = ConnectionFilter::new(&Connections::Ports(ports));
         assert!(filter.accepts(&pair("127.0.0.1:5001", "127.0.0.1:40000")));
-        assert!(!filter.accepts(&pair("127.0.0.1:40000", "127.0.0.1:5001")), "the other end of it");
+        assert!(
+            !filter.accepts(&pair("127.0.0.1:40000", "127.0.0.1:5001")),
+            "the other end of it"
+        );
         assert!(filter.accepts(&pair("127.0.0.1:40000", "192.0.2.1:7")));
-        assert!(!filter.accepts(&pair("192.0.2.1:5001", "127.0.0.1:40000")), "no address of this namespace");
+        assert!(
+            !filter.accepts(&pair("192.0.2.1:5001", "127.0.0.1:40000")),
+            "no address of this namespace"
+        );
         assert_eq!(filter.fixed_ports(), [7, 5_001]);
-        filter.add(Ports { remote: [5_001].into(), ..Ports::default() });
+        filter.add(Ports {
+            remote: [5_001].into(),
+            ..Ports::default()
+        });
         assert!(filter.accepts(&pair("127.0.0.1:40000", "127.0.0.1:5001")));
     }
 
@@ -141,9 +185,18 @@ mod tests {
         let mut sockets = SockDiag::open().unwrap().sockets().unwrap();
         let mut filter = ConnectionFilter::new(&Connections::Process);
         filter.retain(&mut sockets);
-        let own = AddressPair { local: stream.local_addr().unwrap(), remote: address };
+        let own = AddressPair {
+            local: stream.local_addr().unwrap(),
+            remote: address,
+        };
         assert!(sockets.iter().any(|socket| socket.pair == own));
-        assert!(filter.accepts(&own) && filter.accepts(&AddressPair { local: own.remote, remote: own.local }));
+        assert!(
+            filter.accepts(&own)
+                && filter.accepts(&AddressPair {
+                    local: own.remote,
+                    remote: own.local
+                })
+        );
         assert!(!filter.accepts(&AddressPair::parse("127.0.0.1:1", "127.0.0.1:2")));
     }
 }

@@ -26,13 +26,23 @@ pub(super) struct Retransmissions(Vec<Retransmission>);
 
 impl Retransmissions {
     pub(super) fn push(&mut self, at_ns: u64, pair: AddressPair, cause: String) {
-        self.0.push(Retransmission { at_ns, pair, cause, segments: None, settled: false });
+        self.0.push(Retransmission {
+            at_ns,
+            pair,
+            cause,
+            segments: None,
+            settled: false,
+        });
     }
 
     /// Settles the events of a connection that was polled at a moment, and whose count had grown by so much. Returns false when
     /// they have to wait for the next poll: events after the moment may be in the count or not.
     pub(super) fn settle(&mut self, pair: &AddressPair, polled_ns: u64, growth: u64) -> bool {
-        let mut open: Vec<_> = self.0.iter_mut().filter(|one| one.pair == *pair && !one.settled).collect();
+        let mut open: Vec<_> = self
+            .0
+            .iter_mut()
+            .filter(|one| one.pair == *pair && !one.settled)
+            .collect();
         let before = open.iter().filter(|one| one.at_ns <= polled_ns).count();
         let all = open.len();
         let segments = match before {
@@ -60,9 +70,18 @@ impl Retransmissions {
     /// Records those that are settled, or all.
     pub(super) fn record(&mut self, all: bool, tape: &mut EventLog) {
         static RETRANSMIT: Keyword = Keyword::new("TCP_RETRANSMIT");
-        let (now, later) = std::mem::take(&mut self.0).into_iter().partition(|one| all || one.settled);
+        let (now, later) = std::mem::take(&mut self.0)
+            .into_iter()
+            .partition(|one| all || one.settled);
         self.0 = later;
-        for Retransmission { at_ns, pair, cause, segments, .. } in now {
+        for Retransmission {
+            at_ns,
+            pair,
+            cause,
+            segments,
+            ..
+        } in now
+        {
             let (local, remote) = (pair.local.to_string(), pair.remote.to_string());
             let mut data = [Value::Absent; 8];
             data[4..].copy_from_slice(&[
@@ -85,21 +104,44 @@ mod tests {
         let watched = AddressPair::parse("127.0.0.1:5001", "127.0.0.1:40000");
         let other = AddressPair::parse("127.0.0.1:5001", "127.0.0.1:40001");
         let mut waiting = Retransmissions::default();
-        moments.iter().for_each(|at_ns| waiting.push(*at_ns, watched, "fast".into()));
+        moments
+            .iter()
+            .for_each(|at_ns| waiting.push(*at_ns, watched, "fast".into()));
         waiting.push(1, other, "fast".into());
         let done = waiting.settle(&watched, 10, growth);
         assert!(!waiting.0.pop().unwrap().settled, "another connection's");
-        assert!(waiting.0.iter().all(|one| one.settled == (done && one.at_ns <= 10)));
+        assert!(
+            waiting
+                .0
+                .iter()
+                .all(|one| one.settled == (done && one.at_ns <= 10))
+        );
         (done, waiting.0.iter().map(|one| one.segments).collect())
     }
 
     #[test]
     fn segments_are_counted_where_the_connections_count_allows_it() {
         assert_eq!(settled(&[1, 2], 2), (true, vec![Some(1), Some(1)]));
-        assert_eq!(settled(&[1], 4), (true, vec![Some(4)]), "one packet that offload kept together");
-        assert_eq!(settled(&[1, 2], 5), (true, vec![None, None]), "five segments in two packets");
-        assert_eq!(settled(&[1, 11], 1), (true, vec![Some(1), None]), "the second came later");
-        assert_eq!(settled(&[1, 11], 2), (false, vec![None, None]), "two of the first, or one of each");
+        assert_eq!(
+            settled(&[1], 4),
+            (true, vec![Some(4)]),
+            "one packet that offload kept together"
+        );
+        assert_eq!(
+            settled(&[1, 2], 5),
+            (true, vec![None, None]),
+            "five segments in two packets"
+        );
+        assert_eq!(
+            settled(&[1, 11], 1),
+            (true, vec![Some(1), None]),
+            "the second came later"
+        );
+        assert_eq!(
+            settled(&[1, 11], 2),
+            (false, vec![None, None]),
+            "two of the first, or one of each"
+        );
         assert_eq!(settled(&[1, 11], 3), (true, vec![None, None]));
         assert_eq!(settled(&[11], 1), (false, vec![None]));
         assert_eq!(settled(&[], 3), (true, vec![]));
@@ -115,6 +157,9 @@ mod tests {
         assert!(lines(&tape).is_empty(), "it is open");
         waiting.settle_closed(&BTreeSet::new(), 10);
         waiting.record(false, &mut tape);
-        assert_eq!(lines(&tape), ["TCP_RETRANSMIT ;;;;fast;;127.0.0.1:5001;127.0.0.1:40000"]);
+        assert_eq!(
+            lines(&tape),
+            ["TCP_RETRANSMIT ;;;;fast;;127.0.0.1:5001;127.0.0.1:40000"]
+        );
     }
 }

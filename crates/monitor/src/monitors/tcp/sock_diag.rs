@@ -5,7 +5,9 @@
 
 use crate::address_pair::AddressPair;
 use crate::tcp_info::{TcpInfo, long, number};
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket,
+};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -95,14 +97,18 @@ impl SockDiag {
         let (flags, protocol) = (SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkSockDiag);
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, protocol)
             .map_err(|error| format!("sock_diag is not available: {error}"))?;
-        Ok(Self { socket, room: vec![0; ROOM] })
+        Ok(Self {
+            socket,
+            room: vec![0; ROOM],
+        })
     }
 
     /// Every TCP socket.
     pub(crate) fn sockets(&mut self) -> Result<Vec<Socket>, String> {
         let mut sockets = Vec::new();
         for family in [libc::AF_INET as u8, libc::AF_INET6 as u8] {
-            self.request(family, &mut sockets).map_err(|error| format!("sock_diag: {error}"))?;
+            self.request(family, &mut sockets)
+                .map_err(|error| format!("sock_diag: {error}"))?;
         }
         Ok(sockets)
     }
@@ -127,7 +133,12 @@ fn request(family: u8) -> Vec<u8> {
     bytes.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     bytes.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
     bytes.extend([0; 8]);
-    bytes.extend([family, libc::IPPROTO_TCP as u8, 1 << (INET_DIAG_INFO - 1), 0]);
+    bytes.extend([
+        family,
+        libc::IPPROTO_TCP as u8,
+        1 << (INET_DIAG_INFO - 1),
+        0,
+    ]);
     bytes.extend(STATES.to_ne_bytes());
     // Any address and port.
     bytes.resize(length, 0);
@@ -146,13 +157,17 @@ enum Reply {
 fn read(mut bytes: &[u8], sockets: &mut Vec<Socket>) -> Reply {
     while let Some(length) = number(bytes, 0) {
         let length = length as usize;
-        let Some(message) = bytes.get(HEADER..length) else { return Reply::More };
+        let Some(message) = bytes.get(HEADER..length) else {
+            return Reply::More;
+        };
         match u16::from_ne_bytes([bytes[4], bytes[5]]) {
             NLMSG_DONE => return Reply::Done,
-            NLMSG_ERROR => match number(message, 0).map_or(0, |error| (error as i32).wrapping_neg()) {
-                0 => {}
-                error => return Reply::Refused(error),
-            },
+            NLMSG_ERROR => {
+                match number(message, 0).map_or(0, |error| (error as i32).wrapping_neg()) {
+                    0 => {}
+                    error => return Reply::Refused(error),
+                }
+            }
             SOCK_DIAG_BY_FAMILY => sockets.extend(socket_of(message)),
             _ => {}
         }
@@ -169,15 +184,23 @@ fn socket_of(message: &[u8]) -> Option<Socket> {
             libc::AF_INET6 => Ipv6Addr::from(*head[at..].first_chunk::<16>()?).to_canonical(),
             _ => return None,
         };
-        Some(SocketAddr::new(ip, u16::from_be_bytes([head[port], head[port + 1]])))
+        Some(SocketAddr::new(
+            ip,
+            u16::from_be_bytes([head[port], head[port + 1]]),
+        ))
     };
     Some(Socket {
-        pair: AddressPair { local: address(8, 4)?, remote: address(24, 6)? },
+        pair: AddressPair {
+            local: address(8, 4)?,
+            remote: address(24, 6)?,
+        },
         state: head[1],
         cookie: long(head, 44)?,
         receive_queue_bytes: number(head, 56)?,
         inode: number(head, 68)?,
-        counters: attribute(&message[MESSAGE..], INET_DIAG_INFO).and_then(TcpInfo::parse).map(Counters::from),
+        counters: attribute(&message[MESSAGE..], INET_DIAG_INFO)
+            .and_then(TcpInfo::parse)
+            .map(Counters::from),
     })
 }
 
@@ -185,7 +208,10 @@ fn socket_of(message: &[u8]) -> Option<Socket> {
 fn attribute(mut bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let head = bytes.first_chunk::<4>()?;
-        let (length, kind) = (u16::from_ne_bytes([head[0], head[1]]), u16::from_ne_bytes([head[2], head[3]]));
+        let (length, kind) = (
+            u16::from_ne_bytes([head[0], head[1]]),
+            u16::from_ne_bytes([head[2], head[3]]),
+        );
         let body = bytes.get(4..length.into())?;
         if kind == wanted {
             return Some(body);
@@ -209,16 +235,26 @@ mod tests {
         near.write_all(&[7; 5_000]).unwrap();
         let sockets = SockDiag::open().unwrap().sockets().unwrap();
         let socket_of = |stream: &TcpStream| {
-            let pair = AddressPair { local: stream.local_addr().unwrap(), remote: stream.peer_addr().unwrap() };
+            let pair = AddressPair {
+                local: stream.local_addr().unwrap(),
+                remote: stream.peer_addr().unwrap(),
+            };
             sockets.iter().find(|socket| socket.pair == pair).unwrap()
         };
         let (sender, receiver) = (socket_of(&near), socket_of(&far));
         assert_eq!(receiver.receive_queue_bytes, 5_000);
         let sent = sender.counters.unwrap();
-        assert!(sent.acked_bytes.unwrap() >= 5_000 && sent.rtt_ns > 0 && sent.mss_bytes > 100, "{sent:?}");
+        assert!(
+            sent.acked_bytes.unwrap() >= 5_000 && sent.rtt_ns > 0 && sent.mss_bytes > 100,
+            "{sent:?}"
+        );
         let name = std::fs::read_link(format!("/proc/self/fd/{}", near.as_raw_fd())).unwrap();
         assert_eq!(name.to_string_lossy(), format!("socket:[{}]", sender.inode));
-        assert!(sockets.iter().any(|s| s.state == LISTEN && s.pair.local == listener.local_addr().unwrap()));
+        assert!(
+            sockets
+                .iter()
+                .any(|s| s.state == LISTEN && s.pair.local == listener.local_addr().unwrap())
+        );
     }
 
     #[test]

@@ -6,22 +6,43 @@ use super::*;
 use crate::config::Connections;
 
 fn tcp() -> (Tcp, AddressPair) {
-    let ports = Ports { local: [5_001].into(), ..Ports::default() };
-    let config = Config { kernel: false, connections: Connections::Ports(ports), ..Config::of("khons") };
+    let ports = Ports {
+        local: [5_001].into(),
+        ..Ports::default()
+    };
+    let config = Config {
+        kernel: false,
+        connections: Connections::Ports(ports),
+        ..Config::of("khons")
+    };
     let tcp = Tcp::new(&config, Arc::default());
     assert!(tcp.absent["kernel"].contains("of intervals instead of"));
     (tcp, AddressPair::parse("127.0.0.1:5001", "127.0.0.1:40000"))
 }
 
 fn event(event: TcpEvent, pair: AddressPair) -> TraceEvent {
-    TraceEvent { event, pair: Some(pair), socket: None }
+    TraceEvent {
+        event,
+        pair: Some(pair),
+        socket: None,
+    }
 }
 
 fn socket(pair: AddressPair, cookie: u64, counters: Counters) -> Socket {
-    Socket { pair, state: 1, inode: 1, cookie, receive_queue_bytes: 0, counters: Some(counters) }
+    Socket {
+        pair,
+        state: 1,
+        inode: 1,
+        cookie,
+        receive_queue_bytes: 0,
+        counters: Some(counters),
+    }
 }
 
-const RETRANSMIT: TcpEvent = TcpEvent::Retransmit { handshake: false, error: None };
+const RETRANSMIT: TcpEvent = TcpEvent::Retransmit {
+    handshake: false,
+    error: None,
+};
 
 #[test]
 fn the_cause_of_a_retransmission_is_the_senders_congestion_state() {
@@ -33,8 +54,25 @@ fn the_cause_of_a_retransmission_is_the_senders_congestion_state() {
         (20, event(TcpEvent::Congestion(RECOVERY), watched)),
         (21, event(RETRANSMIT, watched)),
         (30, event(TcpEvent::Congestion(LOSS), watched)),
-        (31, event(TcpEvent::Retransmit { handshake: false, error: Some(105) }, watched)),
-        (40, event(TcpEvent::Drop { reason: "socket_rcvbuff".into() }, other)),
+        (
+            31,
+            event(
+                TcpEvent::Retransmit {
+                    handshake: false,
+                    error: Some(105),
+                },
+                watched,
+            ),
+        ),
+        (
+            40,
+            event(
+                TcpEvent::Drop {
+                    reason: "socket_rcvbuff".into(),
+                },
+                other,
+            ),
+        ),
     ];
     tcp.record_events(&mut tape);
     tcp.retransmissions.record(false, &mut tape);
@@ -60,19 +98,36 @@ fn a_closed_connections_retransmissions_are_recorded() {
     tcp.retransmissions.push(1, watched, "fast".into());
     tcp.record_connections(&[], 10, &mut tape);
     tcp.retransmissions.record(false, &mut tape);
-    assert_eq!(lines(&tape), ["TCP_RETRANSMIT ;;;;fast;;127.0.0.1:5001;127.0.0.1:40000"]);
+    assert_eq!(
+        lines(&tape),
+        ["TCP_RETRANSMIT ;;;;fast;;127.0.0.1:5001;127.0.0.1:40000"]
+    );
 }
 
 #[test]
 fn a_connection_is_recorded_over_the_time_since_its_last_change() {
     let (mut tcp, watched) = tcp();
     let mut tape = EventLog::default();
-    let first = Counters { acked_bytes: Some(100), mss_bytes: 1_448, retransmits: 3, ..Counters::default() };
-    let later = Counters { acked_bytes: Some(900), retransmits: 5, busy_ns: Some(4), ..first };
+    let first = Counters {
+        acked_bytes: Some(100),
+        mss_bytes: 1_448,
+        retransmits: 3,
+        ..Counters::default()
+    };
+    let later = Counters {
+        acked_bytes: Some(900),
+        retransmits: 5,
+        busy_ns: Some(4),
+        ..first
+    };
     tcp.record_connections(&[socket(watched, 7, first)], 10, &mut tape);
     tcp.record_connections(&[socket(watched, 7, first)], 20, &mut tape);
     assert!(lines(&tape).is_empty(), "it did not change");
-    tcp.record_connections(&[socket(watched, 7, later), socket(watched, 9, first)], 30, &mut tape);
+    tcp.record_connections(
+        &[socket(watched, 7, later), socket(watched, 9, first)],
+        30,
+        &mut tape,
+    );
     let pair = "127.0.0.1:5001;127.0.0.1:40000";
     assert_eq!(
         lines(&tape),
@@ -89,12 +144,23 @@ fn ports_added_later_are_watched_from_the_start() {
     let (mut tcp, _) = tcp();
     let late = AddressPair::parse("127.0.0.1:6000", "127.0.0.1:40000");
     let mut tape = EventLog::default();
-    tcp.events = vec![(10, event(TcpEvent::Reset { reason: "received".into() }, late))];
+    tcp.events = vec![(
+        10,
+        event(
+            TcpEvent::Reset {
+                reason: "received".into(),
+            },
+            late,
+        ),
+    )];
     tcp.record_events(&mut tape);
     assert!(lines(&tape).is_empty());
     tcp.more_ports.lock().unwrap().local.insert(6_000);
     tcp.sample(&mut tape).unwrap();
-    assert_eq!(lines(&tape), ["TCP_RESET ;;;;received;127.0.0.1:6000;127.0.0.1:40000"]);
+    assert_eq!(
+        lines(&tape),
+        ["TCP_RESET ;;;;received;127.0.0.1:6000;127.0.0.1:40000"]
+    );
 }
 
 #[test]
@@ -102,16 +168,42 @@ fn events_of_other_connections_are_left_out_after_some_samples_and_counted() {
     let (mut tcp, watched) = tcp();
     let mut tape = EventLog::default();
     let other = AddressPair::parse("127.0.0.1:9", "127.0.0.1:8");
-    tcp.events = (0..=MOST_UNDECIDED as u64).map(|at| (at, event(RETRANSMIT, other))).collect();
+    tcp.events = (0..=MOST_UNDECIDED as u64)
+        .map(|at| (at, event(RETRANSMIT, other)))
+        .collect();
     tcp.record_events(&mut tape);
-    assert_eq!((tcp.undecided.len(), tcp.unwatched), (MOST_UNDECIDED, 1), "the oldest is left out");
-    tcp.events = vec![(70_000, event(TcpEvent::Drop { reason: "socket_rcvbuff".into() }, watched))];
+    assert_eq!(
+        (tcp.undecided.len(), tcp.unwatched),
+        (MOST_UNDECIDED, 1),
+        "the oldest is left out"
+    );
+    tcp.events = vec![(
+        70_000,
+        event(
+            TcpEvent::Drop {
+                reason: "socket_rcvbuff".into(),
+            },
+            watched,
+        ),
+    )];
     (0..MOST_SAMPLES).for_each(|_| tcp.record_events(&mut tape));
-    assert_eq!((tcp.undecided.len(), tcp.unwatched), (0, MOST_UNDECIDED as u64 + 1));
-    assert_eq!(lines(&tape).len(), 1, "the watched one is recorded: {:?}", lines(&tape));
+    assert_eq!(
+        (tcp.undecided.len(), tcp.unwatched),
+        (0, MOST_UNDECIDED as u64 + 1)
+    );
+    assert_eq!(
+        lines(&tape).len(),
+        1,
+        "the watched one is recorded: {:?}",
+        lines(&tape)
+    );
     let mut observed = Observed::default();
     tcp.finish(&mut tape, &mut observed);
-    assert!(observed.notes[0].starts_with("65537 events"), "{:?}", observed.notes);
+    assert!(
+        observed.notes[0].starts_with("65537 events"),
+        "{:?}",
+        observed.notes
+    );
 }
 
 #[test]
@@ -121,15 +213,28 @@ fn a_congestion_state_ends_with_its_connection() {
     tcp.events = vec![(10, event(TcpEvent::Congestion(LOSS), watched))];
     tcp.record_events(&mut tape);
     tcp.record_connections(&[], 5, &mut tape);
-    assert_eq!(tcp.congestion.all(), [(watched, 10, LOSS)], "it was set after the poll");
-    let lossy = Counters { congestion_state: LOSS, ..Counters::default() };
+    assert_eq!(
+        tcp.congestion.all(),
+        [(watched, 10, LOSS)],
+        "it was set after the poll"
+    );
+    let lossy = Counters {
+        congestion_state: LOSS,
+        ..Counters::default()
+    };
     tcp.record_connections(&[socket(watched, 7, lossy)], 20, &mut tape);
     assert_eq!(tcp.congestion.all().len(), 1);
-    tcp.events = vec![(30, event(TcpEvent::Established, watched)), (31, event(RETRANSMIT, watched))];
+    tcp.events = vec![
+        (30, event(TcpEvent::Established, watched)),
+        (31, event(RETRANSMIT, watched)),
+    ];
     tcp.record_events(&mut tape);
     tcp.record_connections(&[], 40, &mut tape);
     assert!(tcp.congestion.all().is_empty());
     tcp.retransmissions.record(true, &mut tape);
     let last = lines(&tape).pop().unwrap();
-    assert!(last.starts_with("TCP_RETRANSMIT ;;;;probe;"), "another connection with the same addresses: {last}");
+    assert!(
+        last.starts_with("TCP_RETRANSMIT ;;;;probe;"),
+        "another connection with the same addresses: {last}"
+    );
 }

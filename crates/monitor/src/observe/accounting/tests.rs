@@ -4,7 +4,11 @@ use super::*;
 use proptest::prelude::*;
 
 fn event(at_ns: u64, what: ThreadChange) -> ThreadEvent {
-    ThreadEvent { at_ns, thread: 1, what }
+    ThreadEvent {
+        at_ns,
+        thread: 1,
+        what,
+    }
 }
 
 fn leaves(at_ns: u64, state: Left) -> ThreadEvent {
@@ -51,13 +55,41 @@ fn seen(events: &[ThreadEvent]) -> ThreadTimes {
 fn an_interval_is_divided_by_where_the_thread_was() {
     let times = seen(&a_life());
     let whole = times.times(1, 0, 100);
-    let expected = Times { unseen_ns: 5, ready_ns: 15, running_ns: 40, lock_ns: 30, gone_ns: 10, ..Times::default() };
+    let expected = Times {
+        unseen_ns: 5,
+        ready_ns: 15,
+        running_ns: 40,
+        lock_ns: 30,
+        gone_ns: 10,
+        ..Times::default()
+    };
     assert_eq!(whole, expected);
-    assert_eq!(times.times(1, 30, 55), Times { lock_ns: 20, ready_ns: 5, ..Times::default() });
+    assert_eq!(
+        times.times(1, 30, 55),
+        Times {
+            lock_ns: 20,
+            ready_ns: 5,
+            ..Times::default()
+        }
+    );
     assert_eq!(times.times(1, 60, 60), Times::default());
-    assert_eq!(times.times(2, 0, 7), Times { unseen_ns: 7, ..Times::default() }, "another thread");
-    let places = times.spans(1, 12, 60).into_iter().map(|span| (span.from_ns, span.place));
-    let expected = [(12, Place::Running), (20, Place::Blocked(Cause::Lock)), (50, Place::Ready)];
+    assert_eq!(
+        times.times(2, 0, 7),
+        Times {
+            unseen_ns: 7,
+            ..Times::default()
+        },
+        "another thread"
+    );
+    let places = times
+        .spans(1, 12, 60)
+        .into_iter()
+        .map(|span| (span.from_ns, span.place));
+    let expected = [
+        (12, Place::Running),
+        (20, Place::Blocked(Cause::Lock)),
+        (50, Place::Ready),
+    ];
     assert!(places.eq(expected));
 }
 
@@ -73,7 +105,14 @@ fn a_wait_is_for_what_the_call_is_for() {
     ];
     for (call, cause) in causes {
         let times = seen(&[calls(0, call), leaves(1, Left::Sleeping)]);
-        assert_eq!(times.spans(1, 1, 2), [Span { from_ns: 1, to_ns: 2, place: Place::Blocked(cause) }]);
+        assert_eq!(
+            times.spans(1, 1, 2),
+            [Span {
+                from_ns: 1,
+                to_ns: 2,
+                place: Place::Blocked(cause)
+            }]
+        );
     }
     let vfork = seen(&[calls(0, Call::Vfork), leaves(1, Left::Disk)]);
     assert_eq!(vfork.spans(1, 1, 2)[0].place, Place::Blocked(Cause::Child));
@@ -83,42 +122,102 @@ fn a_wait_is_for_what_the_call_is_for() {
         (Left::Stopped, Place::Blocked(Cause::Other)),
         (Left::Preempted, Place::Ready),
     ] {
-        assert_eq!(seen(&[runs(0), leaves(1, left)]).spans(1, 1, 2)[0].place, place);
+        assert_eq!(
+            seen(&[runs(0), leaves(1, left)]).spans(1, 1, 2)[0].place,
+            place
+        );
     }
 }
 
 #[test]
 fn a_thread_woken_before_it_sleeps_goes_on() {
-    let times = seen(&[runs(0), calls(1, Call::Futex), ready(2), returns(3, Call::Futex)]);
-    assert_eq!(times.times(1, 0, 10), Times { running_ns: 10, ..Times::default() });
+    let times = seen(&[
+        runs(0),
+        calls(1, Call::Futex),
+        ready(2),
+        returns(3, Call::Futex),
+    ]);
+    assert_eq!(
+        times.times(1, 0, 10),
+        Times {
+            running_ns: 10,
+            ..Times::default()
+        }
+    );
 }
 
 #[test]
 fn a_wait_that_ends_with_its_time_is_a_sleep() {
     let waits = |call, result| {
         let ends = event(64, ThreadChange::Returns { call, result });
-        let events = [runs(0), calls(1, call), leaves(2, Left::Sleeping), ready(62), runs(63), ends];
+        let events = [
+            runs(0),
+            calls(1, call),
+            leaves(2, Left::Sleeping),
+            ready(62),
+            runs(63),
+            ends,
+        ];
         let times = seen(&events).times(1, 0, 70);
         (times.lock_ns, times.socket_ns, times.sleep_ns)
     };
     let (lock, socket, sleep) = ((60, 0, 0), (0, 60, 0), (0, 0, 60));
-    assert_eq!([-110, 0, -11].map(|result| waits(Call::Futex, result)), [sleep, lock, lock]);
-    assert_eq!([0, 1, -4].map(|result| waits(Call::EpollPwait, result)), [sleep, socket, socket]);
+    assert_eq!(
+        [-110, 0, -11].map(|result| waits(Call::Futex, result)),
+        [sleep, lock, lock]
+    );
+    assert_eq!(
+        [0, 1, -4].map(|result| waits(Call::EpollPwait, result)),
+        [sleep, socket, socket]
+    );
 }
 
 /// Thread 1 waits for a lock from 2 us until thread 2 wakes it at 60 us, which has just come back from a call with a result.
 fn woken_after(call: Call, result: i64) -> (u64, u64) {
-    let of = |thread: u32, at_us: u64, what| ThreadEvent { at_ns: at_us * 1000, thread, what };
-    let woken = ThreadChange::Woken { by: 2, in_interrupt: false };
+    let of = |thread: u32, at_us: u64, what| ThreadEvent {
+        at_ns: at_us * 1000,
+        thread,
+        what,
+    };
+    let woken = ThreadChange::Woken {
+        by: 2,
+        in_interrupt: false,
+    };
     let events = [
         of(2, 0, ThreadChange::Calls { call, argument: 0 }),
-        of(2, 1, ThreadChange::Leaves { state: Left::Sleeping }),
-        of(1, 1, ThreadChange::Calls { call: Call::Futex, argument: 0 }),
-        of(1, 2, ThreadChange::Leaves { state: Left::Sleeping }),
+        of(
+            2,
+            1,
+            ThreadChange::Leaves {
+                state: Left::Sleeping,
+            },
+        ),
+        of(
+            1,
+            1,
+            ThreadChange::Calls {
+                call: Call::Futex,
+                argument: 0,
+            },
+        ),
+        of(
+            1,
+            2,
+            ThreadChange::Leaves {
+                state: Left::Sleeping,
+            },
+        ),
         of(2, 50, ThreadChange::Ready),
         of(2, 51, ThreadChange::Runs { core: 0, after: 0 }),
         of(2, 52, ThreadChange::Returns { call, result }),
-        of(2, 58, ThreadChange::Calls { call: Call::Futex, argument: 0 }),
+        of(
+            2,
+            58,
+            ThreadChange::Calls {
+                call: Call::Futex,
+                argument: 0,
+            },
+        ),
         of(1, 60, woken),
         of(1, 60, ThreadChange::Ready),
         of(1, 61, ThreadChange::Runs { core: 1, after: 0 }),
@@ -129,28 +228,68 @@ fn woken_after(call: Call, result: i64) -> (u64, u64) {
 
 #[test]
 fn a_lock_that_a_timer_of_an_event_loop_ends_is_a_sleep() {
-    assert_eq!(woken_after(Call::EpollPwait, 0), (0, 58_000), "the runtime's timer");
-    assert_eq!(woken_after(Call::EpollPwait, 1), (58_000, 0), "a descriptor was ready");
-    assert_eq!(woken_after(Call::Futex, -110), (58_000, 0), "it slept with the lock");
-    assert_eq!(woken_after(Call::ClockNanosleep, 0), (58_000, 0), "it slept with the lock");
+    assert_eq!(
+        woken_after(Call::EpollPwait, 0),
+        (0, 58_000),
+        "the runtime's timer"
+    );
+    assert_eq!(
+        woken_after(Call::EpollPwait, 1),
+        (58_000, 0),
+        "a descriptor was ready"
+    );
+    assert_eq!(
+        woken_after(Call::Futex, -110),
+        (58_000, 0),
+        "it slept with the lock"
+    );
+    assert_eq!(
+        woken_after(Call::ClockNanosleep, 0),
+        (58_000, 0),
+        "it slept with the lock"
+    );
 }
 
 #[test]
 fn a_core_that_whoever_looks_had_is_not_blamed_on_others() {
     let runs_after = |at_ns, after| event(at_ns, ThreadChange::Runs { core: 0, after });
-    let events =
-        [runs(0), leaves(10, Left::Preempted), runs_after(30, 77), leaves(40, Left::Preempted), runs_after(45, 8)];
+    let events = [
+        runs(0),
+        leaves(10, Left::Preempted),
+        runs_after(30, 77),
+        leaves(40, Left::Preempted),
+        runs_after(45, 8),
+    ];
     let mut times = ThreadTimes::default();
     times.observed_by([77]);
     events.iter().for_each(|event| times.see(event));
-    let expected = Times { running_ns: 25, behind_ns: 20, ready_ns: 5, ..Times::default() };
+    let expected = Times {
+        running_ns: 25,
+        behind_ns: 20,
+        ready_ns: 5,
+        ..Times::default()
+    };
     assert_eq!(times.times(1, 0, 50), expected);
     let long_ns = 80_000_000;
     let mut throttled = ThreadTimes::default();
     throttled.observed_by([77]);
-    [runs(0), leaves(10, Left::Preempted), runs_after(long_ns, 77)].iter().for_each(|event| throttled.see(event));
-    let expected = Times { running_ns: 10, ready_ns: long_ns - 10, ..Times::default() };
-    assert_eq!(throttled.times(1, 0, long_ns), expected, "it had no core for longer than anybody looks");
+    [
+        runs(0),
+        leaves(10, Left::Preempted),
+        runs_after(long_ns, 77),
+    ]
+    .iter()
+    .for_each(|event| throttled.see(event));
+    let expected = Times {
+        running_ns: 10,
+        ready_ns: long_ns - 10,
+        ..Times::default()
+    };
+    assert_eq!(
+        throttled.times(1, 0, long_ns),
+        expected,
+        "it had no core for longer than anybody looks"
+    );
 }
 
 #[test]
@@ -164,13 +303,28 @@ fn who_is_woken_and_leaves_a_core_was_on_it() {
         leaves(50, Left::Preempted),
     ];
     let times = seen(&events);
-    let expected = Times { unnamed_ns: 20, running_ns: 25, ready_ns: 15, ..Times::default() };
-    assert_eq!(times.times(1, 0, 60), expected, "it is not said when an idle core went on with it at first");
+    let expected = Times {
+        unnamed_ns: 20,
+        running_ns: 25,
+        ready_ns: 15,
+        ..Times::default()
+    };
+    assert_eq!(
+        times.times(1, 0, 60),
+        expected,
+        "it is not said when an idle core went on with it at first"
+    );
 }
 
 #[test]
 fn waits_during_intervals_are_counted_once() {
-    let times = seen(&[runs(0), calls(1, Call::EpollWait), leaves(10, Left::Sleeping), ready(60), runs(60)]);
+    let times = seen(&[
+        runs(0),
+        calls(1, Call::EpollWait),
+        leaves(10, Left::Sleeping),
+        ready(60),
+        runs(60),
+    ]);
     assert_eq!(times.waited_during(1, &[(40, 100), (20, 50)], 0, 100), 40);
     assert_eq!(times.waited_during(1, &[], 0, 100), 0);
 }
@@ -180,21 +334,41 @@ fn a_lock_is_waited_for_while_others_work() {
     let other = |thread, event: ThreadEvent| ThreadEvent { thread, ..event };
     let mut events = a_life().to_vec();
     // Its lock is waited for from 20 to 50.
-    events.extend([other(2, runs(10)), other(2, leaves(30, Left::Sleeping)), other(2, ready(45)), other(2, runs(47))]);
+    events.extend([
+        other(2, runs(10)),
+        other(2, leaves(30, Left::Sleeping)),
+        other(2, ready(45)),
+        other(2, runs(47)),
+    ]);
     events.extend([other(3, runs(25)), other(3, leaves(35, Left::Sleeping))]);
     events.sort_by_key(|event| event.at_ns);
     let times = seen(&events);
-    assert_eq!(times.locked_while(1, &[2, 3], 0, 100), 15 + 5, "both are counted once");
+    assert_eq!(
+        times.locked_while(1, &[2, 3], 0, 100),
+        15 + 5,
+        "both are counted once"
+    );
     assert_eq!(times.locked_while(1, &[3], 0, 100), 10);
     assert_eq!(times.locked_while(1, &[2, 3], 28, 32), 4);
-    assert_eq!((times.locked_while(1, &[], 0, 100), times.locked_while(1, &[9], 0, 100)), (0, 0));
+    assert_eq!(
+        (
+            times.locked_while(1, &[], 0, 100),
+            times.locked_while(1, &[9], 0, 100)
+        ),
+        (0, 0)
+    );
 }
 
 #[test]
 fn what_was_lost_is_unseen_until_the_next_event() {
     let mut times = seen(&a_life());
     times.lost(30, 55);
-    let expected = Times { lock_ns: 10, unseen_ns: 30, running_ns: 30, ..Times::default() };
+    let expected = Times {
+        lock_ns: 10,
+        unseen_ns: 30,
+        running_ns: 30,
+        ..Times::default()
+    };
     assert_eq!(times.times(1, 20, 90), expected);
 }
 
@@ -202,8 +376,17 @@ fn what_was_lost_is_unseen_until_the_next_event() {
 fn a_forgotten_past_is_unseen_and_an_ended_thread_is_gone() {
     let mut times = seen(&a_life());
     times.forget(55);
-    let expected = Times { unseen_ns: 20, ready_ns: 10, running_ns: 30, ..Times::default() };
-    assert_eq!(times.times(1, 30, 90), expected, "what was then is kept from its begin at 50");
+    let expected = Times {
+        unseen_ns: 20,
+        ready_ns: 10,
+        running_ns: 30,
+        ..Times::default()
+    };
+    assert_eq!(
+        times.times(1, 30, 90),
+        expected,
+        "what was then is kept from its begin at 50"
+    );
     times.forget(91);
     assert_eq!(times.threads().count(), 0);
 }
@@ -212,10 +395,22 @@ fn a_forgotten_past_is_unseen_and_an_ended_thread_is_gone() {
 fn changes_of_a_thread_are_bounded() {
     let mut times = ThreadTimes::default();
     for at in 0..MOST_CHANGES as u64 + 10 {
-        times.see(&if at % 2 == 0 { runs(at) } else { leaves(at, Left::Preempted) });
+        times.see(&if at % 2 == 0 {
+            runs(at)
+        } else {
+            leaves(at, Left::Preempted)
+        });
     }
     assert_eq!(times.threads[&1].len(), MOST_CHANGES);
-    assert_eq!(times.times(1, 0, 20), Times { unseen_ns: 10, ready_ns: 5, running_ns: 5, ..Times::default() });
+    assert_eq!(
+        times.times(1, 0, 20),
+        Times {
+            unseen_ns: 10,
+            ready_ns: 5,
+            running_ns: 5,
+            ..Times::default()
+        }
+    );
 }
 
 proptest! {

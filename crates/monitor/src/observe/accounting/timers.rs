@@ -15,12 +15,15 @@ type Threads = BTreeMap<u32, VecDeque<Change>>;
 
 /// Whether the wait that begins with the change `at` is ended by a thread that an event loop's timer woke just before.
 pub(super) fn ends(threads: &Threads, changes: &VecDeque<Change>, at: usize) -> bool {
-    ended_by(changes, at + 1).is_some_and(|(by, woken_ns)| is_timed(threads, by, woken_ns, MOST_THREADS))
+    ended_by(changes, at + 1)
+        .is_some_and(|(by, woken_ns)| is_timed(threads, by, woken_ns, MOST_THREADS))
 }
 
 /// The thread that ends a wait, and when.
 fn ended_by(changes: &VecDeque<Change>, after: usize) -> Option<(u32, u64)> {
-    let mut later = changes.range(after..).take_while(|change| matches!(change.step, Step::Woken { .. } | Step::Ready));
+    let mut later = changes
+        .range(after..)
+        .take_while(|change| matches!(change.step, Step::Woken { .. } | Step::Ready));
     later.find_map(|change| match change.step {
         Step::Woken { by } => Some((by, change.at_ns)),
         _ => None,
@@ -29,11 +32,18 @@ fn ended_by(changes: &VecDeque<Change>, after: usize) -> Option<(u32, u64)> {
 
 /// Whether a thread that ran at a time ran since a timer of its own, or since one of another that woke it.
 fn is_timed(threads: &Threads, thread: u32, at_ns: u64, most: u32) -> bool {
-    let Some(changes) = threads.get(&thread).filter(|_| most > 0) else { return false };
+    let Some(changes) = threads.get(&thread).filter(|_| most > 0) else {
+        return false;
+    };
     let until = changes.partition_point(|change| change.at_ns <= at_ns);
-    for at in (0..until).rev().take_while(|at| at_ns - changes[*at].at_ns <= LONGEST_RUN_NS) {
+    for at in (0..until)
+        .rev()
+        .take_while(|at| at_ns - changes[*at].at_ns <= LONGEST_RUN_NS)
+    {
         match changes[at].step {
-            Step::Returns { in_time: true } => return at > 0 && waits_for_events(changes[at - 1].stands.call),
+            Step::Returns { in_time: true } => {
+                return at > 0 && waits_for_events(changes[at - 1].stands.call);
+            }
             Step::Woken { by } if changes[at].stands.place == Place::Blocked(Cause::Lock) => {
                 return is_timed(threads, by, changes[at].at_ns, most - 1);
             }
@@ -47,5 +57,8 @@ fn is_timed(threads: &Threads, thread: u32, at_ns: u64, most: u32) -> bool {
 
 const fn waits_for_events(call: Option<Call>) -> bool {
     use Call::{EpollPwait, EpollPwait2, EpollWait, Poll, Ppoll, Pselect6, Select};
-    matches!(call, Some(EpollWait | EpollPwait | EpollPwait2 | Poll | Ppoll | Select | Pselect6))
+    matches!(
+        call,
+        Some(EpollWait | EpollPwait | EpollPwait2 | Poll | Ppoll | Select | Pselect6)
+    )
 }

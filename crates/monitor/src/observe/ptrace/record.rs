@@ -97,14 +97,20 @@ impl Writer {
     /// # Errors
     /// Where there is none, or nobody reads it.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let pipe = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC).open(path)?;
+        let pipe = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open(path)?;
         Ok(Self { pipe, lost: 0 })
     }
 
     /// Writes a record, or counts it as lost.
     pub fn put(&mut self, record: &Record) {
         if self.lost > 0 {
-            let lost = Record { what: Change::Lost { count: self.lost }, ..record.clone() };
+            let lost = Record {
+                what: Change::Lost { count: self.lost },
+                ..record.clone()
+            };
             if self.line(&lost) {
                 self.lost = 0;
             }
@@ -115,10 +121,16 @@ impl Writer {
     }
 
     fn line(&mut self, record: &Record) -> bool {
-        let Ok(mut line) = serde_json::to_vec(record) else { return false };
+        let Ok(mut line) = serde_json::to_vec(record) else {
+            return false;
+        };
         line.push(b'\n');
         // A pipe takes so little at once, or nothing of it.
-        line.len() <= LINE && self.pipe.write(&line).is_ok_and(|written| written == line.len())
+        line.len() <= LINE
+            && self
+                .pipe
+                .write(&line)
+                .is_ok_and(|written| written == line.len())
     }
 }
 
@@ -138,10 +150,17 @@ impl Reader {
         nix::unistd::mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?;
         // That it writes too keeps it open while nobody else does.
         let flags = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
-        let pipe = OpenOptions::new().read(true).write(true).custom_flags(flags.bits()).open(path)?;
+        let pipe = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(flags.bits())
+            .open(path)?;
         // Users have a limit; then it is as it is.
         let _ = fcntl(&pipe, FcntlArg::F_SETPIPE_SZ(PIPE));
-        Ok(Self { pipe, begun: Vec::new() })
+        Ok(Self {
+            pipe,
+            begun: Vec::new(),
+        })
     }
 
     /// Adds what was written since the last time. What is no record is counted and left out.
@@ -154,12 +173,21 @@ impl Reader {
             match self.pipe.read(&mut bytes) {
                 Ok(0) => return Ok(wrong),
                 Ok(count) => self.begun.extend_from_slice(&bytes[..count]),
-                Err(error) if error.raw_os_error() == Some(Errno::EAGAIN as i32) => return Ok(wrong),
+                Err(error) if error.raw_os_error() == Some(Errno::EAGAIN as i32) => {
+                    return Ok(wrong);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
-            let whole = self.begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            for line in self.begun[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let whole = self
+                .begun
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |at| at + 1);
+            for line in self.begun[..whole]
+                .split(|byte| *byte == b'\n')
+                .filter(|line| !line.is_empty())
+            {
                 match serde_json::from_slice(line) {
                     Ok(record) => out.push(record),
                     Err(_) => wrong += 1,
@@ -179,7 +207,11 @@ mod tests {
     use super::*;
 
     fn record(at_ns: u64, what: Change) -> Record {
-        Record { at_ns, thread: 7, what }
+        Record {
+            at_ns,
+            thread: 7,
+            what,
+        }
     }
 
     #[test]
@@ -190,12 +222,27 @@ mod tests {
         let mut reader = Reader::create(&path).unwrap();
         let mut writer = Writer::open(&path).unwrap();
         let all = [
-            record(1, Change::Executes { name: "a \"b\"\n".into() }),
+            record(
+                1,
+                Change::Executes {
+                    name: "a \"b\"\n".into(),
+                },
+            ),
             record(
                 2,
-                Change::Opened { socket: 3, local: "[::1]:80".parse().unwrap(), remote: "10.0.0.1:9".parse().unwrap() },
+                Change::Opened {
+                    socket: 3,
+                    local: "[::1]:80".parse().unwrap(),
+                    remote: "10.0.0.1:9".parse().unwrap(),
+                },
             ),
-            record(3, Change::Sent { socket: 3, bytes: u64::MAX }),
+            record(
+                3,
+                Change::Sent {
+                    socket: 3,
+                    bytes: u64::MAX,
+                },
+            ),
             record(4, Change::Ends { last: true }),
         ];
         all.iter().for_each(|one| writer.put(one));
@@ -210,19 +257,41 @@ mod tests {
         let path = directory.path().join("pipe");
         let mut reader = Reader::create(&path).unwrap();
         let mut writer = Writer::open(&path).unwrap();
-        let one = record(1, Change::Sent { socket: 1, bytes: 1 });
+        let one = record(
+            1,
+            Change::Sent {
+                socket: 1,
+                bytes: 1,
+            },
+        );
         (0..100_000).for_each(|_| writer.put(&one));
         let mut read = Vec::new();
         reader.drain(&mut read).unwrap();
         let written = read.len() as u64;
         writer.put(&one);
-        writer.put(&record(1, Change::Executes { name: "x".repeat(LINE) }));
+        writer.put(&record(
+            1,
+            Change::Executes {
+                name: "x".repeat(LINE),
+            },
+        ));
         writer.put(&one);
         writer.pipe.write_all(b"{}\n").unwrap();
         read.clear();
         assert_eq!(reader.drain(&mut read).unwrap(), 1);
-        let lost = |what: &Change| if let Change::Lost { count } = what { Some(*count) } else { None };
-        assert_eq!(read.iter().filter_map(|record| lost(&record.what)).collect::<Vec<_>>(), [100_000 - written, 1]);
+        let lost = |what: &Change| {
+            if let Change::Lost { count } = what {
+                Some(*count)
+            } else {
+                None
+            }
+        };
+        assert_eq!(
+            read.iter()
+                .filter_map(|record| lost(&record.what))
+                .collect::<Vec<_>>(),
+            [100_000 - written, 1]
+        );
         assert_eq!(read.len(), 4);
     }
 }

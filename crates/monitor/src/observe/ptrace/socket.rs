@@ -9,7 +9,11 @@ use std::os::fd::AsRawFd as _;
 /// The number of the socket that a descriptor of a thread is; `None` where it is something else.
 pub(super) fn number_of(thread: Pid, descriptor: u64) -> Option<u64> {
     let link = fs::read_link(format!("/proc/{thread}/fd/{descriptor}")).ok()?;
-    link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    link.to_str()?
+        .strip_prefix("socket:[")?
+        .strip_suffix(']')?
+        .parse()
+        .ok()
 }
 
 /// What is known of a socket.
@@ -25,19 +29,26 @@ pub(super) enum Known {
 
 /// Looks at a socket of another process.
 pub(super) fn look(process: Pid, descriptor: u64) -> Known {
-    let copy = rustix::process::Pid::from_raw(process.as_raw()).zip(i32::try_from(descriptor).ok()).and_then(
-        |(process, descriptor)| {
-            let process = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok()?;
+    let copy = rustix::process::Pid::from_raw(process.as_raw())
+        .zip(i32::try_from(descriptor).ok())
+        .and_then(|(process, descriptor)| {
+            let process =
+                rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok()?;
             let flags = rustix::process::PidfdGetfdFlags::empty();
             rustix::process::pidfd_getfd(process, descriptor, flags).ok()
-        },
-    );
-    let Some(copy) = copy else { return Known::NotYet };
+        });
+    let Some(copy) = copy else {
+        return Known::NotYet;
+    };
     if getsockopt(&copy, sockopt::SockType) != Ok(SockType::Stream) {
         return Known::Other;
     }
-    let Ok(local) = getsockname::<SockaddrStorage>(copy.as_raw_fd()) else { return Known::NotYet };
-    let Some(local) = address(&local) else { return Known::Other };
+    let Ok(local) = getsockname::<SockaddrStorage>(copy.as_raw_fd()) else {
+        return Known::NotYet;
+    };
+    let Some(local) = address(&local) else {
+        return Known::Other;
+    };
     let remote = getpeername::<SockaddrStorage>(copy.as_raw_fd()).ok();
     match remote.and_then(|remote| address(&remote)) {
         Some(remote) => Known::Connection(local, remote),
@@ -47,6 +58,12 @@ pub(super) fn look(process: Pid, descriptor: u64) -> Known {
 
 /// An address of IPv4 or IPv6; IPv4 through a socket of IPv6 is IPv4 to everybody else.
 fn address(storage: &SockaddrStorage) -> Option<SocketAddr> {
-    let four = storage.as_sockaddr_in().map(|four| SocketAddr::new(IpAddr::V4(four.ip()), four.port()));
-    four.or_else(|| storage.as_sockaddr_in6().map(|six| SocketAddr::new(six.ip().to_canonical(), six.port())))
+    let four = storage
+        .as_sockaddr_in()
+        .map(|four| SocketAddr::new(IpAddr::V4(four.ip()), four.port()));
+    four.or_else(|| {
+        storage
+            .as_sockaddr_in6()
+            .map(|six| SocketAddr::new(six.ip().to_canonical(), six.port()))
+    })
 }

@@ -26,7 +26,9 @@ const BEGINS: Duration = Duration::from_secs(5);
 /// Becomes the program, once it is traced. It returns only where that cannot be.
 #[must_use]
 pub fn become_program(command: &[OsString]) -> io::Error {
-    let Some((name, arguments)) = command.split_first() else { return io::Error::other("it has no name") };
+    let Some((name, arguments)) = command.split_first() else {
+        return io::Error::other("it has no name");
+    };
     let until = Instant::now() + BEGINS;
     while !is_traced() {
         if Instant::now() > until {
@@ -42,6 +44,8 @@ pub fn become_program(command: &[OsString]) -> io::Error {
 
 fn is_traced() -> bool {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"));
     tracer.is_some_and(|tracer| tracer.trim() != "0")
 }

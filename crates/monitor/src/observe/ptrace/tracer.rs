@@ -19,8 +19,14 @@ use std::process::Command;
 /// Sockets that are remembered, at most; what later ones do is not told, and counted as lost.
 const MOST: usize = 1 << 18;
 /// Signals that are passed on to the program.
-const PASSED_ON: [Signal; 6] =
-    [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM, Signal::SIGUSR1, Signal::SIGUSR2];
+const PASSED_ON: [Signal; 6] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
 /// A stop that is none of a signal's delivery (`PTRACE_EVENT_STOP`).
 const EVENT_STOP: i32 = 128;
 /// Signals that stop a program.
@@ -47,12 +53,25 @@ pub fn run(command: &mut Command, mut tell: impl FnMut(Record)) -> io::Result<Co
         io::Error::from(error)
     })?;
     pass_on(program)?;
-    if fs::read_link("/proc/self").ok().as_deref() != Some(std::path::Path::new(&std::process::id().to_string())) {
-        let why = "/proc is not that of the program's processes: what these do at sockets is not known".to_owned();
-        tell(Record { at_ns: clock::now_ns(), thread: 0, what: Change::Absent { why } });
+    if fs::read_link("/proc/self").ok().as_deref()
+        != Some(std::path::Path::new(&std::process::id().to_string()))
+    {
+        let why =
+            "/proc is not that of the program's processes: what these do at sockets is not known"
+                .to_owned();
+        tell(Record {
+            at_ns: clock::now_ns(),
+            thread: 0,
+            what: Change::Absent { why },
+        });
     }
-    let mut tracer =
-        Tracer { program, calls: HashMap::new(), sockets: HashMap::new(), processes: HashMap::new(), tell };
+    let mut tracer = Tracer {
+        program,
+        calls: HashMap::new(),
+        sockets: HashMap::new(),
+        processes: HashMap::new(),
+        tell,
+    };
     loop {
         match wait() {
             Ok((thread, status)) => {
@@ -80,7 +99,10 @@ fn pass_on(program: Pid) -> io::Result<()> {
             }
         }
     };
-    std::thread::Builder::new().name("signals".into()).spawn(pass).map(drop)
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(pass)
+        .map(drop)
 }
 
 /// A call that a thread is in, and what its result means.
@@ -124,12 +146,17 @@ impl<T: FnMut(Record)> Tracer<T> {
     }
 
     fn tell(&mut self, thread: Pid, what: Change) {
-        (self.tell)(Record { at_ns: clock::now_ns(), thread: number(thread), what });
+        (self.tell)(Record {
+            at_ns: clock::now_ns(),
+            thread: number(thread),
+            what,
+        });
     }
 
     /// A thread is about to make one of the calls.
     fn enters(&mut self, thread: Pid) {
-        let calls = entered(thread).map(|(call, arguments)| self.calls_of(thread, call, &arguments));
+        let calls =
+            entered(thread).map(|(call, arguments)| self.calls_of(thread, call, &arguments));
         match calls.filter(|calls| calls.sends.is_some() || calls.receives.is_some()) {
             Some(calls) => {
                 self.calls.insert(thread, calls);
@@ -144,16 +171,24 @@ impl<T: FnMut(Record)> Tracer<T> {
     fn calls_of(&mut self, thread: Pid, call: i64, arguments: &[u64; 6]) -> Calls {
         let looks_only = |flags: u64| flags & u64::from(libc::MSG_PEEK.cast_unsigned()) != 0;
         match call {
-            libc::SYS_read | libc::SYS_readv => Calls { receives: self.connection(thread, arguments[0]), sends: None },
+            libc::SYS_read | libc::SYS_readv => Calls {
+                receives: self.connection(thread, arguments[0]),
+                sends: None,
+            },
             libc::SYS_recvfrom if looks_only(arguments[3]) => Calls::default(),
             libc::SYS_recvmsg if looks_only(arguments[2]) => Calls::default(),
-            libc::SYS_recvfrom | libc::SYS_recvmsg => {
-                Calls { receives: self.connection(thread, arguments[0]), sends: None }
-            }
-            libc::SYS_splice => {
-                Calls { receives: self.connection(thread, arguments[0]), sends: self.connection(thread, arguments[2]) }
-            }
-            _ => Calls { sends: self.connection(thread, arguments[0]), receives: None },
+            libc::SYS_recvfrom | libc::SYS_recvmsg => Calls {
+                receives: self.connection(thread, arguments[0]),
+                sends: None,
+            },
+            libc::SYS_splice => Calls {
+                receives: self.connection(thread, arguments[0]),
+                sends: self.connection(thread, arguments[2]),
+            },
+            _ => Calls {
+                sends: self.connection(thread, arguments[0]),
+                receives: None,
+            },
         }
     }
 
@@ -169,7 +204,14 @@ impl<T: FnMut(Record)> Tracer<T> {
             None => {
                 let known = look(self.process(thread), descriptor);
                 if let Known::Connection(local, remote) = known {
-                    self.tell(thread, Change::Opened { socket, local, remote });
+                    self.tell(
+                        thread,
+                        Change::Opened {
+                            socket,
+                            local,
+                            remote,
+                        },
+                    );
                 }
                 if known != Known::NotYet {
                     self.sockets.insert(socket, known);
@@ -196,12 +238,23 @@ impl<T: FnMut(Record)> Tracer<T> {
     }
 
     fn event(&mut self, thread: Pid, event: i32) {
-        let other = || ptrace::getevent(thread).ok().and_then(|number| i32::try_from(number).ok()).map(Pid::from_raw);
+        let other = || {
+            ptrace::getevent(thread)
+                .ok()
+                .and_then(|number| i32::try_from(number).ok())
+                .map(Pid::from_raw)
+        };
         match event {
             libc::PTRACE_EVENT_CLONE | libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK => {
                 let Some(child) = other() else { return };
                 let is_process = self.process(child) == child;
-                self.tell(thread, Change::Began { child: number(child), is_process });
+                self.tell(
+                    thread,
+                    Change::Began {
+                        child: number(child),
+                        is_process,
+                    },
+                );
             }
             libc::PTRACE_EVENT_EXEC => {
                 // A thread that executes has its process's number from now on.
@@ -209,7 +262,12 @@ impl<T: FnMut(Record)> Tracer<T> {
                     self.calls.remove(&before);
                 }
                 let name = fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
-                self.tell(thread, Change::Executes { name: name.trim_end().to_owned() });
+                self.tell(
+                    thread,
+                    Change::Executes {
+                        name: name.trim_end().to_owned(),
+                    },
+                );
             }
             _ => {}
         }
@@ -228,7 +286,9 @@ impl<T: FnMut(Record)> Tracer<T> {
         *self.processes.entry(thread).or_insert_with(|| {
             let status = fs::read_to_string(format!("/proc/{thread}/status")).unwrap_or_default();
             let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-            process.and_then(|text| text.trim().parse().ok()).map_or(thread, Pid::from_raw)
+            process
+                .and_then(|text| text.trim().parse().ok())
+                .map_or(thread, Pid::from_raw)
         })
     }
 }

@@ -42,11 +42,26 @@ fn of(kind: Kind, record: &[u8]) -> SocketEvent {
 #[test]
 fn a_send_has_its_bytes_or_its_error() {
     let sent = of(Kind::Sent, &length(1_400, 0, 6));
-    assert_eq!(sent.what, SocketChange::Sent { bytes: 1_400, flags: 0 });
-    assert_eq!((sent.socket, sent.thread, sent.in_interrupt), (0xffff_8881, 77, false));
+    assert_eq!(
+        sent.what,
+        SocketChange::Sent {
+            bytes: 1_400,
+            flags: 0
+        }
+    );
+    assert_eq!(
+        (sent.socket, sent.thread, sent.in_interrupt),
+        (0xffff_8881, 77, false)
+    );
     assert_eq!(sent.transport, Transport::Tcp);
     let failed = of(Kind::Sent, &length(-libc::EAGAIN, 0, 17));
-    assert_eq!(failed.what, SocketChange::Sent { bytes: (-libc::EAGAIN).into(), flags: 0 });
+    assert_eq!(
+        failed.what,
+        SocketChange::Sent {
+            bytes: (-libc::EAGAIN).into(),
+            flags: 0
+        }
+    );
     assert_eq!(failed.transport, Transport::Udp);
 }
 
@@ -54,15 +69,32 @@ fn a_send_has_its_bytes_or_its_error() {
 fn a_receive_that_only_looks_takes_nothing() {
     let [looked, taken, failed] = [(64, libc::MSG_PEEK), (64, 0), (-libc::EAGAIN, 0)]
         .map(|(ret, flags)| of(Kind::Received, &length(ret, flags, 6)).what);
-    assert_eq!(looked, SocketChange::Received { bytes: 64, flags: 2 });
+    assert_eq!(
+        looked,
+        SocketChange::Received {
+            bytes: 64,
+            flags: 2
+        }
+    );
     assert_eq!([looked, taken, failed].map(|what| what.taken()), [0, 64, 0]);
-    assert_eq!(decode(Kind::Received, &sample(Kind::Received), &length(1, 0, 6)[..27]), None, "too short");
+    assert_eq!(
+        decode(
+            Kind::Received,
+            &sample(Kind::Received),
+            &length(1, 0, 6)[..27]
+        ),
+        None,
+        "too short"
+    );
 }
 
 #[test]
 fn ready_data_comes_with_the_thread_that_was_interrupted() {
     let ready = of(Kind::Ready, &head(0x10, 5, 32));
-    assert_eq!((ready.what, ready.thread, ready.in_interrupt), (SocketChange::Ready, 5, true));
+    assert_eq!(
+        (ready.what, ready.thread, ready.in_interrupt),
+        (SocketChange::Ready, 5, true)
+    );
 }
 
 fn state(states: [u32; 2], ports: [u16; 2], family: u16) -> Vec<u8> {
@@ -84,12 +116,36 @@ fn a_state_names_the_addresses_that_have_ports() {
     let address = |text: &str| Some(text.parse::<SocketAddr>().unwrap());
     let what = of(Kind::State, &state([2, 1], [5_001, 80], 2)).what;
     let (local, remote) = (address("10.0.0.1:5001"), address("10.0.0.2:80"));
-    assert_eq!(what, SocketChange::State { old: TcpState::SynSent, new: TcpState::Established, local, remote });
+    assert_eq!(
+        what,
+        SocketChange::State {
+            old: TcpState::SynSent,
+            new: TcpState::Established,
+            local,
+            remote
+        }
+    );
     let what = of(Kind::State, &state([7, 10], [80, 0], 10)).what;
     let local = address("[::1]:80");
-    assert_eq!(what, SocketChange::State { old: TcpState::Closed, new: TcpState::Listen, local, remote: None });
+    assert_eq!(
+        what,
+        SocketChange::State {
+            old: TcpState::Closed,
+            new: TcpState::Listen,
+            local,
+            remote: None
+        }
+    );
     for number in [0, 13] {
-        assert_eq!(decode(Kind::State, &sample(Kind::State), &state([number, 1], [1, 2], 2)), None, "no such state");
+        assert_eq!(
+            decode(
+                Kind::State,
+                &sample(Kind::State),
+                &state([number, 1], [1, 2], 2)
+            ),
+            None,
+            "no such state"
+        );
     }
 }
 
@@ -118,7 +174,10 @@ fn a_probe_has_its_figures() {
         local,
         remote: local,
     };
-    assert_eq!((probe.socket, probe.what), (9, SocketChange::Probe(figures)));
+    assert_eq!(
+        (probe.socket, probe.what),
+        (9, SocketChange::Probe(figures))
+    );
 }
 
 proptest! {
@@ -159,7 +218,10 @@ struct Seen {
 impl Seen {
     fn of(events: &[SocketEvent], near: SocketAddr, far: SocketAddr) -> Self {
         let mut connections = Connections::default();
-        let mut seen = Self { near: Vec::new(), far: Vec::new() };
+        let mut seen = Self {
+            near: Vec::new(),
+            far: Vec::new(),
+        };
         for event in events {
             match connections.see(event) {
                 Some(pair) if pair == (near, far) => seen.near.push(*event),
@@ -183,7 +245,9 @@ fn calls(events: &[SocketEvent]) -> Vec<(i64, u32)> {
 
 #[test]
 fn a_ping_pong_is_seen_byte_for_byte() {
-    let Some(mut trace) = started(true) else { return };
+    let Some(mut trace) = started(true) else {
+        return;
+    };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let server = std::thread::spawn(move || {
@@ -206,7 +270,11 @@ fn a_ping_pong_is_seen_byte_for_byte() {
     drop(stream);
     let (client, server) = (this_thread(), server.join().unwrap());
     let mut events = Vec::new();
-    assert_eq!(trace.drain(&mut events).unwrap(), 0, "the ring has room for this");
+    assert_eq!(
+        trace.drain(&mut events).unwrap(),
+        0,
+        "the ring has room for this"
+    );
     assert!(events.is_sorted_by_key(|event| event.at_ns));
     let seen = Seen::of(&events, near, address);
     let mut expected = [(100, client), (-1, client), (-300, client)].repeat(20);
@@ -215,13 +283,30 @@ fn a_ping_pong_is_seen_byte_for_byte() {
     expected.push((0, server));
     assert_eq!(calls(&seen.far), expected);
     for (events, taken) in [(&seen.near, 6_000), (&seen.far, 2_000)] {
-        assert_eq!(events.iter().map(|event| event.what.taken()).sum::<u64>(), taken);
-        assert!(events.iter().filter(|event| event.what == SocketChange::Ready).count() >= 20);
-        assert!(events.iter().any(|event| matches!(event.what, SocketChange::Probe(probe) if probe.length > 0)));
+        assert_eq!(
+            events.iter().map(|event| event.what.taken()).sum::<u64>(),
+            taken
+        );
+        assert!(
+            events
+                .iter()
+                .filter(|event| event.what == SocketChange::Ready)
+                .count()
+                >= 20
+        );
+        assert!(
+            events
+                .iter()
+                .any(|event| matches!(event.what, SocketChange::Probe(probe) if probe.length > 0))
+        );
     }
     let established = |events: &[SocketEvent]| {
         let old = events.iter().find_map(|event| match event.what {
-            SocketChange::State { old, new: TcpState::Established, .. } => Some(old),
+            SocketChange::State {
+                old,
+                new: TcpState::Established,
+                ..
+            } => Some(old),
             _ => None,
         });
         old.unwrap()
@@ -232,7 +317,9 @@ fn a_ping_pong_is_seen_byte_for_byte() {
 
 #[test]
 fn ipv6_and_datagrams_are_seen_and_other_families_are_not() {
-    let Some(mut trace) = started(false) else { return };
+    let Some(mut trace) = started(false) else {
+        return;
+    };
     let mut events = Vec::new();
     let [one, other] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
     one.send_to(&[1; 77], other.local_addr().unwrap()).unwrap();
@@ -240,19 +327,37 @@ fn ipv6_and_datagrams_are_seen_and_other_families_are_not() {
     let (mut near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
     near.write_all(&[1; 99]).unwrap();
     far.read_exact(&mut [0; 99]).unwrap();
-    let Ok(listener) = TcpListener::bind("[::1]:0") else { return stackline_testing::skip("no IPv6 here") };
+    let Ok(listener) = TcpListener::bind("[::1]:0") else {
+        return stackline_testing::skip("no IPv6 here");
+    };
     let address = listener.local_addr().unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let (mut accepted, near) = listener.accept().unwrap();
     accepted.write_all(&[1; 33]).unwrap();
     stream.read_exact(&mut [0; 33]).unwrap();
-    assert_eq!(trace.drain(&mut events).unwrap(), 0, "the ring has room for this");
+    assert_eq!(
+        trace.drain(&mut events).unwrap(),
+        0,
+        "the ring has room for this"
+    );
     let ours = |event: &&SocketEvent| event.thread == this_thread() && !event.in_interrupt;
-    let datagrams: Vec<_> =
-        events.iter().filter(ours).filter(|event| event.transport == Transport::Udp).copied().collect();
-    assert_eq!(calls(&datagrams), [(77, this_thread()), (-77, this_thread())]);
+    let datagrams: Vec<_> = events
+        .iter()
+        .filter(ours)
+        .filter(|event| event.transport == Transport::Udp)
+        .copied()
+        .collect();
+    assert_eq!(
+        calls(&datagrams),
+        [(77, this_thread()), (-77, this_thread())]
+    );
     let seen = Seen::of(&events, near, address);
     assert_eq!(calls(&seen.near), [(-33, this_thread())]);
     assert_eq!(calls(&seen.far), [(33, this_thread())]);
-    assert!(events.iter().filter(ours).all(|event| !calls(&[*event]).iter().any(|(bytes, _)| bytes.abs() == 99)));
+    assert!(
+        events
+            .iter()
+            .filter(ours)
+            .all(|event| !calls(&[*event]).iter().any(|(bytes, _)| bytes.abs() == 99))
+    );
 }

@@ -42,19 +42,30 @@ pub(super) fn decode(
 }
 
 fn event(thread: u32, what: ThreadChange) -> ThreadEvent {
-    ThreadEvent { at_ns: 0, thread, what }
+    ThreadEvent {
+        at_ns: 0,
+        thread,
+        what,
+    }
 }
 
 fn switch(format: &Format, core: u32, record: &[u8]) -> Option<(ThreadEvent, ThreadEvent)> {
     let state = left(format.number(record, "prev_state")?);
     let after = small(format, record, "prev_pid")?;
     let leaves = event(after, ThreadChange::Leaves { state });
-    Some((leaves, event(small(format, record, "next_pid")?, ThreadChange::Runs { core, after })))
+    Some((
+        leaves,
+        event(
+            small(format, record, "next_pid")?,
+            ThreadChange::Runs { core, after },
+        ),
+    ))
 }
 
 /// The former number of a thread that was not its process's first, and takes that one's number with the new program.
 fn renumbered(format: &Format, record: &[u8]) -> Option<ThreadEvent> {
-    let old = small(format, record, "old_pid").filter(|old| Some(*old) != small(format, record, "pid"))?;
+    let old = small(format, record, "old_pid")
+        .filter(|old| Some(*old) != small(format, record, "pid"))?;
     Some(event(old, ThreadChange::Leaves { state: Left::Dead }))
 }
 
@@ -75,36 +86,83 @@ fn of_one(kind: Kind, format: &Format, record: &[u8]) -> Option<ThreadEvent> {
     let small = |field| small(format, record, field);
     Some(match kind {
         Kind::Switch => return None,
-        Kind::Woken => event(small("pid")?, ThreadChange::Woken { by: running, in_interrupt }),
+        Kind::Woken => event(
+            small("pid")?,
+            ThreadChange::Woken {
+                by: running,
+                in_interrupt,
+            },
+        ),
         Kind::Ready => event(small("pid")?, ThreadChange::Ready),
         Kind::Begins => {
             let is_process = Some(number("clone_flags")? & CLONE_THREAD == 0);
-            event(running, ThreadChange::Forked { child: small("pid")?, is_process })
+            event(
+                running,
+                ThreadChange::Forked {
+                    child: small("pid")?,
+                    is_process,
+                },
+            )
         }
-        Kind::Forks => event(running, ThreadChange::Forked { child: small("child_pid")?, is_process: None }),
+        Kind::Forks => event(
+            running,
+            ThreadChange::Forked {
+                child: small("child_pid")?,
+                is_process: None,
+            },
+        ),
         Kind::Executes => {
             let name = String::from_utf8_lossy(format.text(record, "filename")?).into_owned();
             event(small("pid")?, ThreadChange::Executes { name })
         }
-        Kind::Exits => event(running, ThreadChange::Exits { last: number("group_dead").is_some_and(|dead| dead != 0) }),
+        Kind::Exits => event(
+            running,
+            ThreadChange::Exits {
+                last: number("group_dead").is_some_and(|dead| dead != 0),
+            },
+        ),
         Kind::Calls(call) => {
             let argument = format.behind("__syscall_nr").and_then(number).unwrap_or(0);
             event(running, ThreadChange::Calls { call, argument })
         }
-        Kind::Returns(call) => event(running, ThreadChange::Returns { call, result: format.signed(record, "ret")? }),
-        Kind::Faults => event(running, ThreadChange::Faults { address: number("address")? }),
+        Kind::Returns(call) => event(
+            running,
+            ThreadChange::Returns {
+                call,
+                result: format.signed(record, "ret")?,
+            },
+        ),
+        Kind::Faults => event(
+            running,
+            ThreadChange::Faults {
+                address: number("address")?,
+            },
+        ),
         Kind::DiskStarts => {
             let bytes = small("bytes").unwrap_or(0);
             let operation = operation(format.bytes(record, "rwbs").unwrap_or(&[]), bytes);
-            let what = ThreadChange::DiskStarts { device: small("dev")?, sector: number("sector")?, bytes, operation };
+            let what = ThreadChange::DiskStarts {
+                device: small("dev")?,
+                sector: number("sector")?,
+                bytes,
+                operation,
+            };
             event(running, what)
         }
-        Kind::DiskEnds => event(running, ThreadChange::DiskEnds { device: small("dev")?, sector: number("sector")? }),
+        Kind::DiskEnds => event(
+            running,
+            ThreadChange::DiskEnds {
+                device: small("dev")?,
+                sector: number("sector")?,
+            },
+        ),
     })
 }
 
 fn small(format: &Format, record: &[u8], field: &str) -> Option<u32> {
-    format.number(record, field).and_then(|value| u32::try_from(value).ok())
+    format
+        .number(record, field)
+        .and_then(|value| u32::try_from(value).ok())
 }
 
 /// What is done, by the kernel's letters (`rwbs`): a flush may come before a write, which counts if it writes anything.

@@ -29,20 +29,40 @@ pub struct Step {
 impl Costs {
     /// The programs without an operating system, two SUNs with 3-Com interfaces, 1024-byte data and 64-byte
     /// acknowledgement packets: Table 2, rounded as printed. The latency is neglected, as in section 2.1.3.
-    pub const STANDALONE: Self =
-        Self { copy_data: 1.35e-3, copy_ack: 0.17e-3, send_data: 0.82e-3, send_ack: 0.05e-3, latency: 0.0 };
+    pub const STANDALONE: Self = Self {
+        copy_data: 1.35e-3,
+        copy_ack: 0.17e-3,
+        send_data: 0.82e-3,
+        send_ack: 0.05e-3,
+        latency: 0.0,
+    };
 
     /// MoveTo in the V kernel on the same machines: C and Ca of section 2.2.
-    pub const V_KERNEL: Self = Self { copy_data: 1.83e-3, copy_ack: 0.67e-3, ..Self::STANDALONE };
+    pub const V_KERNEL: Self = Self {
+        copy_data: 1.83e-3,
+        copy_ack: 0.67e-3,
+        ..Self::STANDALONE
+    };
 
     /// The network alone: nothing is copied (section 2.1: 820, 51 and 10 us).
-    pub const NETWORK: Self =
-        Self { copy_data: 0.0, copy_ack: 0.0, send_data: 820e-6, send_ack: 51e-6, latency: 10e-6 };
+    pub const NETWORK: Self = Self {
+        copy_data: 0.0,
+        copy_ack: 0.0,
+        send_data: 820e-6,
+        send_ack: 51e-6,
+        latency: 10e-6,
+    };
 
     /// T and Ta from the bytes that the packets put on a network of `rate` bit/s; C and Ca from a copy that takes
     /// `copy_packet` seconds a packet and `copy_byte` seconds a byte; the latency in seconds.
     #[must_use]
-    pub fn from_sizes(sizes: Sizes, rate: f64, copy_packet: f64, copy_byte: f64, latency: f64) -> Self {
+    pub fn from_sizes(
+        sizes: Sizes,
+        rate: f64,
+        copy_packet: f64,
+        copy_byte: f64,
+        latency: f64,
+    ) -> Self {
         let [data, ack] = [sizes.data, sizes.ack].map(f64::from);
         Self {
             copy_data: copy_packet + data * copy_byte,
@@ -57,12 +77,36 @@ impl Costs {
     #[must_use]
     pub const fn breakdown(&self) -> [Step; 6] {
         [
-            Step { what: "Copy data into sender's interface", time_s: self.copy_data, copying: true },
-            Step { what: "Transmit data", time_s: self.send_data, copying: false },
-            Step { what: "Copy data out of receiver's interface", time_s: self.copy_data, copying: true },
-            Step { what: "Copy ack into receiver's interface", time_s: self.copy_ack, copying: true },
-            Step { what: "Transmit ack", time_s: self.send_ack, copying: false },
-            Step { what: "Copy ack out of sender's interface", time_s: self.copy_ack, copying: true },
+            Step {
+                what: "Copy data into sender's interface",
+                time_s: self.copy_data,
+                copying: true,
+            },
+            Step {
+                what: "Transmit data",
+                time_s: self.send_data,
+                copying: false,
+            },
+            Step {
+                what: "Copy data out of receiver's interface",
+                time_s: self.copy_data,
+                copying: true,
+            },
+            Step {
+                what: "Copy ack into receiver's interface",
+                time_s: self.copy_ack,
+                copying: true,
+            },
+            Step {
+                what: "Transmit ack",
+                time_s: self.send_ack,
+                copying: false,
+            },
+            Step {
+                what: "Copy ack out of sender's interface",
+                time_s: self.copy_ack,
+                copying: true,
+            },
         ]
     }
 }
@@ -78,7 +122,10 @@ pub struct Sizes {
 
 impl Sizes {
     /// The paper's (section 2.1): 1024 and 64 bytes.
-    pub const PAPER: Self = Self { data: 1024, ack: 64 };
+    pub const PAPER: Self = Self {
+        data: 1024,
+        ack: 64,
+    };
 }
 
 #[cfg(test)]
@@ -89,11 +136,20 @@ mod tests {
     #[test]
     fn the_sum_of_table_2() {
         let steps = Costs::STANDALONE.breakdown();
-        let sum = |copying| -> f64 { steps.iter().filter(|s| s.copying == copying).map(|s| s.time_s).sum() };
+        let sum = |copying| -> f64 {
+            steps
+                .iter()
+                .filter(|s| s.copying == copying)
+                .map(|s| s.time_s)
+                .sum()
+        };
         let (network, copying) = (sum(false), sum(true));
         assert!(close(network + copying, 3.91e-3, 1e-12));
         // Of the 4.08 ms observed: 21 percent network, 75 percent copying (section 2.1.2).
-        assert_eq!([network, copying].map(|part| (100.0 * part / 4.08e-3).round() as u32), [21, 75]);
+        assert_eq!(
+            [network, copying].map(|part| (100.0 * part / 4.08e-3).round() as u32),
+            [21, 75]
+        );
     }
 
     #[test]
@@ -101,7 +157,12 @@ mod tests {
         // C = 1.35 ms and Ca = 0.17 ms over 960 bytes of difference.
         let byte = 1.18e-3 / 960.0;
         let costs = Costs::from_sizes(Sizes::PAPER, 10e6, 0.17e-3 - 64.0 * byte, byte, 10e-6);
-        let expected = Costs { send_data: 819.2e-6, send_ack: 51.2e-6, latency: 10e-6, ..Costs::STANDALONE };
+        let expected = Costs {
+            send_data: 819.2e-6,
+            send_ack: 51.2e-6,
+            latency: 10e-6,
+            ..Costs::STANDALONE
+        };
         for (a, b) in [
             (costs.copy_data, expected.copy_data),
             (costs.copy_ack, expected.copy_ack),

@@ -17,7 +17,8 @@ pub fn general_printed(packets: u32, error_free: f64, interval: f64, pn: f64) ->
     let pc = failing(packets, pn)?;
     let (failed, odds) = (error_free + interval, pc / (1.0 - pc));
     // The sum of elapsed(i)^2 s(i+1), with the first two moments of the number of failures.
-    let square = 2.0 * error_free * failed * odds + failed * failed * odds * (1.0 + pc) / (1.0 - pc);
+    let square =
+        2.0 * error_free * failed * odds + failed * failed * odds * (1.0 + pc) / (1.0 - pc);
     Some(libm::sqrt(square))
 }
 
@@ -65,7 +66,11 @@ mod tests {
 
     #[test]
     fn printed_and_true_without_nak() {
-        for (pn, printed, mean) in [(1e-4, 28.09, 28.00), (1e-3, 95.43, 92.56), (1e-2, 559.6, 460.05)] {
+        for (pn, printed, mean) in [
+            (1e-4, 28.09, 28.00),
+            (1e-3, 95.43, 92.56),
+            (1e-2, 559.6, 460.05),
+        ] {
             assert!(close(ms(full_printed(64, ALL, ALL, pn)), printed, 1e-3));
             assert!(close(ms(full(64, ALL, ALL, pn)), mean, 1e-3));
         }
@@ -79,7 +84,11 @@ mod tests {
         for (pn, printed, short, long) in [(1e-4, 14.05, 14.6, 30.2), (1e-3, 47.7, 46.0, 95.4)] {
             assert!(close(ms(full_nak_printed(64, ALL, pn)), printed, 2e-3));
             assert!(close(ms(full_nak_low_loss(64, ALL, ALL, pn)), short, 4e-3));
-            assert!(close(ms(full_nak_low_loss(64, ALL, 10.0 * ALL, pn)), long, 4e-3));
+            assert!(close(
+                ms(full_nak_low_loss(64, ALL, 10.0 * ALL, pn)),
+                long,
+                4e-3
+            ));
         }
     }
 

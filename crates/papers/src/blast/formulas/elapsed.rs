@@ -20,7 +20,12 @@ pub enum Protocol {
 
 impl Protocol {
     /// All of them, the slowest first.
-    pub const ALL: [Self; 4] = [Self::StopAndWait, Self::SlidingWindow, Self::Blast, Self::DoubleBuffered];
+    pub const ALL: [Self; 4] = [
+        Self::StopAndWait,
+        Self::SlidingWindow,
+        Self::Blast,
+        Self::DoubleBuffered,
+    ];
 
     /// What people call it.
     #[must_use]
@@ -49,14 +54,26 @@ impl Protocol {
 /// restored from Figure 3 and Table 2.
 #[must_use]
 pub fn stop_and_wait(costs: &Costs, packets: u32) -> f64 {
-    let Costs { copy_data, copy_ack, send_data, send_ack, latency } = *costs;
+    let Costs {
+        copy_data,
+        copy_ack,
+        send_data,
+        send_ack,
+        latency,
+    } = *costs;
     f64::from(packets) * (2.0 * copy_data + 2.0 * copy_ack + send_data + send_ack + 2.0 * latency)
 }
 
 /// T_SW = N (C + Ca + T) + C + Ta, as printed. It is short by Ca at N = 1; see [`sliding_window`].
 #[must_use]
 pub fn sliding_window_printed(costs: &Costs, packets: u32) -> f64 {
-    let Costs { copy_data, copy_ack, send_data, send_ack, latency } = *costs;
+    let Costs {
+        copy_data,
+        copy_ack,
+        send_data,
+        send_ack,
+        latency,
+    } = *costs;
     if packets == 0 {
         return 0.0;
     }
@@ -84,7 +101,11 @@ pub fn blast(costs: &Costs, packets: u32) -> f64 {
 /// longer, goes on all the time. Both are the same where T = C, and a third buffer would gain nothing.
 #[must_use]
 pub fn double_buffered(costs: &Costs, packets: u32) -> f64 {
-    let Costs { copy_data, send_data, .. } = *costs;
+    let Costs {
+        copy_data,
+        send_data,
+        ..
+    } = *costs;
     let more = match packets {
         0 => return 0.0,
         packets => f64::from(packets - 1) * copy_data.max(send_data),
@@ -107,14 +128,22 @@ pub fn utilisation(protocol: Protocol, costs: &Costs, packets: u32) -> f64 {
     };
     let used = f64::from(packets) * costs.send_data + f64::from(acks) * costs.send_ack;
     let all = protocol.elapsed(costs, packets);
-    if all > 0.0 { (used / all).min(1.0) } else { 0.0 }
+    if all > 0.0 {
+        (used / all).min(1.0)
+    } else {
+        0.0
+    }
 }
 
 /// What [`utilisation`] of a single-buffered blast comes to when N grows: T / (T + C); 0 where neither takes time.
 #[must_use]
 pub fn utilisation_limit(costs: &Costs) -> f64 {
     let all = costs.send_data + costs.copy_data;
-    if all > 0.0 { costs.send_data / all } else { 0.0 }
+    if all > 0.0 {
+        costs.send_data / all
+    } else {
+        0.0
+    }
 }
 
 #[cfg(test)]

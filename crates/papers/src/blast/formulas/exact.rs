@@ -72,7 +72,10 @@ struct Spread {
 
 impl From<Spread> for Moments {
     fn from(spread: Spread) -> Self {
-        Self { mean: spread.mean, sd: libm::sqrt(spread.variance) }
+        Self {
+            mean: spread.mean,
+            sd: libm::sqrt(spread.variance),
+        }
     }
 }
 
@@ -97,7 +100,11 @@ impl Lossy {
 
     /// To(D') in seconds.
     fn error_free(&self, packets: u32) -> f64 {
-        let protocol = if self.double_buffered { Protocol::DoubleBuffered } else { Protocol::Blast };
+        let protocol = if self.double_buffered {
+            Protocol::DoubleBuffered
+        } else {
+            Protocol::Blast
+        };
         protocol.elapsed(&self.costs, packets)
     }
 
@@ -123,22 +130,37 @@ impl Lossy {
     /// `solve` of what is within its range, if numbers hold the result.
     fn solved(&self, solve: impl FnOnce(&Self) -> Option<Spread>) -> Option<Moments> {
         let legal = (1..=Self::MOST_PACKETS).contains(&self.packets) && self.interval >= 0.0;
-        let spread = if legal && (0.0..1.0).contains(&self.loss) { solve(self)? } else { return None };
+        let spread = if legal && (0.0..1.0).contains(&self.loss) {
+            solve(self)?
+        } else {
+            return None;
+        };
         (spread.mean.is_finite() && spread.variance.is_finite()).then(|| spread.into())
     }
 
     /// Mean and standard deviation of `packets` exchanges of one packet each, one after another: stop-and-wait.
     #[must_use]
     pub fn stop_and_wait(&self) -> Option<Moments> {
-        let one = Self { packets: 1, ..*self }.moments(Strategy::Full)?;
+        let one = Self {
+            packets: 1,
+            ..*self
+        }
+        .moments(Strategy::Full)?;
         let packets = f64::from(self.packets);
-        Some(Moments { mean: packets * one.mean, sd: libm::sqrt(packets) * one.sd })
+        Some(Moments {
+            mean: packets * one.mean,
+            sd: libm::sqrt(packets) * one.sd,
+        })
     }
 
     /// T = To(D) + G (To(D) + Tr), G the failures before the first success: geometric.
     fn full(&self) -> Option<Spread> {
         let error_free = self.error_free(self.packets);
-        repeated(error_free, error_free + self.interval, any_lost(self.loss, self.packets + 1)?)
+        repeated(
+            error_free,
+            error_free + self.interval,
+            any_lost(self.loss, self.packets + 1)?,
+        )
     }
 
     /// Each failure costs To(D) where it was reported and To(D) + Tr where it was not.
@@ -147,7 +169,10 @@ impl Lossy {
         let reported = (1.0 - silent) * any_lost(self.loss, self.packets - 1)?;
         let (fails, succeeds) = (silent + reported, 1.0 - silent - reported);
         if fails <= 0.0 {
-            return Some(Spread { mean: error_free, variance: 0.0 });
+            return Some(Spread {
+                mean: error_free,
+                variance: 0.0,
+            });
         }
         if succeeds <= 0.0 {
             return None;
@@ -157,13 +182,20 @@ impl Lossy {
         let failures = fails / succeeds;
         let among = waits * (1.0 - waits) * self.interval * self.interval;
         let variance = failures * among + failures / succeeds * failure * failure;
-        Some(Spread { mean: error_free + failures * failure, variance })
+        Some(Spread {
+            mean: error_free + failures * failure,
+            variance,
+        })
     }
 
     /// The first transmission of a blast of D' packets, its last repeated until it is answered:
     /// To(D') + G (To(1) + Tr).
     fn round(&self, packets: u32) -> Option<Spread> {
-        repeated(self.error_free(packets), self.error_free(1) + self.interval, any_lost(self.loss, 2)?)
+        repeated(
+            self.error_free(packets),
+            self.error_free(1) + self.interval,
+            any_lost(self.loss, 2)?,
+        )
     }
 
     /// T(D) = round(D) + T(D - i) where i packets arrived and the next did not, with probability (1 - pn)^i pn; with
@@ -177,14 +209,28 @@ impl Lossy {
         let mut all: Vec<Spread> = vec![Spread::default()];
         for packets in 1..=self.packets {
             let round = self.round(packets)?;
-            let again = if keeps_last || packets == 1 { 0.0 } else { lost };
+            let again = if keeps_last || packets == 1 {
+                0.0
+            } else {
+                lost
+            };
             let shorter = all[least.min(all.len())..].iter().rev().copied();
             let shorter = first[least - 1..].iter().copied().zip(shorter);
-            let mean: f64 = shorter.clone().map(|(chance, next)| chance * next.mean).sum();
+            let mean: f64 = shorter
+                .clone()
+                .map(|(chance, next)| chance * next.mean)
+                .sum();
             let mean = (round.mean + mean) / (1.0 - again);
             // With its own mean known and its variance counted as none, the mixture gives the rest of the variance.
-            let itself = core::iter::once((again, Spread { mean, variance: 0.0 }));
-            let variance = (round.variance + mixture(shorter.chain(itself)).variance) / (1.0 - again);
+            let itself = core::iter::once((
+                again,
+                Spread {
+                    mean,
+                    variance: 0.0,
+                },
+            ));
+            let variance =
+                (round.variance + mixture(shorter.chain(itself)).variance) / (1.0 - again);
             all.push(Spread { mean, variance });
         }
         all.pop()
@@ -199,7 +245,10 @@ impl Lossy {
         for packets in 1..=self.packets {
             let round = self.round(packets)?;
             let rest = mixture(missing.iter().copied().zip(all.iter().copied()).skip(1));
-            all.push(Spread { mean: round.mean + rest.mean, variance: round.variance + rest.variance });
+            all.push(Spread {
+                mean: round.mean + rest.mean,
+                variance: round.variance + rest.variance,
+            });
             missing.push(0.0);
             for k in (1..missing.len()).rev() {
                 missing[k] = missing[k] * (1.0 - lost) + missing[k - 1] * lost;
@@ -214,7 +263,10 @@ impl Lossy {
 fn repeated(first: f64, again: f64, fails: f64) -> Option<Spread> {
     (fails < 1.0).then(|| {
         let odds = fails / (1.0 - fails);
-        Spread { mean: first + odds * again, variance: again * again * odds / (1.0 - fails) }
+        Spread {
+            mean: first + odds * again,
+            variance: again * again * odds / (1.0 - fails),
+        }
     })
 }
 

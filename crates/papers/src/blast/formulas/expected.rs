@@ -59,7 +59,11 @@ pub fn crossing(packets: u32, saw: Curve, full: Curve) -> Option<f64> {
     }
     for _ in 0..80 {
         let middle = f64::midpoint(low, high);
-        if slower(middle) { high = middle } else { low = middle }
+        if slower(middle) {
+            high = middle
+        } else {
+            low = middle
+        }
     }
     Some(high)
 }
@@ -81,18 +85,32 @@ mod tests {
             mean += probability * elapsed_after(failures, ALL, 10.0 * ALL);
         }
         assert!(close(chance, 1.0, 1e-12));
-        assert!(close(mean, blast(64, ALL, 10.0 * ALL, 1e-3).unwrap(), 1e-12));
+        assert!(close(
+            mean,
+            blast(64, ALL, 10.0 * ALL, 1e-3).unwrap(),
+            1e-12
+        ));
     }
 
     #[test]
     fn means_beside_an_independent_monte_carlo() {
         // Drawn outside of this program, D = 64, V kernel: pn, stop-and-wait Tr = 10 To(1), blast Tr = To(D), 10 To(D).
-        for (pn, saw, short, long) in
-            [(1e-4, 376.6, 175.09, 185.0), (1e-3, 383.9, 196.4, 301.8), (1e-2, 459.1, 492.1, 1925.2)]
-        {
-            assert!(close(stop_and_wait(64, ONE, 10.0 * ONE, pn).unwrap(), saw * 1e-3, 5e-3));
+        for (pn, saw, short, long) in [
+            (1e-4, 376.6, 175.09, 185.0),
+            (1e-3, 383.9, 196.4, 301.8),
+            (1e-2, 459.1, 492.1, 1925.2),
+        ] {
+            assert!(close(
+                stop_and_wait(64, ONE, 10.0 * ONE, pn).unwrap(),
+                saw * 1e-3,
+                5e-3
+            ));
             assert!(close(blast(64, ALL, ALL, pn).unwrap(), short * 1e-3, 5e-3));
-            assert!(close(blast(64, ALL, 10.0 * ALL, pn).unwrap(), long * 1e-3, 5e-3));
+            assert!(close(
+                blast(64, ALL, 10.0 * ALL, pn).unwrap(),
+                long * 1e-3,
+                5e-3
+            ));
         }
     }
 
@@ -101,24 +119,55 @@ mod tests {
         assert_eq!(stop_and_wait(64, ONE, 1.0, 0.0), Some(64.0 * ONE));
         assert_eq!(blast(64, ALL, 1.0, 0.0), Some(ALL));
         for pn in [1.0, 1.5, -0.1, f64::NAN] {
-            assert_eq!((stop_and_wait(1, ONE, 1.0, pn), blast(1, ONE, 1.0, pn)), (None, None));
+            assert_eq!(
+                (stop_and_wait(1, ONE, 1.0, pn), blast(1, ONE, 1.0, pn)),
+                (None, None)
+            );
         }
-        assert_eq!((blast(u32::MAX, ALL, 1.0, 0.1), success_after(0, 0.9, u32::MAX)), (None, None));
+        assert_eq!(
+            (
+                blast(u32::MAX, ALL, 1.0, 0.1),
+                success_after(0, 0.9, u32::MAX)
+            ),
+            (None, None)
+        );
         // So much loss that no blast of 64 ends while the numbers last.
         assert_eq!(blast(64, ALL, 1.0, 1.0 - 1e-15), None);
     }
 
     #[test]
     fn crossings() {
-        for (blast, saw, pn) in
-            [(1.0, 10.0, 0.00906), (1.0, 100.0, 0.0339), (10.0, 10.0, 0.00166), (10.0, 100.0, 0.00329)]
-        {
-            let saw = Curve { error_free: ONE, interval: saw * ONE };
-            let full = Curve { error_free: ALL, interval: blast * ALL };
+        for (blast, saw, pn) in [
+            (1.0, 10.0, 0.00906),
+            (1.0, 100.0, 0.0339),
+            (10.0, 10.0, 0.00166),
+            (10.0, 100.0, 0.00329),
+        ] {
+            let saw = Curve {
+                error_free: ONE,
+                interval: saw * ONE,
+            };
+            let full = Curve {
+                error_free: ALL,
+                interval: blast * ALL,
+            };
             let found = crossing(64, saw, full).unwrap();
             assert!(close(found, pn, 3e-3), "{found} {pn}");
         }
-        let slow = Curve { error_free: 1.0, interval: 1.0 };
-        assert_eq!(crossing(64, Curve { error_free: ONE, interval: ONE }, slow), None);
+        let slow = Curve {
+            error_free: 1.0,
+            interval: 1.0,
+        };
+        assert_eq!(
+            crossing(
+                64,
+                Curve {
+                    error_free: ONE,
+                    interval: ONE
+                },
+                slow
+            ),
+            None
+        );
     }
 }

@@ -4,5 +4,7 @@
 /// pc = 1 - (1 - pn)^packets. `None` unless 0 <= pn < 1.
 #[must_use]
 pub fn any_lost(pn: f64, packets: u32) -> Option<f64> {
-    (0.0..1.0).contains(&pn).then(|| -libm::expm1(f64::from(packets) * libm::log1p(-pn)))
+    (0.0..1.0)
+        .contains(&pn)
+        .then(|| -libm::expm1(f64::from(packets) * libm::log1p(-pn)))
 }

@@ -37,6 +37,9 @@ mod tests {
         let all = [stop_and_wait, sliding_window, blast].map(|form| us(form(&Costs::NETWORK, 64)));
         assert_eq!(all, [57_024, 55_764, 52_551]);
         assert!(all[0] * 10 < all[2] * 11, "within 10 percent");
-        assert_eq!([stop_and_wait, sliding_window, blast].map(|form| us(form(&Costs::NETWORK, 0))), [0, 0, 0]);
+        assert_eq!(
+            [stop_and_wait, sliding_window, blast].map(|form| us(form(&Costs::NETWORK, 0))),
+            [0, 0, 0]
+        );
     }
 }

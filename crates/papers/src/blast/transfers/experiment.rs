@@ -28,25 +28,44 @@ impl<'n> Experiment<'n> {
     /// An [`Error`] when there are no two hosts, when the network loses, doubles or delays at random by itself, or when a
     /// transfer is empty.
     pub fn new(network: &'n Network, options: &Options, packets: u32, answer: u32) -> Result<Self> {
-        let last = u32::try_from(network.hosts.len()).unwrap_or(u32::MAX).saturating_sub(1);
+        let last = u32::try_from(network.hosts.len())
+            .unwrap_or(u32::MAX)
+            .saturating_sub(1);
         if last == 0 {
-            return Err(Error::input(format!("the network {} has no two hosts", network.name))
-                .hint("a transfer goes from its first host to its last one"));
+            return Err(
+                Error::input(format!("the network {} has no two hosts", network.name))
+                    .hint("a transfer goes from its first host to its last one"),
+            );
         }
-        if let Some(link) =
-            network.links.iter().find(|link| link.loss != Loss::None || link.jitter.is_some() || link.duplicate > 0.0)
+        if let Some(link) = network
+            .links
+            .iter()
+            .find(|link| link.loss != Loss::None || link.jitter.is_some() || link.duplicate > 0.0)
         {
             return Err(Error::input(format!("the link {} - {} is not free of chance", link.ends.0, link.ends.1))
                 .hint("leave loss, jitter and duplication out of the network: loss is what the experiment varies"));
         }
         if packets == 0 || answer == 0 {
-            return Err(Error::input("a transfer has at least one packet, and an answer at least one byte")
-                .hint("the paper's have 64 packets of 1024 bytes, and answers of 64"));
+            return Err(Error::input(
+                "a transfer has at least one packet, and an answer at least one byte",
+            )
+            .hint("the paper's have 64 packets of 1024 bytes, and answers of 64"));
         }
         let total = u64::from(packets) * u64::from(options.packet);
         let patience = Duration(u64::MAX / 4);
-        let options = Options { buffer: total.max(options.buffer), patience, checked: false, ..*options };
-        Ok(Self { network, hosts: [Node(0), Node(last)], options: options.fitted(), packets, answer })
+        let options = Options {
+            buffer: total.max(options.buffer),
+            patience,
+            checked: false,
+            ..*options
+        };
+        Ok(Self {
+            network,
+            hosts: [Node(0), Node(last)],
+            options: options.fitted(),
+            packets,
+            answer,
+        })
     }
 
     /// What is in force.

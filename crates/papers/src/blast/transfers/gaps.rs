@@ -16,7 +16,11 @@ pub(super) struct Gaps {
 impl Gaps {
     /// Each packet is lost with `loss`, from 0 to below 1.
     pub(super) fn new(loss: f64, seed: Seed) -> Self {
-        let mut gaps = Self { arrives: (-loss).ln_1p(), random: seed.generator(), left: 0 };
+        let mut gaps = Self {
+            arrives: (-loss).ln_1p(),
+            random: seed.generator(),
+            left: 0,
+        };
         gaps.draw();
         gaps
     }
@@ -24,7 +28,11 @@ impl Gaps {
     /// By inversion, from one of 2^53 numbers in (0, 1].
     fn draw(&mut self) {
         let unit = ((self.random.next_u64() >> 11) + 1) as f64 * (1.0 / 9_007_199_254_740_992.0);
-        self.left = if self.arrives < 0.0 { (unit.ln() / self.arrives) as u64 } else { u64::MAX };
+        self.left = if self.arrives < 0.0 {
+            (unit.ln() / self.arrives) as u64
+        } else {
+            u64::MAX
+        };
     }
 
     /// Packets that arrive before the next lost one.
@@ -61,7 +69,10 @@ mod tests {
             let lost = (0..200_000).filter(|_| gaps.lost()).count() as f64;
             // Four standard deviations of a binomial distribution.
             let spread = (packets * loss * (1.0 - loss)).sqrt();
-            assert!((lost - packets * loss).abs() < 4.0 * spread, "{loss}: {lost}");
+            assert!(
+                (lost - packets * loss).abs() < 4.0 * spread,
+                "{loss}: {lost}"
+            );
         }
         assert_eq!(Gaps::new(0.0, Seed::root(3)).left(), u64::MAX);
     }

@@ -22,7 +22,11 @@ pub struct Enough {
 impl Default for Enough {
     /// 10,000 at least, 1 percent, 10^10 at most.
     fn default() -> Self {
-        Self { least: 10_000, precision: 0.01, most: 10_000_000_000 }
+        Self {
+            least: 10_000,
+            precision: 0.01,
+            most: 10_000_000_000,
+        }
     }
 }
 
@@ -74,10 +78,21 @@ impl Sums {
     fn statistics(&self, error_free_s: f64, walked: u64) -> Statistics {
         let (beyond, variance, fourth) = self.moments();
         let (n, sd_s) = (self.n.max(1) as f64, variance.sqrt());
-        let sd_error_s =
-            if sd_s > 0.0 { ((fourth - variance * variance).max(0.0) / n).sqrt() / (2.0 * sd_s) } else { 0.0 };
+        let sd_error_s = if sd_s > 0.0 {
+            ((fourth - variance * variance).max(0.0) / n).sqrt() / (2.0 * sd_s)
+        } else {
+            0.0
+        };
         let (mean_s, mean_error_s) = (error_free_s + beyond, sd_s / n.sqrt());
-        Statistics { transfers: self.n, walked, error_free_s, mean_s, mean_error_s, sd_s, sd_error_s }
+        Statistics {
+            transfers: self.n,
+            walked,
+            error_free_s,
+            mean_s,
+            mean_error_s,
+            sd_s,
+            sd_error_s,
+        }
     }
 }
 

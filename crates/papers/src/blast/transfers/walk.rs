@@ -90,7 +90,11 @@ struct Walk<'w> {
 
 /// Carries out one transfer; `lost` is asked once for each packet that arrives, in their order. It is given up when it has
 /// not ended after `most` data packets.
-pub(super) fn walk(experiment: &Experiment<'_>, most: u64, mut lost: impl FnMut() -> bool) -> Result<Transfer> {
+pub(super) fn walk(
+    experiment: &Experiment<'_>,
+    most: u64,
+    mut lost: impl FnMut() -> bool,
+) -> Result<Transfer> {
     let mut sender = Sender::new(&experiment.options, CONNECTION, experiment.options.buffer);
     sender.send(u64::from(experiment.packets) * u64::from(experiment.options.packet));
     let mut walk = Walk {
@@ -131,19 +135,34 @@ impl Walk<'_> {
             && let Some((header, body)) = self.receiver.poll(self.now)
         {
             self.answers += 1;
-            self.send([to, from], self.experiment.answer, Carried::Answer(header, body));
+            self.send(
+                [to, from],
+                self.experiment.answer,
+                Carried::Answer(header, body),
+            );
         }
     }
 
     fn send(&mut self, [from, to]: [Node; 2], bytes: u32, payload: Carried) {
         let segments = Segments::one(bytes);
-        let packet = Packet { number: 0, from, to, flow: 0, ecn: Ecn::NotCapable, segments, payload };
+        let packet = Packet {
+            number: 0,
+            from,
+            to,
+            flow: 0,
+            ecn: Ecn::NotCapable,
+            segments,
+            payload,
+        };
         self.network.handle(self.now, packet);
     }
 
     /// On to the next moment at which something can happen.
     fn go_on(&mut self) -> Result<()> {
-        let [from, to] = self.experiment.hosts.map(|host| self.network.begins(self.now, host));
+        let [from, to] = self
+            .experiment
+            .hosts
+            .map(|host| self.network.begins(self.now, host));
         let sends = self.sender.deadline(self.now).map(|(at, _)| at.max(from));
         let answers = self.receiver.deadline(self.now).map(|at| at.max(to));
         let moves = self.network.deadline().map(|(at, _)| at);
@@ -173,7 +192,13 @@ impl Walk<'_> {
     }
 
     fn done(&self) -> Transfer {
-        let (data, answers, arrivals) = (self.sender.counters().packets, self.answers, self.arrivals);
-        Transfer { elapsed: self.now - Instant(0), data, answers, arrivals }
+        let (data, answers, arrivals) =
+            (self.sender.counters().packets, self.answers, self.arrivals);
+        Transfer {
+            elapsed: self.now - Instant(0),
+            data,
+            answers,
+            arrivals,
+        }
     }
 }

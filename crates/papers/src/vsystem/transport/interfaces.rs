@@ -23,8 +23,12 @@ pub(in super::super) fn polluted() -> Result<Sheet> {
         }
     });
     let found = all(specifications)?;
-    let columns =
-        [("rate", "useless/s"), ("processor", "% of processor"), ("kbit_s", "kbit/s"), ("lost", "% of it lost")];
+    let columns = [
+        ("rate", "useless/s"),
+        ("processor", "% of processor"),
+        ("kbit_s", "kbit/s"),
+        ("lost", "% of it lost"),
+    ];
     let title = "a transfer to a host that has to take and throw away packets of 64 bytes besides";
     let mut sheet = Sheet::new("9.3 useless packets", title, &columns);
     for (rate, one) in RATES.into_iter().zip(&found) {
@@ -47,9 +51,16 @@ const WINDOWS: [u32; 8] = [2, 3, 4, 5, 6, 7, 8, 9];
 /// A transfer with each window to a host whose interface holds so many packets.
 fn windows(across: &str, frames: u32) -> Result<Vec<Found>> {
     let one = |window: &u32| {
-        let over = tcp(1000, &format!("packet_buffers = {window}, fixed_timeout = 1 s"));
+        let over = tcp(
+            1000,
+            &format!("packet_buffers = {window}, fixed_timeout = 1 s"),
+        );
         run_across(&transfer(1000, &over, across), |network| {
-            network.hosts.iter_mut().skip(1).for_each(|host| host.interface.buffer_frames = Some(frames));
+            network
+                .hosts
+                .iter_mut()
+                .skip(1)
+                .for_each(|host| host.interface.buffer_frames = Some(frames));
         })
     };
     parallel::each(&WINDOWS, one).into_iter().collect()
@@ -57,14 +68,21 @@ fn windows(across: &str, frames: u32) -> Result<Vec<Found>> {
 
 /// The largest of the windows up to which nothing is dropped, bytes.
 fn lossless(found: &[Found]) -> f64 {
-    let safe = WINDOWS.iter().zip(found).take_while(|(_, found)| found.dropped == 0.0);
-    safe.last().map_or(f64::NAN, |(window, _)| f64::from(window * 1000))
+    let safe = WINDOWS
+        .iter()
+        .zip(found)
+        .take_while(|(_, found)| found.dropped == 0.0);
+    safe.last()
+        .map_or(f64::NAN, |(window, _)| f64::from(window * 1000))
 }
 
 /// Windows into an interface of two buffers of 2 KB, of a host as fast as the sender and of a slower one.
 pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
-    let (same, slower, three) =
-        (windows("same_interface", 2)?, windows("slower_interface", 2)?, windows("slower_interface", 3)?);
+    let (same, slower, three) = (
+        windows("same_interface", 2)?,
+        windows("slower_interface", 2)?,
+        windows("slower_interface", 3)?,
+    );
     let columns = [
         ("window", "window, bytes"),
         ("kbit_s_10", "10 MHz, kbit/s"),
@@ -75,16 +93,47 @@ pub(in super::super) fn small_interface() -> Result<Vec<Sheet>> {
     let title = "2000 packets of 1000 bytes to hosts whose interfaces hold two";
     let mut curve = Sheet::new("9.4 interface", title, &columns);
     for ((window, same), slower) in WINDOWS.iter().zip(&same).zip(&slower) {
-        let of = |found: &Found| [Cell::Number(found.kbit_s, 0), Cell::Number(found.dropped, 0)];
+        let of = |found: &Found| {
+            [
+                Cell::Number(found.kbit_s, 0),
+                Cell::Number(found.dropped, 0),
+            ]
+        };
         let first = Cell::Number(f64::from(window * 1000), 0);
-        curve.rows.push([first].into_iter().chain(of(same)).chain(of(slower)).collect());
+        curve.rows.push(
+            [first]
+                .into_iter()
+                .chain(of(same))
+                .chain(of(slower))
+                .collect(),
+        );
     }
-    let mut judged =
-        sheet("9.4 losses", "the largest window, of 2000 to 9000 bytes, up to which an interface loses nothing");
+    let mut judged = sheet(
+        "9.4 losses",
+        "the largest window, of 2000 to 9000 bytes, up to which an interface loses nothing",
+    );
     judged.rows = vec![
-        row("10 MHz to 8 MHz", Printed::Figure(5000.0), lossless(&slower), 0, Is::Predicts),
-        row("10 MHz to 10 MHz", Printed::Nothing, lossless(&same), 0, Is::Shown),
-        row("10 MHz to 8 MHz, three packets held", Printed::Nothing, lossless(&three), 0, Is::Shown),
+        row(
+            "10 MHz to 8 MHz",
+            Printed::Figure(5000.0),
+            lossless(&slower),
+            0,
+            Is::Predicts,
+        ),
+        row(
+            "10 MHz to 10 MHz",
+            Printed::Nothing,
+            lossless(&same),
+            0,
+            Is::Shown,
+        ),
+        row(
+            "10 MHz to 8 MHz, three packets held",
+            Printed::Nothing,
+            lossless(&three),
+            0,
+            Is::Shown,
+        ),
     ];
     let judged = judged.note(
         "4 KB are taken for two buffers of 2 KB, as of the interface in `stackline reproduce blast`. After a loss the simulated sender halves \

@@ -11,16 +11,33 @@ const KEPT: [(&str, &str); 7] = [
     ("8 buffers", "packet_buffers = 8"),
     ("16 buffers", "packet_buffers = 16"),
     ("8, compaction", "packet_buffers = 8, compaction"),
-    ("8, and 16 small ones", "packet_buffers = 8, small_buffers = 16"),
-    ("8, 100 B expected", "packet_buffers = 8, expected_packet = 100"),
-    ("8, 20 B expected", "packet_buffers = 8, expected_packet = 20"),
+    (
+        "8, and 16 small ones",
+        "packet_buffers = 8, small_buffers = 16",
+    ),
+    (
+        "8, 100 B expected",
+        "packet_buffers = 8, expected_packet = 100",
+    ),
+    (
+        "8, 20 B expected",
+        "packet_buffers = 8, expected_packet = 20",
+    ),
 ];
 
 /// Characters for a terminal's program that now and then does something else, and a file to the same receiver.
 pub(in super::super) fn buffers() -> Result<Sheet> {
-    let over = |options: &str| tcp(1000, &format!("nodelay, silly_windows, fixed_timeout = 250 ms, {options}"));
+    let over = |options: &str| {
+        tcp(
+            1000,
+            &format!("nodelay, silly_windows, fixed_timeout = 250 ms, {options}"),
+        )
+    };
     let characters = all(KEPT.map(|(_, options)| {
-        format!("1 from a to b terminal 20*100 constant(20 ms) constant(250 ms) over {} across slower;", over(options))
+        format!(
+            "1 from a to b terminal 20*100 constant(20 ms) constant(250 ms) over {} across slower;",
+            over(options)
+        )
     }))?;
     let files = all(KEPT.map(|(_, options)| transfer(1000, &over(options), "slower")))?;
     let columns = [
@@ -33,17 +50,20 @@ pub(in super::super) fn buffers() -> Result<Sheet> {
     ];
     let title = "2000 writes of 20 characters to a receiver of 8 MHz that stops for 250 ms before each 20 and answers them; and a file to it";
     let mut sheet = Sheet::new("7.1 buffers", title, &columns);
-    let rows = KEPT.iter().zip(characters.iter().zip(&files)).map(|((name, _), (found, file))| {
-        let of = |value, digits| Cell::Number(value, digits);
-        vec![
-            Cell::text(*name),
-            of(found.packets[0], 0),
-            of(found.unkept, 0),
-            of(found.again, 0),
-            of(found.call_ms, 0),
-            of(file.kbit_s, 0),
-        ]
-    });
+    let rows = KEPT
+        .iter()
+        .zip(characters.iter().zip(&files))
+        .map(|((name, _), (found, file))| {
+            let of = |value, digits| Cell::Number(value, digits);
+            vec![
+                Cell::text(*name),
+                of(found.packets[0], 0),
+                of(found.unkept, 0),
+                of(found.again, 0),
+                of(found.call_ms, 0),
+                of(file.kbit_s, 0),
+            ]
+        });
     sheet.rows.extend(rows);
     Ok(sheet
         .note(
@@ -68,12 +88,32 @@ pub(in super::super) fn allocation() -> Result<Sheet> {
     ]
     .map(|(packet, across)| transfer(packet, &tcp(packet, "packet_buffers = 8"), across)))?;
     let gain = |with: &Found, without: &Found| 100.0 * (with.kbit_s / without.kbit_s - 1.0);
-    let mut sheet =
-        sheet("7.1 allocation", "what buffers in chunks gain over buffers one by one, by bytes of a packet");
+    let mut sheet = sheet(
+        "7.1 allocation",
+        "what buffers in chunks gain over buffers one by one, by bytes of a packet",
+    );
     sheet.rows = vec![
-        row("% faster in packets of 1000", Printed::Figure(3.0), gain(&with, &without), 1, Is::Sets),
-        row("% faster in packets of 500", Printed::Nothing, gain(&with_500, &without_500), 1, Is::Shown),
-        row("% faster in packets of 100", Printed::Nothing, gain(&with_100, &without_100), 1, Is::Shown),
+        row(
+            "% faster in packets of 1000",
+            Printed::Figure(3.0),
+            gain(&with, &without),
+            1,
+            Is::Sets,
+        ),
+        row(
+            "% faster in packets of 500",
+            Printed::Nothing,
+            gain(&with_500, &without_500),
+            1,
+            Is::Shown,
+        ),
+        row(
+            "% faster in packets of 100",
+            Printed::Nothing,
+            gain(&with_100, &without_100),
+            1,
+            Is::Shown,
+        ),
     ];
     Ok(sheet.note(
         "The figure sets what one allocation takes more, 355 us a packet, acknowledgements too. What it would gain in smaller packets follows.",

@@ -49,19 +49,39 @@ pub(super) enum Is {
 
 /// A table of such rows.
 pub(super) fn sheet(name: &str, title: &str) -> Sheet {
-    let columns = [("what", ""), ("printed", "printed"), ("simulated", "simulated"), ("off", "% off"), ("is", "is")];
+    let columns = [
+        ("what", ""),
+        ("printed", "printed"),
+        ("simulated", "simulated"),
+        ("off", "% off"),
+        ("is", "is"),
+    ];
     Sheet::new(name, title, &columns)
 }
 
 /// A row, its figure with so many digits.
-pub(super) fn row(what: impl Into<String>, printed: Printed, simulated: f64, digits: usize, is: Is) -> Vec<Cell> {
+pub(super) fn row(
+    what: impl Into<String>,
+    printed: Printed,
+    simulated: f64,
+    digits: usize,
+    is: Is,
+) -> Vec<Cell> {
     let word = match is {
         Is::Sets => "sets",
         Is::Predicts => "predicted",
         Is::Shown => "shown",
     };
-    let off = printed.off(simulated).map_or(Cell::Absent, |off| Cell::Number(off.round() + 0.0, 0));
-    vec![Cell::text(what), printed.cell(), Cell::Number(simulated, digits), off, Cell::text(word)]
+    let off = printed
+        .off(simulated)
+        .map_or(Cell::Absent, |off| Cell::Number(off.round() + 0.0, 0));
+    vec![
+        Cell::text(what),
+        printed.cell(),
+        Cell::Number(simulated, digits),
+        off,
+        Cell::text(word),
+    ]
 }
 
 #[cfg(test)]
@@ -73,7 +93,10 @@ mod tests {
         assert_eq!(Printed::Range(15.0, 20.0).off(16.0), Some(0.0));
         assert_eq!(Printed::AtLeast(2.0).off(3.0), Some(0.0));
         assert_eq!(Printed::UpTo(10.0).off(12.0).map(f64::round), Some(20.0));
-        assert_eq!(Printed::Range(15.0, 20.0).off(12.0).map(f64::round), Some(-20.0));
+        assert_eq!(
+            Printed::Range(15.0, 20.0).off(12.0).map(f64::round),
+            Some(-20.0)
+        );
         assert_eq!(Printed::Nothing.off(1.0), None);
     }
 }

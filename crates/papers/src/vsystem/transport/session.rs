@@ -12,7 +12,11 @@ pub(super) fn tcp(packet: u32, options: &str) -> String {
         "tcp(mss = {}, congestion = reno, recovery = reno, first_window = 64, quickack = off{}, {options})",
         // Of which twelve are timestamps.
         packet + 12,
-        if options.contains("delayed_ack") { "" } else { ", delayed_ack = 200 ms" },
+        if options.contains("delayed_ack") {
+            ""
+        } else {
+            ", delayed_ack = 200 ms"
+        },
     )
 }
 
@@ -44,27 +48,51 @@ pub(super) fn run_across(specification: &str, change: impl Fn(&mut Network)) -> 
     let record = first.ok_or_else(|| Error::measurement("a run without a record"))?;
     let seconds = record.elapsed_ns as f64 / 1e9;
     let bytes = record.data_bytes() as f64;
-    let noted = |note: &String| note.rsplit_once("no free buffer of the receiver: ")?.1.parse::<f64>().ok();
-    let packets = |port: usize| outcome.ports.get(port).map_or(0.0, |port| port.packets as f64);
+    let noted = |note: &String| {
+        note.rsplit_once("no free buffer of the receiver: ")?
+            .1
+            .parse::<f64>()
+            .ok()
+    };
+    let packets = |port: usize| {
+        outcome
+            .ports
+            .get(port)
+            .map_or(0.0, |port| port.packets as f64)
+    };
     Ok(Found {
         kbit_s: bytes * 8.0 / seconds / 1e3,
         seconds,
         call_ms: record.calls.sum as f64 / (record.calls.n() as f64).max(1.0) / 1e6,
         packets: [packets(0), packets(1)],
-        again: record.initiator.transport.as_ref().map_or(0.0, |(_, transport)| transport.retransmits as f64),
-        unkept: record.responder.notes.iter().filter_map(noted).fold(0.0, |all, one| all + one),
+        again: record
+            .initiator
+            .transport
+            .as_ref()
+            .map_or(0.0, |(_, transport)| transport.retransmits as f64),
+        unkept: record
+            .responder
+            .notes
+            .iter()
+            .filter_map(noted)
+            .fold(0.0, |all, one| all + one),
         dropped: outcome.ports.iter().map(|port| port.dropped() as f64).sum(),
     })
 }
 
 /// Several, over all processors, in their order.
 pub(super) fn all<const N: usize>(specifications: [String; N]) -> Result<[Found; N]> {
-    let found: Result<Vec<Found>> = parallel::each(&specifications, |one| run(one)).into_iter().collect();
+    let found: Result<Vec<Found>> = parallel::each(&specifications, |one| run(one))
+        .into_iter()
+        .collect();
     let lost = |_| Error::measurement("a simulation ended without a result");
     found?.try_into().map_err(lost)
 }
 
 /// Two million bytes from one workstation to the other, in blocks.
 pub(super) fn transfer(block: u32, over: &str, across: &str) -> String {
-    format!("1 from a to b bulk_put {block}*{} over {over} across {across};", 2_000_000 / block)
+    format!(
+        "1 from a to b bulk_put {block}*{} over {over} across {across};",
+        2_000_000 / block
+    )
 }

@@ -17,15 +17,45 @@ fn slower(than: &Found, found: &Found) -> f64 {
 pub(in super::super) fn best() -> Result<Sheet> {
     let over = tcp(PACKET, "packet_buffers = 4");
     let get = format!("1 from a to b bulk_get {PACKET}*2000 over {over} across suns;");
-    let [put, get, small] =
-        all([transfer(PACKET, &over, "suns"), get, transfer(500, &tcp(500, "packet_buffers = 4"), "suns")])?;
+    let [put, get, small] = all([
+        transfer(PACKET, &over, "suns"),
+        get,
+        transfer(500, &tcp(500, "packet_buffers = 4"), "suns"),
+    ])?;
     let ms = |found: &Found, packet: f64| packet * 8.0 / found.kbit_s;
-    let mut sheet = sheet("7.3 best case", "TCP between two workstations of 10 MHz over 10 Mbit/s");
+    let mut sheet = sheet(
+        "7.3 best case",
+        "TCP between two workstations of 10 MHz over 10 Mbit/s",
+    );
     sheet.rows = vec![
-        row("kbit/s in packets of 1000 bytes", Printed::Figure(450.0), put.kbit_s, 0, Is::Sets),
-        row("ms a packet", Printed::Figure(18.0), ms(&put, 1000.0), 1, Is::Sets),
-        row("kbit/s the other way (bulk_get)", Printed::Figure(450.0), get.kbit_s, 0, Is::Sets),
-        row("ms a packet of 500 bytes", Printed::Nothing, ms(&small, 500.0), 1, Is::Shown),
+        row(
+            "kbit/s in packets of 1000 bytes",
+            Printed::Figure(450.0),
+            put.kbit_s,
+            0,
+            Is::Sets,
+        ),
+        row(
+            "ms a packet",
+            Printed::Figure(18.0),
+            ms(&put, 1000.0),
+            1,
+            Is::Sets,
+        ),
+        row(
+            "kbit/s the other way (bulk_get)",
+            Printed::Figure(450.0),
+            get.kbit_s,
+            0,
+            Is::Sets,
+        ),
+        row(
+            "ms a packet of 500 bytes",
+            Printed::Nothing,
+            ms(&small, 500.0),
+            1,
+            Is::Shown,
+        ),
     ];
     Ok(sheet.note(
         "The figure sets the time for each byte, 13.7 us; all else of these hosts is set by other tables (2.84 ms for each block a program \
@@ -35,31 +65,87 @@ pub(in super::super) fn best() -> Result<Sheet> {
 
 /// Section 7.2: timeouts and acknowledgements.
 pub(in super::super) fn timers() -> Result<Sheet> {
-    let fixed =
-        |buffers: u32, timeout: &str| tcp(PACKET, &format!("packet_buffers = {buffers}, fixed_timeout = {timeout}"));
-    let lossy = |timeout: &str, across: &str| {
-        format!("1 from a to b bulk_put {PACKET}*20000 over {} across {across};", fixed(3, timeout))
+    let fixed = |buffers: u32, timeout: &str| {
+        tcp(
+            PACKET,
+            &format!("packet_buffers = {buffers}, fixed_timeout = {timeout}"),
+        )
     };
-    let [usual, enough, short, shorter, single, quick, long, quick_500, long_500] = all([
+    let lossy = |timeout: &str, across: &str| {
+        format!(
+            "1 from a to b bulk_put {PACKET}*20000 over {} across {across};",
+            fixed(3, timeout)
+        )
+    };
+    let [
+        usual,
+        enough,
+        short,
+        shorter,
+        single,
+        quick,
+        long,
+        quick_500,
+        long_500,
+    ] = all([
         transfer(PACKET, &fixed(4, "250 ms"), "suns"),
         transfer(PACKET, &fixed(4, "40 ms"), "suns"),
         transfer(PACKET, &fixed(4, "30 ms"), "suns"),
         transfer(PACKET, &fixed(4, "20 ms"), "suns"),
-        transfer(PACKET, &tcp(PACKET, "packet_buffers = 4, fixed_timeout = 250 ms, delayed_ack = 0 s"), "suns"),
+        transfer(
+            PACKET,
+            &tcp(
+                PACKET,
+                "packet_buffers = 4, fixed_timeout = 250 ms, delayed_ack = 0 s",
+            ),
+            "suns",
+        ),
         lossy("250 ms", "suns_lossy"),
         lossy("4 s", "suns_lossy"),
         lossy("250 ms", "suns_lossier"),
         lossy("4 s", "suns_lossier"),
     ])?;
     let times = |found: &Found| usual.kbit_s / found.kbit_s;
-    let mut sheet =
-        sheet("7.2 timers", "retransmission timeouts that do not follow the round trip, and acknowledgements");
+    let mut sheet = sheet(
+        "7.2 timers",
+        "retransmission timeouts that do not follow the round trip, and acknowledgements",
+    );
     sheet.rows = vec![
-        row("times slower with a timeout of 40 ms", Printed::Nothing, times(&enough), 2, Is::Shown),
-        row("times slower with one of 30 ms", Printed::AtLeast(2.0), times(&short), 2, Is::Predicts),
-        row("times slower with one of 20 ms", Printed::AtLeast(2.0), times(&shorter), 2, Is::Predicts),
-        row("% slower: 4 s for 0.25 s, 1 in 1990 lost", Printed::Figure(10.0), slower(&quick, &long), 1, Is::Sets),
-        row("the same, 1 in 500 lost", Printed::Nothing, slower(&quick_500, &long_500), 1, Is::Shown),
+        row(
+            "times slower with a timeout of 40 ms",
+            Printed::Nothing,
+            times(&enough),
+            2,
+            Is::Shown,
+        ),
+        row(
+            "times slower with one of 30 ms",
+            Printed::AtLeast(2.0),
+            times(&short),
+            2,
+            Is::Predicts,
+        ),
+        row(
+            "times slower with one of 20 ms",
+            Printed::AtLeast(2.0),
+            times(&shorter),
+            2,
+            Is::Predicts,
+        ),
+        row(
+            "% slower: 4 s for 0.25 s, 1 in 1990 lost",
+            Printed::Figure(10.0),
+            slower(&quick, &long),
+            1,
+            Is::Sets,
+        ),
+        row(
+            "the same, 1 in 500 lost",
+            Printed::Nothing,
+            slower(&quick_500, &long_500),
+            1,
+            Is::Shown,
+        ),
         row(
             "times the acks with an ack timer of 0",
             Printed::Figure(2.0),
@@ -67,7 +153,13 @@ pub(in super::super) fn timers() -> Result<Sheet> {
             2,
             Is::Predicts,
         ),
-        row("% slower with it", Printed::Figure(1.0), slower(&usual, &single), 1, Is::Predicts),
+        row(
+            "% slower with it",
+            Printed::Figure(1.0),
+            slower(&usual, &single),
+            1,
+            Is::Predicts,
+        ),
     ];
     let again = 100.0 * short.again / 2000.0;
     Ok(sheet
@@ -85,14 +177,39 @@ pub(in super::super) fn timers() -> Result<Sheet> {
 /// Section 9.1: larger blocks between the client and its server, the same packets.
 pub(in super::super) fn blocks() -> Result<Sheet> {
     let over = tcp(1024, "packet_buffers = 4");
-    let [one, two, four, eight] = all([1024, 2048, 4096, 8192]
-        .map(|block| format!("1 from a to b bulk_put {block}*{} over {over} across suns;", (2 << 20) / block)))?;
+    let [one, two, four, eight] = all([1024, 2048, 4096, 8192].map(|block| {
+        format!(
+            "1 from a to b bulk_put {block}*{} over {over} across suns;",
+            (2 << 20) / block
+        )
+    }))?;
     let gain = |found: &Found| 100.0 * (found.kbit_s / one.kbit_s - 1.0);
-    let mut sheet = sheet("9.1 blocks", "blocks of a client that are sent in packets of 1 KB, against blocks of 1 KB");
+    let mut sheet = sheet(
+        "9.1 blocks",
+        "blocks of a client that are sent in packets of 1 KB, against blocks of 1 KB",
+    );
     sheet.rows = vec![
-        row("% faster with blocks of 2 KB", Printed::Nothing, gain(&two), 1, Is::Shown),
-        row("% faster with blocks of 4 KB", Printed::Range(15.0, 20.0), gain(&four), 1, Is::Predicts),
-        row("% faster with blocks of 8 KB", Printed::Nothing, gain(&eight), 1, Is::Shown),
+        row(
+            "% faster with blocks of 2 KB",
+            Printed::Nothing,
+            gain(&two),
+            1,
+            Is::Shown,
+        ),
+        row(
+            "% faster with blocks of 4 KB",
+            Printed::Range(15.0, 20.0),
+            gain(&four),
+            1,
+            Is::Predicts,
+        ),
+        row(
+            "% faster with blocks of 8 KB",
+            Printed::Nothing,
+            gain(&eight),
+            1,
+            Is::Shown,
+        ),
     ];
     Ok(sheet.note(
         "What is saved is the operation and the message of three blocks in four, as the tables of displays set them.",

@@ -21,7 +21,10 @@ const LONGEST: Instant = Instant(3_600_000_000_000);
 /// Seconds until a reader of small pieces has all, and packets that this took.
 fn read(piece: u64, options: &str) -> Result<(f64, f64)> {
     let network = profile::network(TEXT, "suns")?;
-    let stack = profile::stack(&tcp(1000, &format!("receive_buffer = 4000, nodelay{options}")))?;
+    let stack = profile::stack(&tcp(
+        1000,
+        &format!("receive_buffer = 4000, nodelay{options}"),
+    ))?;
     let mut world: Messages<(), ()> = Messages::new(&network, Seed::root(1), (), false);
     let connection = world.connect(Node(0), Node(1), [&stack; 2])?;
     (0..BYTES / piece).for_each(|_| world.send(connection, Side::Initiator, piece, ()));
@@ -40,16 +43,23 @@ fn read(piece: u64, options: &str) -> Result<(f64, f64)> {
             _ => {}
         }
     }
-    let packets = world.counters().first().map_or(0.0, |port| port.packets as f64);
+    let packets = world
+        .counters()
+        .first()
+        .map_or(0.0, |port| port.packets as f64);
     Ok((last.0 as f64 / 1e9, packets))
 }
 
 /// Readers of pieces, with small windows and without.
 pub(in super::super) fn silly() -> Result<Sheet> {
     const PIECES: [u64; 4] = [10, 20, 100, 500];
-    let cases: Vec<(u64, &str)> = PIECES.iter().flat_map(|piece| [(*piece, ""), (*piece, ", silly_windows")]).collect();
-    let found: Vec<(f64, f64)> =
-        parallel::each(&cases, |(piece, options)| read(*piece, options)).into_iter().collect::<Result<_>>()?;
+    let cases: Vec<(u64, &str)> = PIECES
+        .iter()
+        .flat_map(|piece| [(*piece, ""), (*piece, ", silly_windows")])
+        .collect();
+    let found: Vec<(f64, f64)> = parallel::each(&cases, |(piece, options)| read(*piece, options))
+        .into_iter()
+        .collect::<Result<_>>()?;
     let mut sheet = sheet(
         "7.3 silly windows",
         "a file to a program that reads in small pieces, as fast as the best transfer comes",
@@ -57,8 +67,20 @@ pub(in super::super) fn silly() -> Result<Sheet> {
     for (piece, pair) in PIECES.iter().zip(found.chunks(2)) {
         let [usual, silly] = pair else { continue };
         let what = format!("times slower, read by {piece} bytes");
-        sheet.rows.push(row(what, Printed::UpTo(10.0), silly.0 / usual.0, 1, Is::Shown));
-        sheet.rows.push(row("times the packets", Printed::Nothing, silly.1 / usual.1, 1, Is::Shown));
+        sheet.rows.push(row(
+            what,
+            Printed::UpTo(10.0),
+            silly.0 / usual.0,
+            1,
+            Is::Shown,
+        ));
+        sheet.rows.push(row(
+            "times the packets",
+            Printed::Nothing,
+            silly.1 / usual.1,
+            1,
+            Is::Shown,
+        ));
     }
     Ok(sheet.note(
         "Printed is what all errors of implementations cost together, up to a factor of 10; this is one of them, and by how much programs read is not printed. Each read opens a window of its \

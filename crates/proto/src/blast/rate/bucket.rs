@@ -20,7 +20,11 @@ pub(super) struct Bucket {
 impl Bucket {
     /// A bucket for packets of so many bytes, with `first` bytes in it.
     pub(super) const fn new(packet: f64, first: f64) -> Self {
-        Self { packet, tokens: first, filled: None }
+        Self {
+            packet,
+            tokens: first,
+            filled: None,
+        }
     }
 
     /// Adds what the time since the last call allows at `rate` bytes a second.
@@ -87,9 +91,15 @@ mod tests {
         assert_eq!(left(&mut bucket, 0), Err(Instant(1_000_000)));
         assert_eq!(left(&mut bucket, 60_000_000_000), Ok(4500));
         bucket.take(6000.0);
-        assert_eq!(left(&mut bucket, 60_000_000_000), Err(Instant(60_002_000_000)));
+        assert_eq!(
+            left(&mut bucket, 60_000_000_000),
+            Err(Instant(60_002_000_000))
+        );
         // A clock that goes back adds nothing.
-        assert_eq!(left(&mut bucket, 50_000_000_000), Err(Instant(50_002_000_000)));
+        assert_eq!(
+            left(&mut bucket, 50_000_000_000),
+            Err(Instant(50_002_000_000))
+        );
         assert_eq!(left(&mut bucket, 60_002_000_000), Ok(1500));
     }
 }

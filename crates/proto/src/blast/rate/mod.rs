@@ -123,7 +123,9 @@ impl Rate {
         let packet = f64::from(packet.max(1));
         Self {
             packet,
-            ceiling: ceiling.map_or(f64::INFINITY, |ceiling| ceiling / 8.0).max(1.0),
+            ceiling: ceiling
+                .map_or(f64::INFINITY, |ceiling| ceiling / 8.0)
+                .max(1.0),
             window: FIRST * packet,
             path: None,
             bucket: Bucket::new(packet, FIRST * packet),
@@ -175,8 +177,13 @@ impl Rate {
             }
         }
         let queued = self.round.least - path.base();
-        let early = self.phase == Phase::Starting && self.round.samples >= SAMPLES && queued > path.target();
-        if early || (sample.sent >= self.round.begun && now.since(self.round.begun).seconds() >= path.smoothed()) {
+        let early = self.phase == Phase::Starting
+            && self.round.samples >= SAMPLES
+            && queued > path.target();
+        if early
+            || (sample.sent >= self.round.begun
+                && now.since(self.round.begun).seconds() >= path.smoothed())
+        {
             self.judge(now, &path);
         }
     }
@@ -192,7 +199,10 @@ impl Rate {
 
     /// Counts losses; what is left of a window where they are more than chance.
     fn loses(&mut self, sample: &Answered) -> Option<f64> {
-        let (packets, lost) = (f64::from(sample.packets.max(sample.lost).max(1)), f64::from(sample.lost));
+        let (packets, lost) = (
+            f64::from(sample.packets.max(sample.lost).max(1)),
+            f64::from(sample.lost),
+        );
         self.excess = (self.excess + lost - LOSS * packets).max(0.0);
         let chance = (self.window / self.packet / 8.0).clamp(CHANCE.0, CHANCE.1);
         (self.excess > chance).then(|| (1.0 - lost / packets).clamp(LEFT, BETA))
@@ -224,7 +234,10 @@ impl Rate {
     /// A round trip is over.
     fn judge(&mut self, now: Instant, path: &Path) {
         let round = self.round;
-        self.speeds = [round.speed(now, self.delivered, path.base()), self.speeds[0]];
+        self.speeds = [
+            round.speed(now, self.delivered, path.base()),
+            self.speeds[0],
+        ];
         self.round = Round::new(now, self.delivered);
         if round.stale {
             return;
@@ -264,7 +277,11 @@ impl Rate {
             Phase::Competing => (libm::sqrt(packets) * path.smoothed() * BESIDE).max(1.0),
             Phase::Yielding => {
                 let short = queued < path.target() / 2.0;
-                self.step = if short { self.step + path.ease() } else { self.step / 2.0 };
+                self.step = if short {
+                    self.step + path.ease()
+                } else {
+                    self.step / 2.0
+                };
                 self.step.min(packets * STEEPEST).max(1.0)
             }
         };

@@ -26,7 +26,13 @@ pub(super) struct Path {
 impl Path {
     /// Before its first sample.
     pub(super) const fn new(now: Instant, sample: f64) -> Self {
-        Self { smoothed: sample, least: [sample; 2], longest: [sample; 2], overflowed: [false; 2], half_began: now }
+        Self {
+            smoothed: sample,
+            least: [sample; 2],
+            longest: [sample; 2],
+            overflowed: [false; 2],
+            half_began: now,
+        }
     }
 
     pub(super) fn sample(&mut self, now: Instant, sample: f64) {
@@ -96,10 +102,19 @@ mod tests {
 
     #[test]
     fn the_target_is_an_eighth_within_bounds_or_half_of_a_queue_that_overflows() {
-        for (base, target) in [(0.000_05, 0.004), (0.02, 0.004), (0.1, 0.0125), (0.5, 0.016)] {
+        for (base, target) in [
+            (0.000_05, 0.004),
+            (0.02, 0.004),
+            (0.1, 0.0125),
+            (0.5, 0.016),
+        ] {
             assert!((Path::new(Instant(0), base).target() - target).abs() < 1e-9);
         }
-        for (base, longest, target) in [(0.02, 0.025, 0.0025), (0.02, 0.0201, 0.001), (0.000_05, 0.001, 0.004)] {
+        for (base, longest, target) in [
+            (0.02, 0.025, 0.0025),
+            (0.02, 0.0201, 0.001),
+            (0.000_05, 0.001, 0.004),
+        ] {
             let mut path = Path::new(Instant(0), base);
             path.sample(Instant(1), longest);
             path.overflow();

@@ -21,15 +21,26 @@ pub(super) struct Round {
 
 impl Round {
     pub(super) fn new(now: Instant, delivered: u64) -> Self {
-        Self { begun: now, delivered, ..Self::default() }
+        Self {
+            begun: now,
+            delivered,
+            ..Self::default()
+        }
     }
 
     pub(super) fn after_cut(now: Instant, delivered: u64) -> Self {
-        Self { stale: true, ..Self::new(now, delivered) }
+        Self {
+            stale: true,
+            ..Self::new(now, delivered)
+        }
     }
 
     pub(super) const fn note(&mut self, trip: f64, lost: u32) {
-        self.least = if self.samples == 0 { trip } else { self.least.min(trip) };
+        self.least = if self.samples == 0 {
+            trip
+        } else {
+            self.least.min(trip)
+        };
         self.samples += 1;
         self.lost = self.lost.saturating_add(lost);
     }

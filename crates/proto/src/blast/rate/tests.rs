@@ -28,9 +28,15 @@ fn theirs(now: Instant) -> Flow {
 
 /// What each flow gets of the link in so many seconds, as shares.
 fn shares(across: &mut Across, seconds: f64) -> Vec<f64> {
-    let all = |across: &Across| -> Vec<u64> { (0..across.flows.len()).map(|n| across.useful(n)).collect() };
+    let all = |across: &Across| -> Vec<u64> {
+        (0..across.flows.len()).map(|n| across.useful(n)).collect()
+    };
     let before = all(across);
     across.run(seconds);
     let whole = across.link.rate / 8.0 * seconds * DATA_SHARE;
-    before.iter().zip(all(across)).map(|(before, after)| (after - before) as f64 / whole).collect()
+    before
+        .iter()
+        .zip(all(across))
+        .map(|(before, after)| (after - before) as f64 / whole)
+        .collect()
 }

@@ -11,7 +11,10 @@ extern crate std;
 
 /// Random bytes, of which the first one is as given in the bits of `fixed`.
 fn walks(name: &str, fixed: u8, value: u8) {
-    let cases = std::env::var("STACKLINE_SCHEDULES").ok().and_then(|text| text.parse().ok()).unwrap_or(150);
+    let cases = std::env::var("STACKLINE_SCHEDULES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(150);
     for number in 0..cases {
         let mut draw = Seed::root(11).child(name).index(number).generator();
         let length = 20 + draw.next_u64() % 400;

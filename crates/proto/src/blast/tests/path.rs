@@ -29,7 +29,9 @@ fn bytes(side: usize, position: u64, length: usize) -> &'static [u8] {
 
 /// A check over the bytes of a blast.
 fn sum(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(7, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(u32::from(*byte)))
+    bytes.iter().fold(7, |sum: u32, byte| {
+        sum.wrapping_mul(31).wrapping_add(u32::from(*byte))
+    })
 }
 
 /// What becomes of a packet: how long each copy of it takes.
@@ -76,7 +78,12 @@ pub(super) const START: Instant = Instant(1_000_000_000);
 impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
     pub(super) fn new(options: [Options; 2], hand: F) -> Self {
         let token = [5; 16];
-        let end = |connection| End { connection, memory: Vec::new(), takes: true, taken: 0 };
+        let end = |connection| End {
+            connection,
+            memory: Vec::new(),
+            takes: true,
+            taken: 0,
+        };
         let dialling = Connection::connect(START, &options[0], token, [1; 16], 77);
         let listening = Connection::listen(&options[1], token, [2; 16]);
         Self {
@@ -109,8 +116,18 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         self.sent[side] += 1;
         let fate = (self.hand)(side, header);
         if let Some(log) = &mut self.log {
-            let body = if header.kind == Kind::Data { Vec::new() } else { body.to_vec() };
-            log.push(Sent { at: self.now, side, header: *header, body, lost: fate.is_empty() });
+            let body = if header.kind == Kind::Data {
+                Vec::new()
+            } else {
+                body.to_vec()
+            };
+            log.push(Sent {
+                at: self.now,
+                side,
+                header: *header,
+                body,
+                lost: fate.is_empty(),
+            });
         }
         let mut packet = header.write().to_vec();
         packet.extend_from_slice(body);
@@ -121,7 +138,10 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         self.free[side] = self.free[side].max(self.now) + self.slot;
         for delay in fate {
             self.order += 1;
-            self.under_way.insert((self.free[side] + delay, self.order), (1 - side, packet.clone()));
+            self.under_way.insert(
+                (self.free[side] + delay, self.order),
+                (1 - side, packet.clone()),
+            );
         }
     }
 
@@ -132,12 +152,20 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
                     Output::Control(header, body) => self.put(side, &header, &body),
                     Output::Run(run) => {
                         // Only the packet that requests an answer carries it, where that is agreed.
-                        let wanted = run.requests_ack && self.ends[side].connection.options().checked;
-                        let check =
-                            if wanted { sum(bytes(side, run.blast.start, run.blast.length as usize)) } else { 0 };
+                        let wanted =
+                            run.requests_ack && self.ends[side].connection.options().checked;
+                        let check = if wanted {
+                            sum(bytes(side, run.blast.start, run.blast.length as usize))
+                        } else {
+                            0
+                        };
                         for n in 0..run.count {
                             let (position, length) = run.span(n);
-                            self.put(side, &run.header(n, check), bytes(side, position, length as usize));
+                            self.put(
+                                side,
+                                &run.header(n, check),
+                                bytes(side, position, length as usize),
+                            );
                         }
                     }
                 }
@@ -146,11 +174,20 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
     }
 
     fn arrive(&mut self, side: usize, packet: &[u8]) {
-        let Some(header) = Header::read(packet) else { return };
+        let Some(header) = Header::read(packet) else {
+            return;
+        };
         let payload = &packet[HEADER..];
-        let body = if header.kind == Kind::Data { &[][..] } else { payload };
+        let body = if header.kind == Kind::Data {
+            &[][..]
+        } else {
+            payload
+        };
         let end = &mut self.ends[side];
-        if let Arrival::Place { position, check } = end.connection.handle(self.now, &header, body, payload.len()) {
+        if let Arrival::Place { position, check } =
+            end.connection
+                .handle(self.now, &header, body, payload.len())
+        {
             let from = position as usize;
             if end.memory.len() < from + payload.len() {
                 end.memory.resize(from + payload.len(), 0xee);
@@ -162,29 +199,47 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
             }
         }
         if end.takes {
-            end.connection.consume(end.connection.receiver().delivered());
+            end.connection
+                .consume(end.connection.receiver().delivered());
         }
     }
 
     /// Invariants: nothing is sent beyond the grant, nothing is delivered that was not sent.
     fn check(&self) {
         for side in [0, 1] {
-            let (sender, receiver) = (self.ends[side].connection.sender(), self.ends[1 - side].connection.receiver());
+            let (sender, receiver) = (
+                self.ends[side].connection.sender(),
+                self.ends[1 - side].connection.receiver(),
+            );
             sender.check();
             receiver.check();
-            assert!(sender.cut() <= receiver.limit() || self.ends[1 - side].connection.state() != State::Open);
-            assert!(sender.acknowledged() <= receiver.delivered() && receiver.delivered() <= sender.cut());
+            assert!(
+                sender.cut() <= receiver.limit()
+                    || self.ends[1 - side].connection.state() != State::Open
+            );
+            assert!(
+                sender.acknowledged() <= receiver.delivered()
+                    && receiver.delivered() <= sender.cut()
+            );
         }
     }
 
     /// When the next thing happens.
     pub(super) fn next(&mut self) -> Option<Instant> {
         self.flush();
-        let deadlines = [0, 1].map(|side| self.ends[side].connection.deadline(self.now).map(|(at, _)| at));
+        let deadlines = [0, 1].map(|side| {
+            self.ends[side]
+                .connection
+                .deadline(self.now)
+                .map(|(at, _)| at)
+        });
         let wake = deadlines.into_iter().flatten().min();
         let next = self.under_way.keys().next().map(|(at, _)| *at);
         self.check();
-        assert!(wake.is_none_or(|at| at > self.now), "it wants to be asked at {wake:?} again");
+        assert!(
+            wake.is_none_or(|at| at > self.now),
+            "it wants to be asked at {wake:?} again"
+        );
         wake.into_iter().chain(next).min()
     }
 
@@ -192,7 +247,11 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
     pub(super) fn step(&mut self) -> bool {
         let Some(at) = self.next() else { return false };
         self.now = self.now.max(at);
-        while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
+        while let Some(entry) = self
+            .under_way
+            .first_entry()
+            .filter(|entry| entry.key().0 <= self.now)
+        {
             let (side, packet) = entry.remove();
             self.arrive(side, &packet);
         }
@@ -204,7 +263,9 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
     /// once read when `take` says so: a part of what has arrived, in 256ths.
     pub(super) fn finish(&mut self, steps: usize, mut take: impl FnMut() -> Option<u8>) {
         for _ in 0..steps {
-            let idle = |end: &End| end.connection.sender().is_idle() && end.connection.state() == State::Open;
+            let idle = |end: &End| {
+                end.connection.sender().is_idle() && end.connection.state() == State::Open
+            };
             if self.ends.iter().all(idle) || !self.step() {
                 return;
             }
@@ -215,7 +276,10 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
                 end.connection.consume(end.taken);
             }
         }
-        panic!("not done after {steps} steps at {}: {:#?}", self.now, self.ends[0].connection);
+        panic!(
+            "not done after {steps} steps at {}: {:#?}",
+            self.now, self.ends[0].connection
+        );
     }
 
     /// Whether everything one side was given to send has arrived, byte by byte.
@@ -223,6 +287,9 @@ impl<F: FnMut(usize, &Header) -> Fate> Path<F> {
         let to = &self.ends[1 - side];
         to.connection.receiver().delivered() == bytes
             && to.memory.len() as u64 == bytes
-            && to.memory.chunks(PERIOD).all(|part| part == self::bytes(side, 0, part.len()))
+            && to
+                .memory
+                .chunks(PERIOD)
+                .all(|part| part == self::bytes(side, 0, part.len()))
     }
 }

@@ -6,13 +6,26 @@ use proptest::prelude::*;
 use stackline_core::time::{Duration, Instant};
 
 /// Packets `from..to` of a run, as a driver that receives them together hands them over.
-fn hand_over(receiver: &mut Receiver, now: Instant, run: &Run, from: u32, to: u32) -> (Vec<u64>, u32) {
+fn hand_over(
+    receiver: &mut Receiver,
+    now: Instant,
+    run: &Run,
+    from: u32,
+    to: u32,
+) -> (Vec<u64>, u32) {
     let mut places = Vec::new();
     let mut rows = 0;
     let mut at = from;
     while at < to {
-        let row = if run.requests_ack { to.min(run.count - 1) } else { to };
-        if let Some(position) = (row > at).then(|| receiver.handle_row(now, &run.header(at, 0), row - at)).flatten() {
+        let row = if run.requests_ack {
+            to.min(run.count - 1)
+        } else {
+            to
+        };
+        if let Some(position) = (row > at)
+            .then(|| receiver.handle_row(now, &run.header(at, 0), row - at))
+            .flatten()
+        {
             places.extend((at..row).map(|n| position + run.span(n).0 - run.span(at).0));
             (rows, at) = (rows + 1, row);
         } else {
@@ -70,7 +83,10 @@ proptest! {
 #[test]
 fn most_of_a_long_blast_is_rows() {
     let options = Options::blast(Strategy::Selective, 100, 40_000);
-    let (mut sender, mut receiver) = (Sender::new(&options, 7, options.buffer), Receiver::new(&options, 7));
+    let (mut sender, mut receiver) = (
+        Sender::new(&options, 7, options.buffer),
+        Receiver::new(&options, 7),
+    );
     sender.send(40_000);
     let mut taken = 0;
     while let Some(run) = sender.poll(Instant(1_000_000), 45) {
@@ -78,5 +94,8 @@ fn most_of_a_long_blast_is_rows() {
         assert_eq!(places.len() as u32, run.count);
         taken += rows;
     }
-    assert_eq!((taken, receiver.delivered(), receiver.counters().packets), (9, 40_000, 400));
+    assert_eq!(
+        (taken, receiver.delivered(), receiver.counters().packets),
+        (9, 40_000, 400)
+    );
 }

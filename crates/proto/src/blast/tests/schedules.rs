@@ -15,13 +15,20 @@ use stackline_core::time::Duration;
 extern crate std;
 
 fn schedules() -> u64 {
-    std::env::var("STACKLINE_SCHEDULES").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
+    std::env::var("STACKLINE_SCHEDULES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(100)
 }
 
 /// What is agreed upon in one schedule, where `below` draws.
 fn vary(options: Options, base: u64, jitter: u64, below: &mut impl FnMut(u64) -> u64) -> Options {
     let fixed = below(3) == 0;
-    let interval = if fixed { Interval::Fixed(Duration(2 * base + 2 * jitter)) } else { Interval::Adaptive };
+    let interval = if fixed {
+        Interval::Fixed(Duration(2 * base + 2 * jitter))
+    } else {
+        Interval::Adaptive
+    };
     let pacing = match below(6) {
         0 => Pacing::Ceiling(1e6 * (1 + below(1000)) as f64),
         1 => Pacing::Auto,
@@ -33,10 +40,23 @@ fn vary(options: Options, base: u64, jitter: u64, below: &mut impl FnMut(u64) ->
         1 => 1 + below(2 * u64::from(options.size)),
         _ => options.buffer,
     };
-    let flight = if options.flight > 1 && below(2) == 0 { 1 + below(8) as u32 } else { options.flight };
+    let flight = if options.flight > 1 && below(2) == 0 {
+        1 + below(8) as u32
+    } else {
+        options.flight
+    };
     let nak_delay = options.nak_delay.filter(|_| !fixed || below(2) == 0);
     let patience = Duration(u64::MAX / 4);
-    Options { interval, pacing, buffer, flight, nak_delay, patience, checked: below(4) == 0, ..options }
+    Options {
+        interval,
+        pacing,
+        buffer,
+        flight,
+        nak_delay,
+        patience,
+        checked: below(4) == 0,
+        ..options
+    }
 }
 
 /// One random schedule for one kind of connection.
@@ -46,7 +66,9 @@ fn one(options: Options, seed: Seed) {
     let [loss, back_off, late] = [below(30), below(10), below(20)];
     let base = 20_000 + below(2_000_000);
     let jitter = 1 + below(3 * base);
-    let sizes: Vec<u64> = (0..1 + below(3)).map(|_| size(&options, below(5), below(40_000))).collect();
+    let sizes: Vec<u64> = (0..1 + below(3))
+        .map(|_| size(&options, below(5), below(40_000)))
+        .collect();
     let back = below(2) * below(20_000);
     let options = vary(options, base, jitter, &mut below);
     // A fixed interval that is shorter than its blast takes fills a path without end.
@@ -58,7 +80,9 @@ fn one(options: Options, seed: Seed) {
             return Vec::new();
         }
         let copies = if below(100) < back_off { 2 } else { 1 };
-        (0..copies).map(|_| Duration(base + if below(100) < late { below(jitter) } else { 0 })).collect()
+        (0..copies)
+            .map(|_| Duration(base + if below(100) < late { below(jitter) } else { 0 }))
+            .collect()
     };
     let mut path = Path::new([options; 2], fate);
     (path.slot, path.spoil) = (Duration(slot), if options.checked { spoil } else { 0 });
@@ -71,7 +95,12 @@ fn one(options: Options, seed: Seed) {
         if place + 1 == sizes.len() {
             path.ends.iter_mut().for_each(|end| end.connection.finish());
         }
-        path.finish(400_000, || application.next_u64().is_multiple_of(8).then(|| application.next_u64() as u8));
+        path.finish(400_000, || {
+            application
+                .next_u64()
+                .is_multiple_of(8)
+                .then(|| application.next_u64() as u8)
+        });
     }
     arrived(&mut path, sizes.iter().sum(), back * sizes.len() as u64);
 }
@@ -79,17 +108,32 @@ fn one(options: Options, seed: Seed) {
 /// Everything has arrived each way, nothing else, and the connection can be closed.
 fn arrived<F: FnMut(usize, &Header) -> Fate>(path: &mut Path<F>, total: u64, back: u64) {
     let options = *path.ends[0].connection.options();
-    assert!(path.arrived(0, total), "{options:?} {total} {:?}", path.ends[1].connection.facts());
+    assert!(
+        path.arrived(0, total),
+        "{options:?} {total} {:?}",
+        path.ends[1].connection.facts()
+    );
     assert!(path.arrived(1, back), "{options:?} back {back}");
-    assert!(path.ends.iter().all(|end| end.connection.receiver().ended()));
+    assert!(
+        path.ends
+            .iter()
+            .all(|end| end.connection.receiver().ended())
+    );
     let facts = path.ends.each_ref().map(|end| end.connection.facts());
-    assert!(facts.iter().all(|facts| facts.received.violations == 0), "{facts:?}");
+    assert!(
+        facts.iter().all(|facts| facts.received.violations == 0),
+        "{facts:?}"
+    );
     let now = path.now;
     path.ends[0].connection.close(now);
     while path.ends[0].connection.state() != State::Closed && path.step() {}
     assert!(path.now <= now + CLOSE_TIMEOUT);
     assert_eq!(path.ends[0].connection.state(), State::Closed);
-    assert!(path.now < START + Duration(3_600_000_000_000), "it took {}", path.now - START);
+    assert!(
+        path.now < START + Duration(3_600_000_000_000),
+        "it took {}",
+        path.now - START
+    );
 }
 
 fn size(options: &Options, kind: u64, any: u64) -> u64 {
@@ -114,7 +158,13 @@ fn stop_and_wait_brings_everything() {
 
 #[test]
 fn sliding_window_brings_everything() {
-    all("window", Options { buffer: 20_000, ..Options::window(700, 8) });
+    all(
+        "window",
+        Options {
+            buffer: 20_000,
+            ..Options::window(700, 8)
+        },
+    );
     all("wide window", Options::window(700, 1 << 15));
 }
 
@@ -125,19 +175,41 @@ fn full_retransmission_brings_everything() {
 
 #[test]
 fn full_retransmission_with_refusals_brings_everything() {
-    all("full nak", Options { flight: 2, ..Options::blast(Strategy::FullNak, 700, 5_600) });
+    all(
+        "full nak",
+        Options {
+            flight: 2,
+            ..Options::blast(Strategy::FullNak, 700, 5_600)
+        },
+    );
 }
 
 #[test]
 fn partial_retransmission_brings_everything() {
-    all("partial", Options { flight: 3, ..Options::blast(Strategy::Partial, 700, 9_800) });
+    all(
+        "partial",
+        Options {
+            flight: 3,
+            ..Options::blast(Strategy::Partial, 700, 9_800)
+        },
+    );
 }
 
 #[test]
 fn selective_retransmission_brings_everything() {
-    all("selective", Options { flight: 3, ..Options::blast(Strategy::Selective, 100, 9_800) });
+    all(
+        "selective",
+        Options {
+            flight: 3,
+            ..Options::blast(Strategy::Selective, 100, 9_800)
+        },
+    );
     all(
         "selective, little room",
-        Options { flight: 3, buffer: 9_800, ..Options::blast(Strategy::Selective, 100, 9_800) },
+        Options {
+            flight: 3,
+            buffer: 9_800,
+            ..Options::blast(Strategy::Selective, 100, 9_800)
+        },
     );
 }

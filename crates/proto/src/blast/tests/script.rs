@@ -32,7 +32,11 @@ pub(super) struct Script {
 /// Blasts of so many packets of 1000 bytes under the paper's conditions: an interval of 10 ms, a receiver that only answers.
 pub(super) fn fixed(strategy: Strategy, packets: u32) -> Options {
     let interval = Interval::Fixed(Duration(10 * MS));
-    Options { interval, nak_delay: None, ..Options::blast(strategy, 1000, 1000 * packets) }
+    Options {
+        interval,
+        nak_delay: None,
+        ..Options::blast(strategy, 1000, 1000 * packets)
+    }
 }
 
 impl Script {
@@ -41,11 +45,19 @@ impl Script {
         let losses = Rc::new(RefCell::new(Vec::new()));
         let named = Rc::clone(&losses);
         let hand: Hand = Box::new(move |side, header| {
-            if lost(&mut named.borrow_mut(), &name(side, header)) { Vec::new() } else { [Duration(MS)].to_vec() }
+            if lost(&mut named.borrow_mut(), &name(side, header)) {
+                Vec::new()
+            } else {
+                [Duration(MS)].to_vec()
+            }
         });
         let mut path = Path::new(options, hand);
         path.log = Some(Vec::new());
-        Self { path, losses, begin: START }
+        Self {
+            path,
+            losses,
+            begin: START,
+        }
     }
 
     /// A connection that is open; the time counts from now.
@@ -57,7 +69,9 @@ impl Script {
     }
 
     pub(super) fn lose(&self, names: &[&str]) {
-        self.losses.borrow_mut().extend(names.iter().map(ToString::to_string));
+        self.losses
+            .borrow_mut()
+            .extend(names.iter().map(ToString::to_string));
     }
 
     pub(super) fn end(&mut self, side: usize) -> &mut Connection {
@@ -99,8 +113,15 @@ impl Script {
         script.lose(losses);
         script.path.send(0, bytes);
         let lines = script.until(ms);
-        assert!(script.losses.borrow().is_empty(), "never sent: {:?} {lines:#?}", script.losses.borrow());
-        assert!(script.path.arrived(0, bytes) && script.end(0).sender().is_idle(), "{lines:#?}");
+        assert!(
+            script.losses.borrow().is_empty(),
+            "never sent: {:?} {lines:#?}",
+            script.losses.borrow()
+        );
+        assert!(
+            script.path.arrived(0, bytes) && script.end(0).sender().is_idle(),
+            "{lines:#?}"
+        );
         lines
     }
 }
@@ -116,7 +137,12 @@ fn lost(losses: &mut Vec<String>, name: &str) -> bool {
 /// The name of a packet in the list of losses.
 fn name(side: usize, header: &Header) -> String {
     let arrow = ['>', '<'][side];
-    let Header { blast, round, index, .. } = header;
+    let Header {
+        blast,
+        round,
+        index,
+        ..
+    } = header;
     match header.kind {
         Kind::Data => format!("{arrow}{blast}.{round}:{index}"),
         Kind::Answer if header.has(LIMIT) => format!("{arrow}limit"),
@@ -129,17 +155,34 @@ fn lines(sent: &[Sent], begin: Instant) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut group = None;
     for packet in sent {
-        let Header { blast, round, index, .. } = packet.header;
+        let Header {
+            blast,
+            round,
+            index,
+            ..
+        } = packet.header;
         let data = packet.header.kind == Kind::Data;
         let this = data.then_some((packet.at, packet.side, blast, round));
-        let word = if data { data_name(&packet.header, index) } else { control_name(packet) };
-        let word = if packet.lost { format!("({word})") } else { word };
+        let word = if data {
+            data_name(&packet.header, index)
+        } else {
+            control_name(packet)
+        };
+        let word = if packet.lost {
+            format!("({word})")
+        } else {
+            word
+        };
         match lines.last_mut().filter(|_| data && this == group) {
             Some(line) => *line += &format!(" {word}"),
             None => {
                 let at = (packet.at - begin).0 as f64 / MS as f64;
                 let arrow = ["->", "<-"][packet.side];
-                let blast = if data { format!("{blast}.{round} ") } else { String::new() };
+                let blast = if data {
+                    format!("{blast}.{round} ")
+                } else {
+                    String::new()
+                };
                 lines.push(format!("{at} {arrow} {blast}{word}"));
             }
         }
@@ -151,22 +194,41 @@ fn lines(sent: &[Sent], begin: Instant) -> Vec<String> {
 fn data_name(header: &Header, index: u16) -> String {
     let end = if header.has(FIN) { "end" } else { "" };
     let requests_ack = if header.has(ACK_REQUEST) { "?" } else { "" };
-    format!("{}{requests_ack}", if end.is_empty() { index.to_string() } else { end.to_string() })
+    format!(
+        "{}{requests_ack}",
+        if end.is_empty() {
+            index.to_string()
+        } else {
+            end.to_string()
+        }
+    )
 }
 
 fn control_name(packet: &Sent) -> String {
-    let Header { kind, blast, round, index, check, start, .. } = packet.header;
+    let Header {
+        kind,
+        blast,
+        round,
+        index,
+        check,
+        start,
+        ..
+    } = packet.header;
     match kind {
         Kind::Answer if packet.header.has(LIMIT) => format!("limit {start}"),
         Kind::Answer if packet.header.has(COMPLETE) => format!("{blast}.{round} all"),
         Kind::Answer if packet.body.is_empty() => format!("{blast}.{round} missing {index}.."),
         Kind::Answer => {
-            let missing_marks =
-                Bitmap::from_answer(u32::from(index), &packet.body, u32::from(index) + 8 * packet.body.len() as u32);
-            let missing: Vec<String> =
-                core::iter::successors(missing_marks.next(0, true), |at| missing_marks.next(at + 1, true))
-                    .map(|n| n.to_string())
-                    .collect();
+            let missing_marks = Bitmap::from_answer(
+                u32::from(index),
+                &packet.body,
+                u32::from(index) + 8 * packet.body.len() as u32,
+            );
+            let missing: Vec<String> = core::iter::successors(missing_marks.next(0, true), |at| {
+                missing_marks.next(at + 1, true)
+            })
+            .map(|n| n.to_string())
+            .collect();
             assert_eq!(missing.len(), check as usize);
             format!("{blast}.{round} missing {}", missing.join(" "))
         }

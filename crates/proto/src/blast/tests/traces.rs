@@ -5,7 +5,11 @@ use crate::blast::{Interval, Options, Strategy};
 use stackline_core::time::Duration;
 
 fn saw() -> Options {
-    Options { interval: Interval::Fixed(Duration(10 * MS)), nak_delay: None, ..Options::saw(1000) }
+    Options {
+        interval: Interval::Fixed(Duration(10 * MS)),
+        nak_delay: None,
+        ..Options::saw(1000)
+    }
 }
 
 fn window(n: u32) -> Options {
@@ -14,29 +18,62 @@ fn window(n: u32) -> Options {
 
 #[test]
 fn stop_and_wait_sends_one_packet_a_round_trip() {
-    let trace = ["0 -> 0.0 0?", "1 <- 0.0 all", "2 -> 1.0 0?", "3 <- 1.0 all", "4 -> 2.0 0?", "5 <- 2.0 all"];
+    let trace = [
+        "0 -> 0.0 0?",
+        "1 <- 0.0 all",
+        "2 -> 1.0 0?",
+        "3 <- 1.0 all",
+        "4 -> 2.0 0?",
+        "5 <- 2.0 all",
+    ];
     assert_eq!(Script::transfer(saw(), 3000, &[], 100), trace);
 }
 
 #[test]
 fn stop_and_wait_sends_a_lost_packet_again_after_the_interval() {
-    let trace = ["0 -> 0.0 0?", "1 <- 0.0 all", "2 -> 1.0 (0?)", "12 -> 1.1 0?", "13 <- 1.1 all"];
+    let trace = [
+        "0 -> 0.0 0?",
+        "1 <- 0.0 all",
+        "2 -> 1.0 (0?)",
+        "12 -> 1.1 0?",
+        "13 <- 1.1 all",
+    ];
     assert_eq!(Script::transfer(saw(), 2000, &[">1.0:0"], 100), trace);
 }
 
 #[test]
 fn stop_and_wait_acknowledges_duplicates_again() {
-    let trace = ["0 -> 0.0 0?", "1 <- (0.0 all)", "10 -> 0.1 0?", "11 <- 0.1 all", "12 -> 1.0 0?", "13 <- 1.0 all"];
+    let trace = [
+        "0 -> 0.0 0?",
+        "1 <- (0.0 all)",
+        "10 -> 0.1 0?",
+        "11 <- 0.1 all",
+        "12 -> 1.0 0?",
+        "13 <- 1.0 all",
+    ];
     assert_eq!(Script::transfer(saw(), 2000, &["<0.0"], 100), trace);
 }
 
 #[test]
 fn nothing_one_byte_and_one_packet_are_blasts_too() {
     for bytes in [0, 1, 1000] {
-        assert_eq!(Script::transfer(saw(), bytes, &[], 100), ["0 -> 0.0 0?", "1 <- 0.0 all"], "{bytes}");
+        assert_eq!(
+            Script::transfer(saw(), bytes, &[], 100),
+            ["0 -> 0.0 0?", "1 <- 0.0 all"],
+            "{bytes}"
+        );
         let lost = ["0 -> 0.0 (0?)", "10 -> 0.1 0?", "11 <- 0.1 all"];
-        for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
-            assert_eq!(Script::transfer(fixed(strategy, 8), bytes, &[">0.0:0"], 100), lost, "{bytes} {strategy:?}");
+        for strategy in [
+            Strategy::Full,
+            Strategy::FullNak,
+            Strategy::Partial,
+            Strategy::Selective,
+        ] {
+            assert_eq!(
+                Script::transfer(fixed(strategy, 8), bytes, &[">0.0:0"], 100),
+                lost,
+                "{bytes} {strategy:?}"
+            );
         }
     }
     let two = ["0 -> 0.0 0?", "1 <- 0.0 all", "2 -> 1.0 0?", "3 <- 1.0 all"];
@@ -65,7 +102,10 @@ fn a_window_goes_on_while_a_lost_packet_is_waited_for() {
 
 #[test]
 fn an_adaptive_window_resends_overtaken_packets() {
-    let options = Options { interval: Interval::Adaptive, ..window(3) };
+    let options = Options {
+        interval: Interval::Adaptive,
+        ..window(3)
+    };
     // The round trip is 2 ms: a quarter more is waited once a later packet was acknowledged.
     let trace = [
         "0 -> 0.0 (0?)",
@@ -83,16 +123,40 @@ fn an_adaptive_window_resends_overtaken_packets() {
 
 #[test]
 fn a_blast_is_acknowledged_once() {
-    for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
-        let trace = ["0 -> 0.0 0 1 2 3?", "1 <- 0.0 all", "2 -> 1.0 0 1?", "3 <- 1.0 all"];
-        assert_eq!(Script::transfer(fixed(strategy, 4), 5001, &[], 100), trace, "{strategy:?}");
+    for strategy in [
+        Strategy::Full,
+        Strategy::FullNak,
+        Strategy::Partial,
+        Strategy::Selective,
+    ] {
+        let trace = [
+            "0 -> 0.0 0 1 2 3?",
+            "1 <- 0.0 all",
+            "2 -> 1.0 0 1?",
+            "3 <- 1.0 all",
+        ];
+        assert_eq!(
+            Script::transfer(fixed(strategy, 4), 5001, &[], 100),
+            trace,
+            "{strategy:?}"
+        );
     }
 }
 
 #[test]
 fn a_lost_acknowledgement_is_requested_again() {
-    let whole = ["0 -> 0.0 0 1 2 3?", "1 <- (0.0 all)", "10 -> 0.1 0 1 2 3?", "11 <- 0.1 all"];
-    let last = ["0 -> 0.0 0 1 2 3?", "1 <- (0.0 all)", "10 -> 0.1 3?", "11 <- 0.1 all"];
+    let whole = [
+        "0 -> 0.0 0 1 2 3?",
+        "1 <- (0.0 all)",
+        "10 -> 0.1 0 1 2 3?",
+        "11 <- 0.1 all",
+    ];
+    let last = [
+        "0 -> 0.0 0 1 2 3?",
+        "1 <- (0.0 all)",
+        "10 -> 0.1 3?",
+        "11 <- 0.1 all",
+    ];
     let cases = [
         (Strategy::Full, whole.as_slice()),
         (Strategy::FullNak, whole.as_slice()),
@@ -100,7 +164,11 @@ fn a_lost_acknowledgement_is_requested_again() {
         (Strategy::Selective, last.as_slice()),
     ];
     for (strategy, trace) in cases {
-        assert_eq!(Script::transfer(fixed(strategy, 4), 4000, &["<0.0"], 100), trace, "{strategy:?}");
+        assert_eq!(
+            Script::transfer(fixed(strategy, 4), 4000, &["<0.0"], 100),
+            trace,
+            "{strategy:?}"
+        );
     }
 }
 
@@ -108,38 +176,76 @@ fn a_lost_acknowledgement_is_requested_again() {
 fn full_retransmission_is_silent_and_sends_the_whole_blast_after_the_interval() {
     let one = |first: &'static str| [first, "10 -> 0.1 0 1 2 3?", "11 <- 0.1 all"];
     let options = fixed(Strategy::Full, 4);
-    for (lost, first) in
-        [(">0.0:0", "0 -> 0.0 (0) 1 2 3?"), (">0.0:1", "0 -> 0.0 0 (1) 2 3?"), (">0.0:3", "0 -> 0.0 0 1 2 (3?)")]
-    {
+    for (lost, first) in [
+        (">0.0:0", "0 -> 0.0 (0) 1 2 3?"),
+        (">0.0:1", "0 -> 0.0 0 (1) 2 3?"),
+        (">0.0:3", "0 -> 0.0 0 1 2 (3?)"),
+    ] {
         assert_eq!(Script::transfer(options, 4000, &[lost], 100), one(first));
     }
     // What arrived of an earlier round counts for nothing.
-    let trace = ["0 -> 0.0 (0) 1 2 3?", "10 -> 0.1 0 (1) 2 3?", "20 -> 0.2 0 1 2 3?", "21 <- 0.2 all"];
-    assert_eq!(Script::transfer(options, 4000, &[">0.0:0", ">0.1:1"], 100), trace);
+    let trace = [
+        "0 -> 0.0 (0) 1 2 3?",
+        "10 -> 0.1 0 (1) 2 3?",
+        "20 -> 0.2 0 1 2 3?",
+        "21 <- 0.2 all",
+    ];
+    assert_eq!(
+        Script::transfer(options, 4000, &[">0.0:0", ">0.1:1"], 100),
+        trace
+    );
 }
 
 #[test]
 fn full_retransmission_with_refusals_sends_the_whole_blast_at_once() {
     let options = fixed(Strategy::FullNak, 4);
-    let trace = ["0 -> 0.0 (0) 1 2 3?", "1 <- 0.0 missing 0..", "2 -> 0.1 0 1 2 3?", "3 <- 0.1 all"];
+    let trace = [
+        "0 -> 0.0 (0) 1 2 3?",
+        "1 <- 0.0 missing 0..",
+        "2 -> 0.1 0 1 2 3?",
+        "3 <- 0.1 all",
+    ];
     assert_eq!(Script::transfer(options, 4000, &[">0.0:0"], 100), trace);
-    let trace = ["0 -> 0.0 0 (1) 2 3?", "1 <- 0.0 missing 1..", "2 -> 0.1 0 1 (2) 3?", "3 <- 0.1 missing 2.."];
+    let trace = [
+        "0 -> 0.0 0 (1) 2 3?",
+        "1 <- 0.0 missing 1..",
+        "2 -> 0.1 0 1 (2) 3?",
+        "3 <- 0.1 missing 2..",
+    ];
     let lines = Script::transfer(options, 4000, &[">0.0:1", ">0.1:2"], 100);
     assert_eq!(lines[..4], trace);
     assert_eq!(lines[4..], ["4 -> 0.2 0 1 2 3?", "5 <- 0.2 all"]);
     // The last packet, or the refusal, is lost: only the interval helps.
     let trace = ["0 -> 0.0 0 1 2 (3?)", "10 -> 0.1 0 1 2 3?", "11 <- 0.1 all"];
     assert_eq!(Script::transfer(options, 4000, &[">0.0:3"], 100), trace);
-    let trace = ["0 -> 0.0 0 (1) 2 3?", "1 <- (0.0 missing 1..)", "10 -> 0.1 0 1 2 3?", "11 <- 0.1 all"];
-    assert_eq!(Script::transfer(options, 4000, &[">0.0:1", "<0.0"], 100), trace);
+    let trace = [
+        "0 -> 0.0 0 (1) 2 3?",
+        "1 <- (0.0 missing 1..)",
+        "10 -> 0.1 0 1 2 3?",
+        "11 <- 0.1 all",
+    ];
+    assert_eq!(
+        Script::transfer(options, 4000, &[">0.0:1", "<0.0"], 100),
+        trace
+    );
 }
 
 #[test]
 fn partial_retransmission_goes_back_to_the_first_that_is_missing() {
     let options = fixed(Strategy::Partial, 4);
-    let trace = ["0 -> 0.0 (0) 1 2 3?", "1 <- 0.0 missing 0..", "2 -> 0.1 0 1 2 3?", "3 <- 0.1 all"];
+    let trace = [
+        "0 -> 0.0 (0) 1 2 3?",
+        "1 <- 0.0 missing 0..",
+        "2 -> 0.1 0 1 2 3?",
+        "3 <- 0.1 all",
+    ];
     assert_eq!(Script::transfer(options, 4000, &[">0.0:0"], 100), trace);
-    let trace = ["0 -> 0.0 0 (1) 2 3?", "1 <- 0.0 missing 1..", "2 -> 0.1 1 2 3?", "3 <- 0.1 all"];
+    let trace = [
+        "0 -> 0.0 0 (1) 2 3?",
+        "1 <- 0.0 missing 1..",
+        "2 -> 0.1 1 2 3?",
+        "3 <- 0.1 all",
+    ];
     assert_eq!(Script::transfer(options, 4000, &[">0.0:1"], 100), trace);
     // Only the last packet is sent again after the interval (section 3.2.3).
     let trace = ["0 -> 0.0 0 1 2 (3?)", "10 -> 0.1 3?", "11 <- 0.1 all"];
@@ -152,15 +258,28 @@ fn partial_retransmission_goes_back_to_the_first_that_is_missing() {
         "12 -> 0.2 1 2 3?",
         "13 <- 0.2 all",
     ];
-    assert_eq!(Script::transfer(options, 4000, &[">0.0:1", "<0.0"], 100), trace);
+    assert_eq!(
+        Script::transfer(options, 4000, &[">0.0:1", "<0.0"], 100),
+        trace
+    );
 }
 
 #[test]
 fn selective_retransmission_sends_missing_packets() {
     let options = fixed(Strategy::Selective, 4);
-    let trace = ["0 -> 0.0 (0) 1 2 3?", "1 <- 0.0 missing 0", "2 -> 0.1 0?", "3 <- 0.1 all"];
+    let trace = [
+        "0 -> 0.0 (0) 1 2 3?",
+        "1 <- 0.0 missing 0",
+        "2 -> 0.1 0?",
+        "3 <- 0.1 all",
+    ];
     assert_eq!(Script::transfer(options, 4000, &[">0.0:0"], 100), trace);
-    let trace = ["0 -> 0.0 0 (1) 2 3?", "1 <- 0.0 missing 1", "2 -> 0.1 1?", "3 <- 0.1 all"];
+    let trace = [
+        "0 -> 0.0 0 (1) 2 3?",
+        "1 <- 0.0 missing 1",
+        "2 -> 0.1 1?",
+        "3 <- 0.1 all",
+    ];
     assert_eq!(Script::transfer(options, 4000, &[">0.0:1"], 100), trace);
     let trace = ["0 -> 0.0 0 1 2 (3?)", "10 -> 0.1 3?", "11 <- 0.1 all"];
     assert_eq!(Script::transfer(options, 4000, &[">0.0:3"], 100), trace);
@@ -172,13 +291,18 @@ fn selective_retransmission_sends_missing_packets() {
         "12 -> 0.2 1?",
         "13 <- 0.2 all",
     ];
-    assert_eq!(Script::transfer(options, 4000, &[">0.0:1", "<0.0"], 100), trace);
+    assert_eq!(
+        Script::transfer(options, 4000, &[">0.0:1", "<0.0"], 100),
+        trace
+    );
 }
 
 #[test]
 fn selective_retransmission_repeats_packets_lost_again() {
     // D = 10, then D' = 4, 2, and the last of them reliably.
-    let losses = [">0.0:1", ">0.0:4", ">0.0:5", ">0.0:8", ">0.1:4", ">0.1:8", ">0.2:8"];
+    let losses = [
+        ">0.0:1", ">0.0:4", ">0.0:5", ">0.0:8", ">0.1:4", ">0.1:8", ">0.2:8",
+    ];
     let trace = [
         "0 -> 0.0 0 (1) 2 3 (4) (5) 6 7 (8) 9?",
         "1 <- 0.0 missing 1 4 5 8",
@@ -189,12 +313,18 @@ fn selective_retransmission_repeats_packets_lost_again() {
         "24 -> 0.4 4?",
         "25 <- 0.4 all",
     ];
-    assert_eq!(Script::transfer(fixed(Strategy::Selective, 10), 10_000, &losses, 100), trace);
+    assert_eq!(
+        Script::transfer(fixed(Strategy::Selective, 10), 10_000, &losses, 100),
+        trace
+    );
 }
 
 #[test]
 fn several_blasts_on_their_way_do_not_wait_for_each_other() {
-    let options = Options { flight: 3, ..fixed(Strategy::Selective, 2) };
+    let options = Options {
+        flight: 3,
+        ..fixed(Strategy::Selective, 2)
+    };
     let trace = [
         "0 -> 0.0 0 1?",
         "0 -> 1.0 (0) 1?",
@@ -212,7 +342,17 @@ fn several_blasts_on_their_way_do_not_wait_for_each_other() {
 
 #[test]
 fn an_overtaken_request_is_repeated_early() {
-    let options = Options { interval: Interval::Adaptive, flight: 2, ..fixed(Strategy::Selective, 2) };
-    let trace = ["0 -> 0.0 0 (1?)", "0 -> 1.0 0 1?", "1 <- 1.0 all", "2.5 -> 0.1 1?", "3.5 <- 0.1 all"];
+    let options = Options {
+        interval: Interval::Adaptive,
+        flight: 2,
+        ..fixed(Strategy::Selective, 2)
+    };
+    let trace = [
+        "0 -> 0.0 0 (1?)",
+        "0 -> 1.0 0 1?",
+        "1 <- 1.0 all",
+        "2.5 -> 0.1 1?",
+        "3.5 <- 0.1 all",
+    ];
     assert_eq!(Script::transfer(options, 4000, &[">0.0:1"], 100), trace);
 }

@@ -16,7 +16,12 @@ fn connecting() -> Script {
 }
 
 /// The answer of a connection to a packet.
-fn answer_to(end: &mut Connection, now: Instant, header: &Header, body: &[u8]) -> Option<(Kind, u32)> {
+fn answer_to(
+    end: &mut Connection,
+    now: Instant,
+    header: &Header,
+    body: &[u8],
+) -> Option<(Kind, u32)> {
     end.handle(now, header, body, body.len());
     match end.poll(now, 1) {
         Some(Output::Control(header, _)) => Some((header.kind, header.connection)),
@@ -28,23 +33,42 @@ fn answer_to(end: &mut Connection, now: Instant, header: &Header, body: &[u8]) -
 fn opening_is_repeated_until_it_is_accepted() {
     let mut script = connecting();
     script.lose(&[">Open", ">Open", "<Accept"]);
-    let trace = ["0 -> (Open)", "20 -> (Open)", "60 -> Open", "61 <- (Accept)", "140 -> Open", "141 <- Accept"];
+    let trace = [
+        "0 -> (Open)",
+        "20 -> (Open)",
+        "60 -> Open",
+        "61 <- (Accept)",
+        "140 -> Open",
+        "141 <- Accept",
+    ];
     assert_eq!(script.until(2000), trace);
-    assert_eq!((script.state(0), script.state(1)), (State::Open, State::Open));
+    assert_eq!(
+        (script.state(0), script.state(1)),
+        (State::Open, State::Open)
+    );
     // It is unknown which one was answered.
     assert_eq!(script.end(0).facts().rtt, None);
 }
 
 #[test]
 fn opening_is_given_up_after_its_patience() {
-    let options = Options { patience: Duration(50 * MS), ..options() };
+    let options = Options {
+        patience: Duration(50 * MS),
+        ..options()
+    };
     let mut script = Script::connecting([options; 2]);
     script.lose(&[ALL]);
     assert_eq!(
         (script.until(49), script.state(0)),
-        (["0 -> (Open)", "20 -> (Open)"].map(Into::into).to_vec(), State::Opening)
+        (
+            ["0 -> (Open)", "20 -> (Open)"].map(Into::into).to_vec(),
+            State::Opening
+        )
     );
-    assert_eq!((script.until(50).len(), script.state(0)), (0, State::Failed(Failure::Silent)));
+    assert_eq!(
+        (script.until(50).len(), script.state(0)),
+        (0, State::Failed(Failure::Silent))
+    );
     assert_eq!(script.until(1000), [] as [&str; 0]);
 }
 
@@ -53,8 +77,14 @@ fn different_parameters_are_refused_for_good() {
     let mut script = Script::connecting([options(), fixed(Strategy::Full, 4)]);
     let refused = State::Failed(Failure::Refused(Refusal::Parameters));
     assert_eq!(script.until(2), ["0 -> Open", "1 <- Refuse"]);
-    assert_eq!((script.state(0), script.state(1)), (refused, State::Listening));
-    assert_eq!((script.until(60_000), script.state(0)), (Vec::new(), refused));
+    assert_eq!(
+        (script.state(0), script.state(1)),
+        (refused, State::Listening)
+    );
+    assert_eq!(
+        (script.until(60_000), script.state(0)),
+        (Vec::new(), refused)
+    );
     let now = script.path.now;
     assert_eq!(script.end(0).deadline(now), None);
 }
@@ -66,9 +96,17 @@ fn impossible_parameters_in_an_accept_are_refused_for_good() {
     script.lose(&[ALL]);
     script.until(1);
     let now = script.path.now;
-    script.end(0).handle(now, &Header::new(Kind::Accept, 77), &parameters, parameters.len());
+    script.end(0).handle(
+        now,
+        &Header::new(Kind::Accept, 77),
+        &parameters,
+        parameters.len(),
+    );
     let refused = State::Failed(Failure::Refused(Refusal::Parameters));
-    assert_eq!((script.until(60_000), script.state(0)), (Vec::new(), refused));
+    assert_eq!(
+        (script.until(60_000), script.state(0)),
+        (Vec::new(), refused)
+    );
 }
 
 #[test]
@@ -76,12 +114,29 @@ fn a_stranger_is_not_answered() {
     let now = Instant(0);
     let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
     let wrong = ConnectParameters::new(&options(), [6; 16], [0; 16]).write();
-    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &wrong), None);
-    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &wrong[..20]), None);
-    assert_eq!((listener.state(), listener.deadline(now)), (State::Listening, None));
+    assert_eq!(
+        answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &wrong),
+        None
+    );
+    assert_eq!(
+        answer_to(
+            &mut listener,
+            now,
+            &Header::new(Kind::Open, 77),
+            &wrong[..20]
+        ),
+        None
+    );
+    assert_eq!(
+        (listener.state(), listener.deadline(now)),
+        (State::Listening, None)
+    );
     let mut dialler = Connection::connect(now, &options(), [5; 16], [0; 16], 77);
     dialler.poll(now, 1);
-    assert_eq!(answer_to(&mut dialler, now, &Header::new(Kind::Accept, 77), &wrong), None);
+    assert_eq!(
+        answer_to(&mut dialler, now, &Header::new(Kind::Accept, 77), &wrong),
+        None
+    );
     assert_eq!(dialler.state(), State::Opening);
 }
 
@@ -90,13 +145,45 @@ fn the_second_of_two_openers_is_refused() {
     let now = Instant(0);
     let mut listener = Connection::listen(&options(), [5; 16], [0; 16]);
     let parameters = ConnectParameters::new(&options(), [5; 16], [0; 16]).write();
-    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
-    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 78), &parameters), Some((Kind::Refuse, 78)));
-    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
+    assert_eq!(
+        answer_to(
+            &mut listener,
+            now,
+            &Header::new(Kind::Open, 77),
+            &parameters
+        ),
+        Some((Kind::Accept, 77))
+    );
+    assert_eq!(
+        answer_to(
+            &mut listener,
+            now,
+            &Header::new(Kind::Open, 78),
+            &parameters
+        ),
+        Some((Kind::Refuse, 78))
+    );
+    assert_eq!(
+        answer_to(
+            &mut listener,
+            now,
+            &Header::new(Kind::Open, 77),
+            &parameters
+        ),
+        Some((Kind::Accept, 77))
+    );
     // An end that is about to close may still have to confirm that it was open.
     listener.send(10);
     listener.close(now);
-    assert_eq!(answer_to(&mut listener, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
+    assert_eq!(
+        answer_to(
+            &mut listener,
+            now,
+            &Header::new(Kind::Open, 77),
+            &parameters
+        ),
+        Some((Kind::Accept, 77))
+    );
 }
 
 #[test]
@@ -158,9 +245,15 @@ fn closing_waits_for_sent_data_and_is_repeated() {
         "72 -> Close",
         "73 <- Closed",
     ];
-    assert_eq!((script.until(73), script.state(0)), (trace.map(Into::into).to_vec(), State::Closing));
+    assert_eq!(
+        (script.until(73), script.state(0)),
+        (trace.map(Into::into).to_vec(), State::Closing)
+    );
     assert_eq!(script.until(2000), [] as [&str; 0]);
-    assert_eq!((script.state(0), script.state(1)), (State::Closed, State::Closed));
+    assert_eq!(
+        (script.state(0), script.state(1)),
+        (State::Closed, State::Closed)
+    );
     assert!(script.end(1).closed_by_peer() && !script.end(0).closed_by_peer());
 }
 
@@ -171,7 +264,10 @@ fn both_close_at_once() {
     script.close(1);
     let trace = ["0 -> Close", "0 <- Close", "1 -> Closed", "1 <- Closed"];
     assert_eq!(script.until(2000), trace);
-    assert_eq!((script.state(0), script.state(1)), (State::Closed, State::Closed));
+    assert_eq!(
+        (script.state(0), script.state(1)),
+        (State::Closed, State::Closed)
+    );
 }
 
 #[test]
@@ -179,14 +275,23 @@ fn the_closing_side_waits_a_second_for_the_answer() {
     let mut script = Script::open(options());
     script.lose(&[ALL]);
     script.close(0);
-    assert_eq!((script.until(999).len(), script.state(0)), (6, State::Closing));
-    assert_eq!((script.until(1000).len(), script.state(0)), (0, State::Closed));
+    assert_eq!(
+        (script.until(999).len(), script.state(0)),
+        (6, State::Closing)
+    );
+    assert_eq!(
+        (script.until(1000).len(), script.state(0)),
+        (0, State::Closed)
+    );
     assert_eq!(script.until(60_000), [] as [&str; 0]);
 }
 
 #[test]
 fn closing_with_unacknowledged_data_fails_after_the_patience() {
-    let mut script = Script::open(Options { patience: Duration(45 * MS), ..options() });
+    let mut script = Script::open(Options {
+        patience: Duration(45 * MS),
+        ..options()
+    });
     script.lose(&[ALL]);
     script.path.send(0, 1000);
     script.close(0);
@@ -203,7 +308,10 @@ fn an_opening_that_is_given_up_is_taken_back() {
     script.until(5);
     script.close(0);
     assert_eq!(script.until(2000), ["5 -> Close", "6 <- Closed"]);
-    assert_eq!((script.state(0), script.state(1)), (State::Closed, State::Closed));
+    assert_eq!(
+        (script.state(0), script.state(1)),
+        (State::Closed, State::Closed)
+    );
     // Without a listener the repetition ends.
     let mut script = connecting();
     script.lose(&[ALL]);
@@ -243,12 +351,31 @@ fn answers_leave_before_closed() {
     let now = Instant(0);
     let mut end = Connection::listen(&options(), [5; 16], [0; 16]);
     let parameters = ConnectParameters::new(&options(), [5; 16], [0; 16]).write();
-    assert_eq!(answer_to(&mut end, now, &Header::new(Kind::Open, 77), &parameters), Some((Kind::Accept, 77)));
-    end.handle(now, &Header { flags: ACK_REQUEST, length: 10, ..Header::new(Kind::Data, 77) }, &[], 10);
+    assert_eq!(
+        answer_to(&mut end, now, &Header::new(Kind::Open, 77), &parameters),
+        Some((Kind::Accept, 77))
+    );
+    end.handle(
+        now,
+        &Header {
+            flags: ACK_REQUEST,
+            length: 10,
+            ..Header::new(Kind::Data, 77)
+        },
+        &[],
+        10,
+    );
     end.close(now);
     let answer = [(); 3].map(|()| match end.poll(now, 1) {
         Some(Output::Control(header, _)) => Some((header.kind, header.start)),
         _ => None,
     });
-    assert_eq!(answer, [Some((Kind::Answer, options().buffer)), Some((Kind::Close, 10)), None]);
+    assert_eq!(
+        answer,
+        [
+            Some((Kind::Answer, options().buffer)),
+            Some((Kind::Close, 10)),
+            None
+        ]
+    );
 }

@@ -15,10 +15,19 @@ fn untaken(options: Options) -> Script {
 
 #[test]
 fn a_receiver_without_buffers_is_probed_and_nothing_is_lost() {
-    let mut script = untaken(Options { buffer: 4000, ..fixed(Strategy::Selective, 4) });
+    let mut script = untaken(Options {
+        buffer: 4000,
+        ..fixed(Strategy::Selective, 4)
+    });
     script.path.send(0, 10_000);
-    let trace =
-        ["0 -> 0.0 0 1 2 3?", "1 <- 0.0 all", "7 -> Probe", "8 <- limit 4000", "17 -> Probe", "18 <- limit 4000"];
+    let trace = [
+        "0 -> 0.0 0 1 2 3?",
+        "1 <- 0.0 all",
+        "7 -> Probe",
+        "8 <- limit 4000",
+        "17 -> Probe",
+        "18 <- limit 4000",
+    ];
     assert_eq!(script.until(36), trace);
     assert_eq!(script.until(37), ["37 -> Probe"]);
     // Half of the buffer is worth a limit.
@@ -41,28 +50,51 @@ fn a_receiver_without_buffers_is_probed_and_nothing_is_lost() {
         ]
     );
     script.take();
-    assert_eq!(script.until(200), ["100 <- limit 13000", "101 -> 3.0 0?", "102 <- 3.0 all"]);
+    assert_eq!(
+        script.until(200),
+        ["100 <- limit 13000", "101 -> 3.0 0?", "102 <- 3.0 all"]
+    );
     assert!(script.path.arrived(0, 10_000));
     assert_eq!(script.end(0).facts().sent.repeated, 0);
 }
 
 #[test]
 fn a_lost_limit_is_probed() {
-    let mut script = untaken(Options { buffer: 2000, ..fixed(Strategy::Full, 2) });
+    let mut script = untaken(Options {
+        buffer: 2000,
+        ..fixed(Strategy::Full, 2)
+    });
     script.path.send(0, 3000);
     assert_eq!(script.until(4), ["0 -> 0.0 0 1?", "1 <- 0.0 all"]);
     script.lose(&["<limit", ">Probe"]);
     script.take();
-    let trace =
-        ["4 <- (limit 4000)", "7 -> (Probe)", "17 -> Probe", "18 <- limit 4000", "19 -> 1.0 0?", "20 <- 1.0 all"];
+    let trace = [
+        "4 <- (limit 4000)",
+        "7 -> (Probe)",
+        "17 -> Probe",
+        "18 <- limit 4000",
+        "19 -> 1.0 0?",
+        "20 <- 1.0 all",
+    ];
     assert_eq!(script.until(100), trace);
 }
 
 #[test]
 fn a_blast_that_fits_partly_waits_for_room_while_others_are_on_their_way() {
-    let mut script = untaken(Options { buffer: 5000, flight: 4, ..fixed(Strategy::Selective, 2) });
+    let mut script = untaken(Options {
+        buffer: 5000,
+        flight: 4,
+        ..fixed(Strategy::Selective, 2)
+    });
     script.path.send(0, 6000);
-    let trace = ["0 -> 0.0 0 1?", "0 -> 1.0 0 1?", "1 <- 0.0 all", "1 <- 1.0 all", "2 -> 2.0 0?", "3 <- 2.0 all"];
+    let trace = [
+        "0 -> 0.0 0 1?",
+        "0 -> 1.0 0 1?",
+        "1 <- 0.0 all",
+        "1 <- 1.0 all",
+        "2 -> 2.0 0?",
+        "3 <- 2.0 all",
+    ];
     assert_eq!(script.until(8), trace);
 }
 
@@ -71,30 +103,55 @@ fn a_fixed_interval_counts_from_the_requesting_packet() {
     let mut script = Script::open(fixed(Strategy::Selective, 2));
     script.lose(&[ALL]);
     script.path.send(0, 2000);
-    let trace = ["0 -> 0.0 (0) (1?)", "10 -> 0.1 (1?)", "20 -> 0.2 (1?)", "30 -> 0.3 (1?)"];
+    let trace = [
+        "0 -> 0.0 (0) (1?)",
+        "10 -> 0.1 (1?)",
+        "20 -> 0.2 (1?)",
+        "30 -> 0.3 (1?)",
+    ];
     assert_eq!(script.until(39), trace);
     assert_eq!(script.end(0).facts().sent.timeouts, 3);
 }
 
 #[test]
 fn an_interval_that_measures_doubles_in_silence() {
-    let mut script = Script::open(Options { interval: Interval::Adaptive, ..fixed(Strategy::Selective, 2) });
+    let mut script = Script::open(Options {
+        interval: Interval::Adaptive,
+        ..fixed(Strategy::Selective, 2)
+    });
     script.lose(&[ALL]);
     script.path.send(0, 2000);
     // A round trip of 2 ms and the least above it.
-    let trace = ["0 -> 0.0 (0) (1?)", "6 -> 0.1 (1?)", "18 -> 0.2 (1?)", "42 -> 0.3 (1?)", "90 -> 0.4 (1?)"];
+    let trace = [
+        "0 -> 0.0 (0) (1?)",
+        "6 -> 0.1 (1?)",
+        "18 -> 0.2 (1?)",
+        "42 -> 0.3 (1?)",
+        "90 -> 0.4 (1?)",
+    ];
     assert_eq!(script.until(185), trace);
 }
 
 #[test]
 fn an_interval_shorter_than_the_round_trip_ends_too() {
-    for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
+    for strategy in [
+        Strategy::Full,
+        Strategy::FullNak,
+        Strategy::Partial,
+        Strategy::Selective,
+    ] {
         let interval = Interval::Fixed(Duration(MS / 2));
-        let mut script = Script::open(Options { interval, ..fixed(strategy, 4) });
+        let mut script = Script::open(Options {
+            interval,
+            ..fixed(strategy, 4)
+        });
         script.lose(&[">0.0:1"]);
         script.path.send(0, 12_000);
         script.until(100);
-        assert!(script.path.arrived(0, 12_000) && script.end(0).sender().is_idle(), "{strategy:?}");
+        assert!(
+            script.path.arrived(0, 12_000) && script.end(0).sender().is_idle(),
+            "{strategy:?}"
+        );
     }
 }
 
@@ -102,7 +159,11 @@ fn an_interval_shorter_than_the_round_trip_ends_too() {
 fn a_repetition_that_the_pace_holds_back_gives_way_to_a_refusal() {
     // A packet of 1000 bytes every 80 ms; the round trip of 2 ms is longer than the interval.
     let interval = Interval::Fixed(Duration(MS));
-    let options = Options { interval, pacing: Pacing::Ceiling(1e5), ..fixed(Strategy::Selective, 4) };
+    let options = Options {
+        interval,
+        pacing: Pacing::Ceiling(1e5),
+        ..fixed(Strategy::Selective, 4)
+    };
     let mut script = Script::open(options);
     script.lose(&[">3.0:0"]);
     script.path.send(0, 20_000);
@@ -113,14 +174,30 @@ fn a_repetition_that_the_pace_holds_back_gives_way_to_a_refusal() {
 
 #[test]
 fn a_sender_gives_up_when_nothing_was_answered_for_its_patience() {
-    for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
-        let mut script = Script::open(Options { patience: Duration(45 * MS), ..fixed(strategy, 2) });
+    for strategy in [
+        Strategy::Full,
+        Strategy::FullNak,
+        Strategy::Partial,
+        Strategy::Selective,
+    ] {
+        let mut script = Script::open(Options {
+            patience: Duration(45 * MS),
+            ..fixed(strategy, 2)
+        });
         script.path.send(0, 6000);
         assert_eq!(script.until(2).len(), 3);
         script.lose(&[ALL]);
         // The request of 2 ms is never answered.
-        assert_eq!((script.until(46).len(), script.state(0)), (5, State::Open), "{strategy:?}");
-        assert_eq!((script.until(47).len(), script.state(0)), (0, SILENT), "{strategy:?}");
+        assert_eq!(
+            (script.until(46).len(), script.state(0)),
+            (5, State::Open),
+            "{strategy:?}"
+        );
+        assert_eq!(
+            (script.until(47).len(), script.state(0)),
+            (0, SILENT),
+            "{strategy:?}"
+        );
         let now = script.path.now;
         assert_eq!(script.end(0).deadline(now), None);
     }
@@ -128,8 +205,13 @@ fn a_sender_gives_up_when_nothing_was_answered_for_its_patience() {
 
 #[test]
 fn an_answer_within_its_patience_keeps_a_sender_waiting() {
-    let mut script = Script::open(Options { patience: Duration(45 * MS), ..fixed(Strategy::Selective, 2) });
-    script.lose(&[">0.0:0", ">0.0:1", ">0.1:1", ">0.2:1", ">0.4:0", ">0.5:0", ">0.6:0"]);
+    let mut script = Script::open(Options {
+        patience: Duration(45 * MS),
+        ..fixed(Strategy::Selective, 2)
+    });
+    script.lose(&[
+        ">0.0:0", ">0.0:1", ">0.1:1", ">0.2:1", ">0.4:0", ">0.5:0", ">0.6:0",
+    ]);
     script.path.send(0, 2000);
     let trace = [
         "0 -> 0.0 (0) (1?)",
@@ -149,7 +231,11 @@ fn an_answer_within_its_patience_keeps_a_sender_waiting() {
 
 #[test]
 fn a_blocked_sender_gives_up_after_an_unanswered_probe() {
-    let mut script = untaken(Options { buffer: 2000, patience: Duration(45 * MS), ..fixed(Strategy::Selective, 2) });
+    let mut script = untaken(Options {
+        buffer: 2000,
+        patience: Duration(45 * MS),
+        ..fixed(Strategy::Selective, 2)
+    });
     script.path.send(0, 3000);
     script.until(10);
     script.lose(&[ALL]);
@@ -159,7 +245,10 @@ fn a_blocked_sender_gives_up_after_an_unanswered_probe() {
 
 #[test]
 fn a_receiver_in_the_middle_of_a_blast_gives_up_too() {
-    let mut script = Script::open(Options { patience: Duration(45 * MS), ..fixed(Strategy::Selective, 4) });
+    let mut script = Script::open(Options {
+        patience: Duration(45 * MS),
+        ..fixed(Strategy::Selective, 4)
+    });
     script.lose(&[">0.0:1"]);
     script.path.send(0, 4000);
     script.until(1);
@@ -169,16 +258,25 @@ fn a_receiver_in_the_middle_of_a_blast_gives_up_too() {
     script.until(46);
     assert_eq!(script.state(1), SILENT);
     // Nothing is in flight, so no answer is due and the peer is not given up.
-    let mut script = Script::open(Options { patience: Duration(45 * MS), ..fixed(Strategy::Selective, 4) });
+    let mut script = Script::open(Options {
+        patience: Duration(45 * MS),
+        ..fixed(Strategy::Selective, 4)
+    });
     script.path.send(0, 4000);
     script.until(10_000);
-    assert_eq!((script.state(0), script.state(1)), (State::Open, State::Open));
+    assert_eq!(
+        (script.state(0), script.state(1)),
+        (State::Open, State::Open)
+    );
 }
 
 #[test]
 fn a_receiver_reports_missing_packets_by_itself() {
     let nak_delay = Some(Duration(4 * MS));
-    let options = Options { nak_delay, ..fixed(Strategy::Selective, 4) };
+    let options = Options {
+        nak_delay,
+        ..fixed(Strategy::Selective, 4)
+    };
     let mut script = Script::open(options);
     script.path.slot = Duration(MS / 2);
     script.lose(&[">0.0:2", ">0.0:3", "<0.0"]);
@@ -199,20 +297,32 @@ fn a_receiver_reports_missing_packets_by_itself() {
 #[test]
 fn a_slow_path_causes_no_needless_naks() {
     for strategy in [Strategy::FullNak, Strategy::Partial, Strategy::Selective] {
-        let mut script =
-            Script::open(Options { interval: Interval::Adaptive, ..Options::blast(strategy, 1000, 16_000) });
+        let mut script = Script::open(Options {
+            interval: Interval::Adaptive,
+            ..Options::blast(strategy, 1000, 16_000)
+        });
         script.path.slot = Duration(11 * MS);
         script.path.send(0, 48_000);
         script.until(3000);
-        assert!(script.path.arrived(0, 48_000), "{strategy:?} {:?}", script.end(0).facts());
-        assert_eq!(script.end(1).facts().received.unsolicited_naks, 0, "{strategy:?}");
+        assert!(
+            script.path.arrived(0, 48_000),
+            "{strategy:?} {:?}",
+            script.end(0).facts()
+        );
+        assert_eq!(
+            script.end(1).facts().received.unsolicited_naks,
+            0,
+            "{strategy:?}"
+        );
     }
 }
 
 #[test]
 fn an_unsolicited_answer_is_no_round_trip() {
-    let mut script =
-        Script::open(Options { interval: Interval::Adaptive, ..Options::blast(Strategy::Selective, 1000, 4000) });
+    let mut script = Script::open(Options {
+        interval: Interval::Adaptive,
+        ..Options::blast(Strategy::Selective, 1000, 4000)
+    });
     script.path.slot = Duration(MS / 10);
     script.path.send(0, 4000);
     script.until(20);
@@ -223,18 +333,31 @@ fn an_unsolicited_answer_is_no_round_trip() {
     script.until(100);
     assert!(script.path.arrived(0, 8000));
     let after = script.end(0).facts().rtt.map(|(smoothed, ..)| smoothed);
-    assert!(before.zip(after).is_some_and(|(before, after)| after.0 < before.0 + MS), "{before:?} {after:?}");
+    assert!(
+        before
+            .zip(after)
+            .is_some_and(|(before, after)| after.0 < before.0 + MS),
+        "{before:?} {after:?}"
+    );
     assert_eq!(script.end(1).facts().received.unsolicited_naks, 1);
 }
 
 #[test]
 fn an_unsolicited_answer_replaces_a_lost_request() {
-    let options = Options { nak_delay: Some(Duration(4 * MS)), ..fixed(Strategy::Selective, 4) };
+    let options = Options {
+        nak_delay: Some(Duration(4 * MS)),
+        ..fixed(Strategy::Selective, 4)
+    };
     let mut script = Script::open(options);
     script.path.slot = Duration(MS / 2);
     script.lose(&[">0.0:1", ">0.0:3"]);
     script.path.send(0, 4000);
     // Packets 0 and 2 come 1 ms after each other; 4 ms of silence are reported.
-    let trace = ["0 -> 0.0 0 (1) 2 (3?)", "6.5 <- 0.0 missing 1 3", "8 -> 0.1 1 3?", "10 <- 0.1 all"];
+    let trace = [
+        "0 -> 0.0 0 (1) 2 (3?)",
+        "6.5 <- 0.0 missing 1 3",
+        "8 -> 0.1 1 3?",
+        "10 <- 0.1 all",
+    ];
     assert_eq!(script.until(100), trace);
 }

@@ -8,7 +8,10 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 use stackline_core::time::{Duration, Instant};
 
-const GRANTS: Grants = Grants { readable: 3000, writable: 5000 };
+const GRANTS: Grants = Grants {
+    readable: 3000,
+    writable: 5000,
+};
 const KINDS: [Kind; 9] = [
     Kind::Data,
     Kind::Answer,
@@ -27,16 +30,35 @@ fn header() -> impl Strategy<Value = Header> {
     let start = prop_oneof![
         (0_u64..6000).prop_map(|at| 1 << 32 | at),
         0_u64..6000,
-        Just(Options::v().fitted()).prop_map(|options| crate::ikp::options::ClientParameters::of(&options).pack()),
+        Just(Options::v().fitted())
+            .prop_map(|options| crate::ikp::options::ClientParameters::of(&options).pack()),
         any::<u64>()
     ];
     let index = prop_oneof![0_u16..8, Just(32), any::<u16>()];
-    (0..KINDS.len(), any::<u8>(), 0_u16..3, 0_u32..9, small.clone(), start, index, small).prop_map(
-        |(kind, flags, round, blast, length, start, index, check)| {
-            let connection = 7 + u32::from(flags == 77);
-            Header { kind: KINDS[kind], flags, round, connection, blast, length, start, index, check }
-        },
+    (
+        0..KINDS.len(),
+        any::<u8>(),
+        0_u16..3,
+        0_u32..9,
+        small.clone(),
+        start,
+        index,
+        small,
     )
+        .prop_map(|(kind, flags, round, blast, length, start, index, check)| {
+            let connection = 7 + u32::from(flags == 77);
+            Header {
+                kind: KINDS[kind],
+                flags,
+                round,
+                connection,
+                blast,
+                length,
+                start,
+                index,
+                check,
+            }
+        })
 }
 
 /// Packets: a header, what follows it, and how much time passes first.

@@ -14,7 +14,10 @@ use stackline_core::time::Duration;
 extern crate std;
 
 fn schedules() -> u64 {
-    std::env::var("STACKLINE_SCHEDULES").ok().and_then(|text| text.parse().ok()).unwrap_or(200)
+    std::env::var("STACKLINE_SCHEDULES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(200)
 }
 
 /// What a server's process may do, by chance.
@@ -50,9 +53,19 @@ fn one(options: Options, seed: Seed) {
     let base = 20_000 + below(2_000_000);
     let jitter = 1 + below(5 * base);
     let fixed = below(3) == 0;
-    let interval = if fixed { Interval::Fixed(Duration(2 * base + 2 * jitter)) } else { Interval::Adaptive };
+    let interval = if fixed {
+        Interval::Fixed(Duration(2 * base + 2 * jitter))
+    } else {
+        Interval::Adaptive
+    };
     let forever = Duration(u64::MAX / 4);
-    let options = Options { interval, patience: forever, memory: forever, ..options }.fitted();
+    let options = Options {
+        interval,
+        patience: forever,
+        memory: forever,
+        ..options
+    }
+    .fitted();
     let mut path = seed.child("path").generator();
     let mut fate = move |n: u64| path.next_u64() % n;
     let hand = move |_: usize, _: &Header| {
@@ -60,23 +73,49 @@ fn one(options: Options, seed: Seed) {
             return Vec::new();
         }
         let copies = if fate(100) < back_off { 2 } else { 1 };
-        (0..copies).map(|_| Duration(base + if fate(100) < late { fate(jitter) } else { 0 })).collect()
+        (0..copies)
+            .map(|_| Duration(base + if fate(100) < late { fate(jitter) } else { 0 }))
+            .collect()
     };
     // Numbers wrap in every schedule.
     let mut world = World::new(options, u32::MAX - 1, hand);
     for _ in 0..4 {
-        let size = |below: &mut dyn FnMut(u64) -> u64| [0, below(300), below(20_000)][below(3) as usize] as u32;
-        let grants = Grants { readable: size(&mut below), writable: size(&mut below) };
+        let size = |below: &mut dyn FnMut(u64) -> u64| {
+            [0, below(300), below(20_000)][below(3) as usize] as u32
+        };
+        let grants = Grants {
+            readable: size(&mut below),
+            writable: size(&mut below),
+        };
         world.script = script(&mut below, grants, options.room());
         world.send(below(u64::from(options.room()) + 1) as u32, grants);
         world.finish(400_000);
         assert_eq!(world.client.state(), State::Idle);
-        assert!(world.is_right(), "{options:?} {grants:?} {:?} {:?}", world.script, world.client.counters());
+        assert!(
+            world.is_right(),
+            "{options:?} {grants:?} {:?} {:?}",
+            world.script,
+            world.client.counters()
+        );
         let deliveries = world.deliveries[&world.transaction];
-        assert!(if options.once { deliveries == 1 } else { deliveries >= 1 });
+        assert!(if options.once {
+            deliveries == 1
+        } else {
+            deliveries >= 1
+        });
     }
-    assert_eq!((world.client.counters().violations, world.server.counters().violations), (0, 0));
-    assert!(world.now < START + Duration(3_600_000_000_000), "it took {}", world.now - START);
+    assert_eq!(
+        (
+            world.client.counters().violations,
+            world.server.counters().violations
+        ),
+        (0, 0)
+    );
+    assert!(
+        world.now < START + Duration(3_600_000_000_000),
+        "it took {}",
+        world.now - START
+    );
 }
 
 fn all(name: &str, options: Options) {
@@ -87,27 +126,69 @@ fn all(name: &str, options: Options) {
 
 #[test]
 fn v_brings_everything_at_least_once() {
-    all("v", Options { packet: 500, size: 4000, ..Options::v() });
+    all(
+        "v",
+        Options {
+            packet: 500,
+            size: 4000,
+            ..Options::v()
+        },
+    );
 }
 
 #[test]
 fn suppressed_duplicates_are_delivered_once() {
-    all("once", Options { packet: 500, size: 4000, ..Options::once() });
+    all(
+        "once",
+        Options {
+            packet: 500,
+            size: 4000,
+            ..Options::once()
+        },
+    );
 }
 
 #[test]
 fn every_strategy_moves_everything() {
     for strategy in [Strategy::Full, Strategy::FullNak, Strategy::Selective] {
-        let options = Options { strategy, packet: 400, size: 2000, ..Options::v() };
+        let options = Options {
+            strategy,
+            packet: 400,
+            size: 2000,
+            ..Options::v()
+        };
         all("strategies", options);
-        all("strategies once", Options { once: true, ..options });
+        all(
+            "strategies once",
+            Options {
+                once: true,
+                ..options
+            },
+        );
     }
 }
 
 #[test]
 fn several_blasts_of_a_move_are_on_their_way() {
-    all("flight", Options { flight: 4, packet: 300, size: 1200, strategy: Strategy::Selective, ..Options::v() });
-    all("window", Options { flight: 16, packet: 300, size: 300, ..Options::once() });
+    all(
+        "flight",
+        Options {
+            flight: 4,
+            packet: 300,
+            size: 1200,
+            strategy: Strategy::Selective,
+            ..Options::v()
+        },
+    );
+    all(
+        "window",
+        Options {
+            flight: 16,
+            packet: 300,
+            size: 300,
+            ..Options::once()
+        },
+    );
 }
 
 #[test]
@@ -116,7 +197,11 @@ fn repeated_deliveries_do_happen() {
     let mut replies = 0;
     let hand = move |side: usize, _: &Header| {
         replies += u32::from(side == 1);
-        if side == 1 && replies == 1 { Vec::new() } else { alloc::vec![Duration(1000)] }
+        if side == 1 && replies == 1 {
+            Vec::new()
+        } else {
+            alloc::vec![Duration(1000)]
+        }
     };
     let mut world = World::new(Options::v(), 1, hand);
     world.script = alloc::vec![Act::Reply(32, 0, 0)];

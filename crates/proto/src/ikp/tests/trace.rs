@@ -11,12 +11,22 @@ use stackline_core::time::Duration;
 /// The paper's way: fixed intervals, here of 5 ms.
 fn fixed(options: Options) -> Options {
     let interval = Interval::Fixed(Duration(5_000_000));
-    Options { interval, patience: Duration(20_000_000), ..options }
+    Options {
+        interval,
+        patience: Duration(20_000_000),
+        ..options
+    }
 }
 
 /// All packets until the message has ended, on a path that loses the nth packet (from 0) if `loses` returns true for
 /// it.
-fn said(options: Options, message: u32, grants: Grants, script: &[Act], lost: &[usize]) -> Vec<String> {
+fn said(
+    options: Options,
+    message: u32,
+    grants: Grants,
+    script: &[Act],
+    lost: &[usize],
+) -> Vec<String> {
     let mut world = world(options, lost.to_vec());
     world.script = script.to_vec();
     world.send(message, grants);
@@ -29,7 +39,11 @@ fn world(options: Options, lost: Vec<usize>) -> World<impl FnMut(usize, &Header)
     let mut number = 0;
     let hand = move |_: usize, _: &Header| {
         number += 1;
-        if lost.contains(&(number - 1)) { Vec::new() } else { alloc::vec![Duration(100_000)] }
+        if lost.contains(&(number - 1)) {
+            Vec::new()
+        } else {
+            alloc::vec![Duration(100_000)]
+        }
     };
     let mut world = World::new(options, 1, hand);
     world.log = Some(Vec::new());
@@ -37,7 +51,10 @@ fn world(options: Options, lost: Vec<usize>) -> World<impl FnMut(usize, &Header)
 }
 
 const REPLY: Act = Act::Reply(32, 0, 0);
-const NONE: Grants = Grants { readable: 0, writable: 0 };
+const NONE: Grants = Grants {
+    readable: 0,
+    writable: 0,
+};
 
 #[test]
 fn a_small_call_is_one_packet_each_way() {
@@ -49,9 +66,18 @@ fn a_small_call_is_one_packet_each_way() {
 
 #[test]
 fn data_travels_with_the_message_and_with_the_reply() {
-    let grants = Grants { readable: 5000, writable: 500 };
+    let grants = Grants {
+        readable: 5000,
+        writable: 500,
+    };
     assert_eq!(
-        said(fixed(Options::v()), 32, grants, &[Act::Reply(32, 0, 500)], &[]),
+        said(
+            fixed(Options::v()),
+            32,
+            grants,
+            &[Act::Reply(32, 0, 500)],
+            &[]
+        ),
         ["0 -> Send 1 round 0 +1056", "100 <- Reply 1 round 0 +532"]
     );
 }
@@ -60,7 +86,11 @@ fn data_travels_with_the_message_and_with_the_reply() {
 fn a_lost_send_is_sent_again() {
     assert_eq!(
         said(fixed(Options::v()), 32, NONE, &[REPLY], &[0]),
-        ["0 -> Send 1 round 0 +32", "5000 -> Send 1 round 1 +32", "5100 <- Reply 1 round 1 +32"]
+        [
+            "0 -> Send 1 round 0 +32",
+            "5000 -> Send 1 round 1 +32",
+            "5100 <- Reply 1 round 1 +32"
+        ]
     );
 }
 
@@ -79,13 +109,22 @@ fn a_lost_reply_is_repeated_where_duplicates_are_suppressed() {
             "5100 <- Reply 1 round 1 +32"
         ]
     );
-    assert_eq!((world.deliveries[&1], world.server.counters().repeated), (1, 1));
+    assert_eq!(
+        (world.deliveries[&1], world.server.counters().repeated),
+        (1, 1)
+    );
 }
 
 #[test]
 fn a_message_that_is_worked_on_is_pending() {
     assert_eq!(
-        said(fixed(Options::v()), 32, NONE, &[Act::Think(Duration(12_000_000)), REPLY], &[]),
+        said(
+            fixed(Options::v()),
+            32,
+            NONE,
+            &[Act::Think(Duration(12_000_000)), REPLY],
+            &[]
+        ),
         [
             "0 -> Send 1 round 0 +32",
             "5000 -> Send 1 round 1 +32",
@@ -100,7 +139,10 @@ fn a_message_that_is_worked_on_is_pending() {
 #[test]
 fn a_pending_message_is_repeated_less_and_less_often() {
     let sends = said(
-        Options { patience: Duration(4_000_000_000), ..Options::v() },
+        Options {
+            patience: Duration(4_000_000_000),
+            ..Options::v()
+        },
         32,
         NONE,
         &[Act::Think(Duration(60_000_000_000)), REPLY],
@@ -113,9 +155,18 @@ fn a_pending_message_is_repeated_less_and_less_often() {
 
 #[test]
 fn a_move_to_is_a_blast_and_one_answer() {
-    let grants = Grants { readable: 0, writable: 3000 };
+    let grants = Grants {
+        readable: 0,
+        writable: 3000,
+    };
     assert_eq!(
-        said(fixed(Options::v()), 32, grants, &[Act::To(0, 3000), REPLY], &[]),
+        said(
+            fixed(Options::v()),
+            32,
+            grants,
+            &[Act::To(0, 3000), REPLY],
+            &[]
+        ),
         [
             "0 -> Send 1 round 0 +32",
             "100 <- Data 0.0 packet 0",
@@ -129,9 +180,18 @@ fn a_move_to_is_a_blast_and_one_answer() {
 
 #[test]
 fn a_move_to_is_resent_from_the_first_missing_packet() {
-    let grants = Grants { readable: 0, writable: 3000 };
+    let grants = Grants {
+        readable: 0,
+        writable: 3000,
+    };
     assert_eq!(
-        said(fixed(Options::v()), 32, grants, &[Act::To(0, 3000), REPLY], &[2]),
+        said(
+            fixed(Options::v()),
+            32,
+            grants,
+            &[Act::To(0, 3000), REPLY],
+            &[2]
+        ),
         [
             "0 -> Send 1 round 0 +32",
             "100 <- Data 0.0 packet 0",
@@ -148,9 +208,18 @@ fn a_move_to_is_resent_from_the_first_missing_packet() {
 
 #[test]
 fn a_move_from_is_requested_and_comes_as_a_blast() {
-    let grants = Grants { readable: 4000, writable: 0 };
+    let grants = Grants {
+        readable: 4000,
+        writable: 0,
+    };
     assert_eq!(
-        said(fixed(Options::v()), 1056, grants, &[Act::From(1000, 2000), Act::From(0, 1000), REPLY], &[]),
+        said(
+            fixed(Options::v()),
+            1056,
+            grants,
+            &[Act::From(1000, 2000), Act::From(0, 1000), REPLY],
+            &[]
+        ),
         [
             "0 -> Send 1 round 0 +1056",
             "100 <- MoveFrom 1 round 0 +0",
@@ -166,10 +235,19 @@ fn a_move_from_is_requested_and_comes_as_a_blast() {
 
 #[test]
 fn lost_requests_are_repeated_and_late_answers_ignored() {
-    let grants = Grants { readable: 4000, writable: 0 };
+    let grants = Grants {
+        readable: 4000,
+        writable: 0,
+    };
     // Lost: the first request, and the answer to the first range.
     assert_eq!(
-        said(fixed(Options::v()), 1056, grants, &[Act::From(0, 1000), Act::From(3000, 1000), REPLY], &[1, 6]),
+        said(
+            fixed(Options::v()),
+            1056,
+            grants,
+            &[Act::From(0, 1000), Act::From(3000, 1000), REPLY],
+            &[1, 6]
+        ),
         [
             "0 -> Send 1 round 0 +1056",
             "100 <- MoveFrom 1 round 0 +0",
@@ -191,7 +269,10 @@ fn a_server_that_never_was_there_is_given_up() {
     world.send(32, NONE);
     world.finish(100);
     assert_eq!(world.client.state(), State::Failed(Failure::Silent));
-    assert_eq!((world.log.take().unwrap().len(), world.now - START), (4, Duration(20_000_000)));
+    assert_eq!(
+        (world.log.take().unwrap().len(), world.now - START),
+        (4, Duration(20_000_000))
+    );
     // It is over for this message only.
     world.send(32, NONE);
     assert_eq!(world.client.state(), State::Sending);
@@ -201,10 +282,19 @@ fn a_server_that_never_was_there_is_given_up() {
 fn a_client_that_is_gone_ends_a_move() {
     let mut world = world(fixed(Options::v()), Vec::new());
     world.script = alloc::vec![Act::To(0, 3000), REPLY];
-    world.send(32, Grants { readable: 0, writable: 3000 });
+    world.send(
+        32,
+        Grants {
+            readable: 0,
+            writable: 3000,
+        },
+    );
     world.client.abandon();
     while world.step() {}
-    assert_eq!(world.server.progress(1), crate::ikp::server::Progress::Failed);
+    assert_eq!(
+        world.server.progress(1),
+        crate::ikp::server::Progress::Failed
+    );
     assert_eq!(world.now - START, Duration(20_100_000));
 }
 
@@ -243,7 +333,10 @@ fn old_packets_are_of_no_transaction() {
     // Everything is doubled, and the copy comes three transactions later.
     let hand = |_: usize, _: &Header| alloc::vec![Duration(100_000), Duration(1_500_000)];
     let mut world = World::new(fixed(Options::v()), u32::MAX - 3, hand);
-    let grants = Grants { readable: 2500, writable: 3000 };
+    let grants = Grants {
+        readable: 2500,
+        writable: 3000,
+    };
     world.script = alloc::vec![Act::From(0, 2500), Act::To(0, 3000), REPLY];
     for _ in 0..12 {
         world.send(32, grants);
@@ -252,27 +345,69 @@ fn old_packets_are_of_no_transaction() {
     }
     assert!(world.deliveries.values().all(|times| *times == 1));
     assert!(world.client.counters().stale > 20 && world.server.counters().stale > 20);
-    assert_eq!((world.client.counters().violations, world.server.counters().violations), (0, 0));
+    assert_eq!(
+        (
+            world.client.counters().violations,
+            world.server.counters().violations
+        ),
+        (0, 0)
+    );
 }
 
 #[test]
 fn nothing_moves_beyond_the_grants() {
     use crate::ikp::server::Mistake;
     let mut world = world(fixed(Options::v()), Vec::new());
-    world.send(32, Grants { readable: 100, writable: 200 });
+    world.send(
+        32,
+        Grants {
+            readable: 100,
+            writable: 200,
+        },
+    );
     world.step();
     assert_eq!(world.server.move_to(1, 1, 200), Err(Mistake::Outside(200)));
-    assert_eq!(world.server.move_to(1, u32::MAX, u32::MAX), Err(Mistake::Outside(200)));
-    assert_eq!(world.server.move_from(world.now, 1, 100, 1), Err(Mistake::Outside(100)));
-    assert_eq!(world.server.reply(world.now, 1, 32, 150, 51), Err(Mistake::Outside(200)));
-    assert_eq!(world.server.reply(world.now, 1, 1000, 0, 100), Err(Mistake::Long(1056)));
+    assert_eq!(
+        world.server.move_to(1, u32::MAX, u32::MAX),
+        Err(Mistake::Outside(200))
+    );
+    assert_eq!(
+        world.server.move_from(world.now, 1, 100, 1),
+        Err(Mistake::Outside(100))
+    );
+    assert_eq!(
+        world.server.reply(world.now, 1, 32, 150, 51),
+        Err(Mistake::Outside(200))
+    );
+    assert_eq!(
+        world.server.reply(world.now, 1, 1000, 0, 100),
+        Err(Mistake::Long(1056))
+    );
     // A server that does not keep to it is refused by the client.
-    let header = Header { blast: 1, length: 51, start: 50, index: 1, ..Header::new(Kind::MoveFrom, 7) };
+    let header = Header {
+        blast: 1,
+        length: 51,
+        start: 50,
+        index: 1,
+        ..Header::new(Kind::MoveFrom, 7)
+    };
     world.put(1, &header, &[]);
-    let data = Header { length: 201, start: 1 << 32, ..Header::new(Kind::Data, 7) };
+    let data = Header {
+        length: 201,
+        start: 1 << 32,
+        ..Header::new(Kind::Data, 7)
+    };
     world.put(1, &data, &[9; 201]);
-    let reply = Header { blast: 1, length: 10, start: 195, ..Header::new(Kind::Reply, 7) };
+    let reply = Header {
+        blast: 1,
+        length: 10,
+        start: 195,
+        ..Header::new(Kind::Reply, 7)
+    };
     world.put(1, &reply, &[9; 10]);
     world.step();
-    assert_eq!((world.client.counters().violations, world.client.state()), (3, State::Sending));
+    assert_eq!(
+        (world.client.counters().violations, world.client.state()),
+        (3, State::Sending)
+    );
 }

@@ -15,7 +15,8 @@ pub(super) const START: Instant = Instant(1_000_000_000);
 
 /// The byte at an offset of a segment, in one delivery of a message (0: of the client's own).
 pub(super) fn byte(transaction: u32, delivery: u64, offset: u32) -> u8 {
-    let mix = u64::from(transaction) * 31 + delivery * 77 + u64::from(offset) + u64::from(offset >> 8);
+    let mix =
+        u64::from(transaction) * 31 + delivery * 77 + u64::from(offset) + u64::from(offset >> 8);
     mix.wrapping_mul(167) as u8
 }
 
@@ -104,7 +105,10 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
             }
             assert!(self.step(), "nothing can happen any more");
         }
-        panic!("no reply after {steps} steps at {}: {:#?} {:#?}", self.now, self.client, self.server);
+        panic!(
+            "no reply after {steps} steps at {}: {:#?} {:#?}",
+            self.now, self.client, self.server
+        );
     }
 
     /// Goes on to the next thing that happens; false when nothing can happen any more.
@@ -116,11 +120,21 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
             self.process.busy_until,
             self.under_way.keys().next().map(|(at, _)| *at),
         ];
-        let Some(at) = deadlines.into_iter().flatten().min() else { return false };
+        let Some(at) = deadlines.into_iter().flatten().min() else {
+            return false;
+        };
         self.now = self.now.max(at);
-        while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
+        while let Some(entry) = self
+            .under_way
+            .first_entry()
+            .filter(|entry| entry.key().0 <= self.now)
+        {
             let (side, packet) = entry.remove();
-            if side == 0 { self.at_client(&packet) } else { self.at_server(&packet) }
+            if side == 0 {
+                self.at_client(&packet)
+            } else {
+                self.at_server(&packet)
+            }
         }
         self.work();
         self.flush();
@@ -130,18 +144,30 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
     pub(super) fn put(&mut self, side: usize, header: &Header, body: &[u8]) {
         if let Some(log) = &mut self.log {
             let arrow = ["->", "<-"][side];
-            let Header { kind, blast, round, index, .. } = header;
+            let Header {
+                kind,
+                blast,
+                round,
+                index,
+                ..
+            } = header;
             let at = (self.now - START).0 / 1000;
             log.push(match kind {
-                Kind::Data | Kind::Answer => alloc::format!("{at} {arrow} {kind:?} {blast}.{round} packet {index}"),
-                _ => alloc::format!("{at} {arrow} {kind:?} {blast} round {round} +{}", body.len()),
+                Kind::Data | Kind::Answer => {
+                    alloc::format!("{at} {arrow} {kind:?} {blast}.{round} packet {index}")
+                }
+                _ => alloc::format!(
+                    "{at} {arrow} {kind:?} {blast} round {round} +{}",
+                    body.len()
+                ),
             });
         }
         let mut packet = header.write().to_vec();
         packet.extend_from_slice(body);
         for delay in (self.hand)(side, header) {
             self.order += 1;
-            self.under_way.insert((self.now + delay, self.order), (1 - side, packet.clone()));
+            self.under_way
+                .insert((self.now + delay, self.order), (1 - side, packet.clone()));
         }
     }
 
@@ -149,11 +175,16 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
         while let Some(output) = self.client.poll(self.now, 5) {
             let carried = self.client.carried();
             let transaction = self.transaction;
-            let body = |from: u32, bytes: u32| (from..from + bytes).map(move |at| byte(transaction, 0, at));
+            let body = |from: u32, bytes: u32| {
+                (from..from + bytes).map(move |at| byte(transaction, 0, at))
+            };
             match output {
                 Output::Control(header, body) => self.put(0, &header, &body),
                 Output::Message(header) => {
-                    let bytes: Vec<u8> = (0..self.message).map(|at| at as u8).chain(body(0, carried)).collect();
+                    let bytes: Vec<u8> = (0..self.message)
+                        .map(|at| at as u8)
+                        .chain(body(0, carried))
+                        .collect();
                     self.put(0, &header, &bytes);
                 }
                 Output::Run(run) => {
@@ -184,24 +215,39 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
 
     /// What the server's process writes there in its present delivery.
     fn data(&self, from: u32, bytes: u32) -> Vec<u8> {
-        let transaction = self.process.message.map_or(0, |message| message.transaction);
-        (from..from + bytes).map(|at| byte(transaction, self.process.delivery, at)).collect()
+        let transaction = self
+            .process
+            .message
+            .map_or(0, |message| message.transaction);
+        (from..from + bytes)
+            .map(|at| byte(transaction, self.process.delivery, at))
+            .collect()
     }
 
     fn at_client(&mut self, packet: &[u8]) {
-        let Some(header) = Header::read(packet) else { return };
+        let Some(header) = Header::read(packet) else {
+            return;
+        };
         let payload = &packet[HEADER..];
         if let Some((at, bytes)) = self.client.expected().next() {
             let place = &mut self.memory[at as usize..(at + bytes) as usize];
             let n = payload.len().min(place.len());
             place[..n].copy_from_slice(&payload[..n]);
         }
-        let body = if header.kind == Kind::Data { &[][..] } else { payload };
+        let body = if header.kind == Kind::Data {
+            &[][..]
+        } else {
+            payload
+        };
         match self.client.handle(self.now, &header, body, payload.len()) {
             client::Arrival::Place(at) => {
                 self.memory[at as usize..at as usize + payload.len()].copy_from_slice(payload);
             }
-            client::Arrival::Reply { message, offset, data } => {
+            client::Arrival::Reply {
+                message,
+                offset,
+                data,
+            } => {
                 let (text, bytes) = payload.split_at(message as usize);
                 assert_eq!(bytes.len(), data as usize);
                 self.memory[offset as usize..(offset + data) as usize].copy_from_slice(bytes);
@@ -212,18 +258,25 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
     }
 
     fn at_server(&mut self, packet: &[u8]) {
-        let Some(header) = Header::read(packet) else { return };
+        let Some(header) = Header::read(packet) else {
+            return;
+        };
         let payload = &packet[HEADER..];
         if let Some((at, bytes)) = self.server.expected().next() {
             let place = &mut self.process.memory[at as usize..(at + bytes) as usize];
             let n = payload.len().min(place.len());
             place[..n].copy_from_slice(&payload[..n]);
         }
-        let body = if header.kind == Kind::Data { &[][..] } else { payload };
+        let body = if header.kind == Kind::Data {
+            &[][..]
+        } else {
+            payload
+        };
         match self.server.handle(self.now, &header, body, payload.len()) {
             server::Arrival::Message(message) => self.receive(message, payload),
             server::Arrival::Place(at) => {
-                self.process.memory[at as usize..at as usize + payload.len()].copy_from_slice(payload);
+                self.process.memory[at as usize..at as usize + payload.len()]
+                    .copy_from_slice(payload);
             }
             server::Arrival::Nothing | server::Arrival::Refused => {}
         }
@@ -235,7 +288,12 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
         assert_eq!(payload.len() as u32, message.bytes + message.carried);
         let (text, carried) = payload.split_at(message.bytes as usize);
         assert!(text.iter().enumerate().all(|(at, byte)| *byte == at as u8));
-        assert!(carried.iter().zip(0..).all(|(counters, at)| *counters == byte(message.transaction, 0, at)));
+        assert!(
+            carried
+                .iter()
+                .zip(0..)
+                .all(|(counters, at)| *counters == byte(message.transaction, 0, at))
+        );
         self.process = Process {
             acts: self.scripts[&message.transaction].iter().copied().collect(),
             message: Some(message),
@@ -246,7 +304,9 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
 
     /// The server's process goes on as far as it can.
     fn work(&mut self) {
-        let Some(Message { transaction, .. }) = self.process.message else { return };
+        let Some(Message { transaction, .. }) = self.process.message else {
+            return;
+        };
         if self.process.busy_until.is_some_and(|at| at > self.now) {
             return;
         }
@@ -257,11 +317,15 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
                 Progress::Failed | Progress::Gone => return self.process.acts.clear(),
                 Progress::Done => self.moved(),
             }
-            let Some(act) = self.process.acts.pop_front() else { return };
+            let Some(act) = self.process.acts.pop_front() else {
+                return;
+            };
             match act {
                 Act::From(offset, bytes) => {
                     self.process.memory = alloc::vec![0; bytes as usize];
-                    self.server.move_from(self.now, transaction, offset, bytes).unwrap();
+                    self.server
+                        .move_from(self.now, transaction, offset, bytes)
+                        .unwrap();
                     self.process.moving = Some(act);
                 }
                 Act::To(offset, bytes) => self.server.move_to(transaction, offset, bytes).unwrap(),
@@ -273,7 +337,9 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
                     let mut reply = alloc::vec![self.process.delivery as u8; message as usize];
                     reply.extend(self.data(offset, data));
                     self.process.reply = reply;
-                    self.server.reply(self.now, transaction, message, offset, data).unwrap();
+                    self.server
+                        .reply(self.now, transaction, message, offset, data)
+                        .unwrap();
                     return;
                 }
             }
@@ -283,19 +349,32 @@ impl<F: FnMut(usize, &Header) -> Vec<Duration>> World<F> {
 
     /// What was moved from the client is what the client has.
     fn moved(&mut self) {
-        let Some(Act::From(offset, bytes)) = self.process.moving.take() else { return };
-        let transaction = self.process.message.map_or(0, |message| message.transaction);
-        let right = (0..bytes).all(|at| self.process.memory[at as usize] == byte(transaction, 0, offset + at));
-        assert!(right, "what was moved from {offset} on is not what is there");
+        let Some(Act::From(offset, bytes)) = self.process.moving.take() else {
+            return;
+        };
+        let transaction = self
+            .process
+            .message
+            .map_or(0, |message| message.transaction);
+        let right = (0..bytes)
+            .all(|at| self.process.memory[at as usize] == byte(transaction, 0, offset + at));
+        assert!(
+            right,
+            "what was moved from {offset} on is not what is there"
+        );
     }
 
     /// Whether the client has, byte by byte, what the delivery that was replied to wrote, and the server's process did all.
     pub(super) fn is_right(&self) -> bool {
-        let Some(delivery) = self.replied else { return false };
+        let Some(delivery) = self.replied else {
+            return false;
+        };
         let written = self.script.iter().flat_map(|act| match *act {
             Act::To(offset, bytes) | Act::Reply(_, offset, bytes) => offset..offset + bytes,
             Act::From(..) | Act::Think(_) => 0..0,
         });
-        written.into_iter().all(|at| self.memory[at as usize] == byte(self.transaction, delivery, at))
+        written
+            .into_iter()
+            .all(|at| self.memory[at as usize] == byte(self.transaction, delivery, at))
     }
 }

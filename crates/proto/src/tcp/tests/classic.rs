@@ -14,21 +14,41 @@ const fn ms(ms: u64) -> Duration {
 
 /// 4.3BSD: two ticks at least, six seconds at first.
 fn bsd() -> Options {
-    Options { least_timeout: ms(1000), first_timeout: ms(6000), timer_tick: ms(500), ..Options::default() }
+    Options {
+        least_timeout: ms(1000),
+        first_timeout: ms(6000),
+        timer_tick: ms(500),
+        ..Options::default()
+    }
 }
 
 /// When lines of a trace left.
 fn times(lines: &[String]) -> Vec<u64> {
-    lines.iter().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect()
+    lines
+        .iter()
+        .map(|line| line.split(' ').next().unwrap().parse().unwrap())
+        .collect()
 }
 
 #[test]
 fn a_lost_syn_waits_for_the_first_timeout() {
-    let exact = Options { first_timeout: ms(500), ..Options::default() };
-    assert_eq!(times(&Script::dials(exact, 1000).until(3600)), [0, 500, 1500, 3500]);
+    let exact = Options {
+        first_timeout: ms(500),
+        ..Options::default()
+    };
+    assert_eq!(
+        times(&Script::dials(exact, 1000).until(3600)),
+        [0, 500, 1500, 3500]
+    );
     // The timer ticked 200 ms before, and every 500 ms.
-    let ticks = Options { timer_phase: ms(300), ..bsd() };
-    assert_eq!(times(&Script::dials(ticks, 1000).until(42_000)), [0, 5800, 17_800, 41_800]);
+    let ticks = Options {
+        timer_phase: ms(300),
+        ..bsd()
+    };
+    assert_eq!(
+        times(&Script::dials(ticks, 1000).until(42_000)),
+        [0, 5800, 17_800, 41_800]
+    );
 }
 
 #[test]
@@ -42,7 +62,10 @@ fn time_outs_have_a_least_and_end_at_ticks() {
         // The one in between is a probe of the tail, which 1995 had not.
         times(&script.until(9000))
     };
-    let exact = after_a_write(Options { least_timeout: ms(700), ..Options::default() });
+    let exact = after_a_write(Options {
+        least_timeout: ms(700),
+        ..Options::default()
+    });
     assert_eq!(exact[..1], [40]);
     assert!(exact.contains(&(280 + 720)), "{exact:?}");
     // The script begins with a tick, and after the probe at 280 ms there are ticks at 500 ms, 1 s and so on.
@@ -51,7 +74,11 @@ fn time_outs_have_a_least_and_end_at_ticks() {
 
 #[test]
 fn one_segment_leaves_at_first_and_after_a_pause() {
-    let options = Options { first_window: 1, send_buffer: Some(1 << 20), ..Options::default() };
+    let options = Options {
+        first_window: 1,
+        send_buffer: Some(1 << 20),
+        ..Options::default()
+    };
     let mut script = Script::open(options, 20, 65_535);
     script.end.send(script.now(), u64::from(7 * FULL));
     assert_eq!(script.until(20), full(20, 0, 1));
@@ -67,7 +94,15 @@ fn one_segment_leaves_at_first_and_after_a_pause() {
 
 #[test]
 fn without_quick_acknowledgements_a_single_segment_waits() {
-    let mut script = Script::open(Options { quickack: false, delayed_ack: ms(50), ..Options::default() }, 20, 65_535);
+    let mut script = Script::open(
+        Options {
+            quickack: false,
+            delayed_ack: ms(50),
+            ..Options::default()
+        },
+        20,
+        65_535,
+    );
     script.data(40, 1, FULL, 1, NONE);
     script.end.receive(script.now(), u64::MAX);
     assert_eq!(script.until(200), [format!("90 1:1(0) ack {}", at(1))]);
@@ -80,7 +115,13 @@ fn without_quick_acknowledgements_a_single_segment_waits() {
 /// Recovery of 1995, with so many segments to send and a first window of so many.
 fn reno(segments: u32, first_window: u32) -> Script {
     let (congestion, recovery) = (Algorithm::Reno, Recovery::Reno);
-    let options = Options { congestion, recovery, first_window, send_buffer: Some(1 << 20), ..Options::default() };
+    let options = Options {
+        congestion,
+        recovery,
+        first_window,
+        send_buffer: Some(1 << 20),
+        ..Options::default()
+    };
     let mut script = Script::open(options, 20, 65_535);
     script.end.send(script.now(), u64::from(segments * FULL));
     assert_eq!(script.until(20), full(20, 0, first_window));
@@ -102,14 +143,28 @@ fn the_third_duplicate_sends_one_segment_again_and_the_others_inflate_the_window
     let mut script = reno(20, 10);
     let left = duplicates(&mut script, 1, 41, 9);
     let nothing = Vec::new;
-    assert_eq!(left[..5], [nothing(), nothing(), full(43, 0, 1), nothing(), nothing()]);
+    assert_eq!(
+        left[..5],
+        [nothing(), nothing(), full(43, 0, 1), nothing(), nothing()]
+    );
     // Five and one for each duplicate: with the sixth, eleven.
-    assert_eq!(left[5..], [full(46, 10, 11), full(47, 11, 12), full(48, 12, 13), full(49, 13, 14)]);
+    assert_eq!(
+        left[5..],
+        [
+            full(46, 10, 11),
+            full(47, 11, 12),
+            full(48, 12, 13),
+            full(49, 13, 14)
+        ]
+    );
     assert_eq!(script.end.facts(script.now()).window, 14);
     script.ack(63, at(10), &[]);
     assert_eq!(script.until(63), full(63, 14, 15));
     let facts = script.end.facts(script.now());
-    assert_eq!((facts.window, facts.threshold, facts.retransmits), (5, 5, 1));
+    assert_eq!(
+        (facts.window, facts.threshold, facts.retransmits),
+        (5, 5, 1)
+    );
 }
 
 #[test]
@@ -141,7 +196,10 @@ fn a_second_loss_without_duplicates_waits_for_the_timer() {
 fn a_time_out_sends_everything_again_as_the_window_opens() {
     let mut script = reno(10, 4);
     // No probe of the tail. The time-out doubles.
-    assert_eq!(script.until(620), [full(220, 0, 1), full(620, 0, 1)].concat());
+    assert_eq!(
+        script.until(620),
+        [full(220, 0, 1), full(620, 0, 1)].concat()
+    );
     script.ack(640, at(1), &[]);
     assert_eq!(script.until(640), full(640, 1, 3));
     // The fourth had arrived: it does not leave again.
@@ -153,7 +211,13 @@ fn a_time_out_sends_everything_again_as_the_window_opens() {
 #[test]
 fn what_lies_behind_a_gap_is_acknowledged_one_by_one_and_not_reported() {
     let recovery = Recovery::Reno;
-    let mut script = Script::dials(Options { recovery, ..Options::default() }, 65_535);
+    let mut script = Script::dials(
+        Options {
+            recovery,
+            ..Options::default()
+        },
+        65_535,
+    );
     let syn = script.end.poll(script.now()).unwrap();
     assert!(!syn.syn.sack_permitted);
     script.arrives_at(20, Script::syn_ack());
@@ -167,5 +231,8 @@ fn what_lies_behind_a_gap_is_acknowledged_one_by_one_and_not_reported() {
         offered.push((answer.acknowledged, answer.window));
         assert_eq!(script.until(ms), [] as [&str; 0]);
     }
-    assert!(offered.windows(2).all(|pair| pair[0] == pair[1]), "{offered:?}");
+    assert!(
+        offered.windows(2).all(|pair| pair[0] == pair[1]),
+        "{offered:?}"
+    );
 }

@@ -11,20 +11,41 @@ fn number(near: u32) -> impl Strategy<Value = u32> {
 }
 
 fn segment() -> impl Strategy<Value = Segment> {
-    let options = (any::<u16>(), proptest::option::of(any::<u8>()), any::<bool>());
+    let options = (
+        any::<u16>(),
+        proptest::option::of(any::<u8>()),
+        any::<bool>(),
+    );
     let stamps = proptest::option::of((any::<u32>(), any::<u32>()));
     let blocks = proptest::collection::vec((number(1000), number(1000)), 0..4);
-    let fields =
-        (number(9000), number(1000), 0_u8..64, any::<u16>(), prop_oneof![Just(0_u32), 0_u32..3000, any::<u32>()]);
+    let fields = (
+        number(9000),
+        number(1000),
+        0_u8..64,
+        any::<u16>(),
+        prop_oneof![Just(0_u32), 0_u32..3000, any::<u32>()],
+    );
     (fields, options, stamps, blocks).prop_map(
         |((sequence, acknowledged, flags, window, length), (mss, scale, sack), stamps, blocks)| {
-            let syn = Syn { mss, window_scale: scale, sack_permitted: sack };
+            let syn = Syn {
+                mss,
+                window_scale: scale,
+                sack_permitted: sack,
+            };
             let timestamps = stamps.map(|(value, echo)| Timestamps { value, echo });
             let flags = Flags(flags).with(if length % 3 > 0 { Flags::ACK } else { Flags(0) });
             // No packet is longer than that.
             let length = length % 65_000;
-            let mut segment =
-                Segment { sequence, acknowledged, flags, window, length, syn, timestamps, ..Segment::default() };
+            let mut segment = Segment {
+                sequence,
+                acknowledged,
+                flags,
+                window,
+                length,
+                syn,
+                timestamps,
+                ..Segment::default()
+            };
             for (start, end) in blocks {
                 segment.add_block(start, end);
             }

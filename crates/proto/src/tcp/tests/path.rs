@@ -60,10 +60,19 @@ impl<F: FnMut(usize, usize, &Segment) -> Fate> Path<F> {
             return;
         }
         self.free_at[side] = self.free_at[side].max(self.now) + time;
-        let late = if let Fate::Late(by) = fate { by } else { Duration::ZERO };
+        let late = if let Fate::Late(by) = fate {
+            by
+        } else {
+            Duration::ZERO
+        };
         for _ in 0..if fate == Fate::Twice { 2 } else { 1 } {
             self.order += 1;
-            self.under_way.push((self.free_at[side] + self.delay + late, self.order, 1 - side, segment));
+            self.under_way.push((
+                self.free_at[side] + self.delay + late,
+                self.order,
+                1 - side,
+                segment,
+            ));
         }
     }
 
@@ -80,11 +89,23 @@ impl<F: FnMut(usize, usize, &Segment) -> Fate> Path<F> {
     /// Goes on to the next thing that happens; false when nothing can happen any more.
     pub(super) fn step(&mut self) -> bool {
         self.flush();
-        let arrival = self.under_way.iter().map(|(at, order, ..)| (*at, *order)).min();
-        let alarm = self.ends.iter().filter_map(|end| end.deadline().map(|(at, _)| at)).min();
+        let arrival = self
+            .under_way
+            .iter()
+            .map(|(at, order, ..)| (*at, *order))
+            .min();
+        let alarm = self
+            .ends
+            .iter()
+            .filter_map(|end| end.deadline().map(|(at, _)| at))
+            .min();
         match (arrival, alarm) {
             (Some((at, order)), alarm) if alarm.is_none_or(|alarm| at <= alarm) => {
-                let place = self.under_way.iter().position(|entry| entry.1 == order).unwrap();
+                let place = self
+                    .under_way
+                    .iter()
+                    .position(|entry| entry.1 == order)
+                    .unwrap();
                 let (_, _, side, segment) = self.under_way.swap_remove(place);
                 self.now = at;
                 self.ends[side].handle(at, &segment);

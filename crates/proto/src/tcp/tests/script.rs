@@ -35,13 +35,27 @@ impl Script {
 
     pub(super) fn dials(options: Options, window: u16) -> Self {
         let now = Instant(BEGIN);
-        Self { end: Connection::connect(now, options, (1000, 80), OWN), now, window }
+        Self {
+            end: Connection::connect(now, options, (1000, 80), OWN),
+            now,
+            window,
+        }
     }
 
     pub(super) fn syn_ack() -> Segment {
-        let syn = Syn { mss: 1460, window_scale: Some(0), sack_permitted: true };
+        let syn = Syn {
+            mss: 1460,
+            window_scale: Some(0),
+            sack_permitted: true,
+        };
         let flags = Flags::SYN.with(Flags::ACK);
-        Segment { flags, syn, sequence: PEER, acknowledged: OWN.wrapping_add(1), ..Segment::default() }
+        Segment {
+            flags,
+            syn,
+            sequence: PEER,
+            acknowledged: OWN.wrapping_add(1),
+            ..Segment::default()
+        }
     }
 
     pub(super) fn ms(&self) -> u64 {
@@ -56,7 +70,13 @@ impl Script {
     pub(super) fn arrives_at(&mut self, ms: u64, segment: Segment) {
         self.now = Instant(BEGIN + ms * MS);
         let timestamps = Some(Timestamps { value: 77, echo: 0 });
-        let segment = Segment { source: 80, destination: 1000, window: self.window, timestamps, ..segment };
+        let segment = Segment {
+            source: 80,
+            destination: 1000,
+            window: self.window,
+            timestamps,
+            ..segment
+        };
         self.end.handle(self.now, &segment);
     }
 
@@ -78,7 +98,15 @@ impl Script {
     pub(super) fn echo(&mut self, ms: u64, upto: u32) {
         let (sequence, acknowledged) = (PEER + 1, OWN.wrapping_add(upto));
         let flags = Flags::ACK.with(Flags::ECE);
-        self.arrives_at(ms, Segment { flags, sequence, acknowledged, ..Segment::default() });
+        self.arrives_at(
+            ms,
+            Segment {
+                flags,
+                sequence,
+                acknowledged,
+                ..Segment::default()
+            },
+        );
     }
 
     /// The flags of the next segment that leaves.
@@ -91,7 +119,16 @@ impl Script {
     pub(super) fn data(&mut self, ms: u64, first: u32, bytes: u32, upto: u32, flags: Flags) {
         let (sequence, acknowledged) = (PEER + first, OWN.wrapping_add(upto));
         let flags = Flags::ACK.with(flags);
-        self.arrives_at(ms, Segment { flags, sequence, acknowledged, length: bytes, ..Segment::default() });
+        self.arrives_at(
+            ms,
+            Segment {
+                flags,
+                sequence,
+                acknowledged,
+                length: bytes,
+                ..Segment::default()
+            },
+        );
     }
 
     pub(super) fn offers(&mut self, window: u16) {
@@ -130,7 +167,11 @@ impl Script {
             line += &format!(" ack {}", segment.acknowledged.wrapping_sub(PEER));
         }
         for (start, end) in segment.sack() {
-            line += &format!(" sack {}:{}", start.wrapping_sub(PEER), end.wrapping_sub(PEER));
+            line += &format!(
+                " sack {}:{}",
+                start.wrapping_sub(PEER),
+                end.wrapping_sub(PEER)
+            );
         }
         line
     }

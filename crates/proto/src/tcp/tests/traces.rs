@@ -17,7 +17,9 @@ pub(super) fn at(n: u32) -> u32 {
 
 /// Full segments of data, from the `from`th to the one before the `to`th.
 pub(super) fn full(ms: u64, from: u32, to: u32) -> Vec<String> {
-    (from..to).map(|n| format!("{ms} {}:{}({FULL}) ack 1", at(n), at(n + 1))).collect()
+    (from..to)
+        .map(|n| format!("{ms} {}:{}({FULL}) ack 1", at(n), at(n + 1)))
+        .collect()
 }
 
 fn open() -> Script {
@@ -26,15 +28,33 @@ fn open() -> Script {
 
 /// It has so many full segments to send, and has sent as many as it may.
 fn sending(segments: u32) -> Script {
-    let mut script = Script::open(Options { send_buffer: Some(1 << 20), ..Options::default() }, 20, 65_535);
-    assert_eq!(script.end.send(script.now(), u64::from(segments * FULL)), Some(u64::from(segments * FULL)));
+    let mut script = Script::open(
+        Options {
+            send_buffer: Some(1 << 20),
+            ..Options::default()
+        },
+        20,
+        65_535,
+    );
+    assert_eq!(
+        script.end.send(script.now(), u64::from(segments * FULL)),
+        Some(u64::from(segments * FULL))
+    );
     script
 }
 
 #[test]
 fn a_lost_syn_leaves_again_after_one_three_and_seven_seconds() {
     let mut script = Script::dials(Options::default(), 1000);
-    assert_eq!(script.until(7000), ["0 S 0:0(0)", "1000 S 0:0(0)", "3000 S 0:0(0)", "7000 S 0:0(0)"]);
+    assert_eq!(
+        script.until(7000),
+        [
+            "0 S 0:0(0)",
+            "1000 S 0:0(0)",
+            "3000 S 0:0(0)",
+            "7000 S 0:0(0)"
+        ]
+    );
     script.until(130_000);
     assert!(script.end.broken);
     assert_eq!(script.end.receive(script.now(), 1), Received::Broken);
@@ -67,14 +87,24 @@ fn nagle_holds_a_small_segment_until_the_one_before_is_acknowledged() {
 #[test]
 fn a_small_send_buffer_is_looked_at_where_a_block_begins() {
     // The least that there is: 4,608 B of memory.
-    let mut script = Script::open(Options { send_buffer: Some(250), ..Options::default() }, 20, 65_535);
+    let mut script = Script::open(
+        Options {
+            send_buffer: Some(250),
+            ..Options::default()
+        },
+        20,
+        65_535,
+    );
     script.end.send(script.now(), 100);
     assert_eq!(script.until(20), ["20 1:101(100) ack 1"]);
     script.end.send(script.now(), 50);
     assert_eq!(script.until(20), [] as [&str; 0]);
     // The block that Nagle's algorithm holds back takes the rest of its 45 segments, and two segments more for each two that
     // leave: eight of the nine that the window lets.
-    assert_eq!(script.end.send(script.now(), 1_000_000), Some(u64::from(45 * FULL - 50 + 8 * FULL)));
+    assert_eq!(
+        script.end.send(script.now(), 1_000_000),
+        Some(u64::from(45 * FULL - 50 + 8 * FULL))
+    );
     assert_eq!(script.until(20).len(), 9);
     assert!(!script.end.has_room());
 }
@@ -92,12 +122,22 @@ fn three_selective_acknowledgements_cause_a_retransmission() {
     assert_eq!(script.until(61), [] as [&str; 0]);
     // Seven tenths of ten, and one more for the seven that arrived now.
     let facts = script.end.facts(script.now());
-    assert_eq!((facts.window, facts.threshold, facts.retransmits), (8, 7, 1));
+    assert_eq!(
+        (facts.window, facts.threshold, facts.retransmits),
+        (8, 7, 1)
+    );
 }
 
 #[test]
 fn a_shrinking_window_sends_in_proportion_to_arrivals() {
-    let mut script = Script::open(Options { congestion: Algorithm::Reno, ..Options::default() }, 20, 65_535);
+    let mut script = Script::open(
+        Options {
+            congestion: Algorithm::Reno,
+            ..Options::default()
+        },
+        20,
+        65_535,
+    );
     script.end.send(script.now(), u64::from(20 * FULL));
     script.until(20);
     // The first is lost, nine arrive: two cause new segments, the third the retransmission, then one leaves for every
@@ -116,7 +156,10 @@ fn the_last_segment_is_sent_again_after_two_round_trips() {
     assert_eq!(script.until(20), full(20, 0, 3));
     script.ack(40, at(2), &[]);
     // One segment is out: two round trips and the longest that its acknowledgement may be delayed, or the time-out.
-    assert_eq!(script.until(300), [format!("260 {}:{}({FULL}) ack 1", at(2), at(3))]);
+    assert_eq!(
+        script.until(300),
+        [format!("260 {}:{}({FULL}) ack 1", at(2), at(3))]
+    );
     // It is acknowledged: the probe repaired a loss that no acknowledgement shows, so the window shrinks.
     script.ack(280, at(3), &[]);
     assert_eq!(script.end.facts(script.now()).threshold, 7);
@@ -126,11 +169,19 @@ fn the_last_segment_is_sent_again_after_two_round_trips() {
 fn time_outs_double() {
     let mut script = sending(1);
     let lines = script.until(10_000);
-    let times: Vec<u64> = lines.iter().map(|line| line.split(' ').next().unwrap().parse().unwrap()).collect();
+    let times: Vec<u64> = lines
+        .iter()
+        .map(|line| line.split(' ').next().unwrap().parse().unwrap())
+        .collect();
     // Sent, probed after 240 ms (a round trip's doubles and 200 ms), then time-outs that double.
     assert_eq!(times[0], 20);
     let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(gaps[1..].windows(2).all(|pair| pair[1].abs_diff(2 * pair[0]) <= 1), "{gaps:?}");
+    assert!(
+        gaps[1..]
+            .windows(2)
+            .all(|pair| pair[1].abs_diff(2 * pair[0]) <= 1),
+        "{gaps:?}"
+    );
     assert_eq!(script.end.facts(script.now()).window, 1);
 }
 
@@ -142,7 +193,12 @@ fn a_closed_window_is_probed_again_and_again() {
     script.offers(0);
     script.ack(40, at(2), &[]);
     let asked = script.until(2000);
-    assert!(asked.iter().all(|line| line.ends_with(&format!("{}:{}(0) ack 1", at(2) - 1, at(2) - 1))), "{asked:?}");
+    assert!(
+        asked
+            .iter()
+            .all(|line| line.ends_with(&format!("{}:{}(0) ack 1", at(2) - 1, at(2) - 1))),
+        "{asked:?}"
+    );
     assert_eq!(asked.len(), 3, "{asked:?}");
     script.offers(65_535);
     script.ack(2000, at(2), &[]);
@@ -156,7 +212,11 @@ fn a_single_segment_is_acknowledged_after_40_ms_and_two_at_once() {
     for n in 0..16 {
         script.data(30, at(n), FULL, 1, NONE);
         script.end.receive(script.now(), u64::MAX);
-        assert_eq!(script.until(30), [format!("30 1:1(0) ack {}", at(n + 1))], "{n}");
+        assert_eq!(
+            script.until(30),
+            [format!("30 1:1(0) ack {}", at(n + 1))],
+            "{n}"
+        );
     }
     script.data(31, at(16), FULL, 1, NONE);
     script.end.receive(script.now(), u64::MAX);
@@ -171,10 +231,16 @@ fn a_single_segment_is_acknowledged_after_40_ms_and_two_at_once() {
 fn a_gap_and_its_end_are_acknowledged_at_once() {
     let mut script = open();
     script.data(30, at(1), FULL, 1, NONE);
-    assert_eq!(script.until(30), [format!("30 1:1(0) ack 1 sack {}:{}", at(1), at(2))]);
+    assert_eq!(
+        script.until(30),
+        [format!("30 1:1(0) ack 1 sack {}:{}", at(1), at(2))]
+    );
     script.data(31, at(0), FULL, 1, NONE);
     assert_eq!(script.until(31), [format!("31 1:1(0) ack {}", at(2))]);
-    assert_eq!(script.end.receive(script.now(), u64::MAX), Received::Bytes(u64::from(2 * FULL)));
+    assert_eq!(
+        script.end.receive(script.now(), u64::MAX),
+        Received::Bytes(u64::from(2 * FULL))
+    );
 }
 
 #[test]
@@ -183,7 +249,10 @@ fn both_close_at_once() {
     script.end.close();
     assert_eq!(script.until(20), ["20 F 1:1(0) ack 1"]);
     script.data(30, 1, 0, 1, Flags::FIN);
-    assert_eq!((script.until(30), script.state()), (["30 2:2(0) ack 2".to_string()].to_vec(), State::Closing));
+    assert_eq!(
+        (script.until(30), script.state()),
+        (["30 2:2(0) ack 2".to_string()].to_vec(), State::Closing)
+    );
     script.data(40, 2, 0, 2, NONE);
     assert_eq!(script.state(), State::TimeWait);
     script.until(2000);
@@ -208,10 +277,23 @@ fn a_lost_fin_leaves_again() {
 #[test]
 fn a_mark_shrinks_the_window_and_nothing_is_sent_again() {
     // RFC 3168, 6.1.2: as after a loss, once a window, and the peer is told.
-    let mut script = Script::dials(Options { ecn: true, send_buffer: Some(1 << 20), ..Options::default() }, 65_535);
+    let mut script = Script::dials(
+        Options {
+            ecn: true,
+            send_buffer: Some(1 << 20),
+            ..Options::default()
+        },
+        65_535,
+    );
     script.until(0);
     let granted = Script::syn_ack();
-    script.arrives_at(20, Segment { flags: granted.flags.with(Flags::ECE), ..granted });
+    script.arrives_at(
+        20,
+        Segment {
+            flags: granted.flags.with(Flags::ECE),
+            ..granted
+        },
+    );
     script.until(20);
     script.end.send(script.now(), u64::from(60 * FULL));
     assert_eq!(script.until(20), full(20, 0, 10));
@@ -219,7 +301,10 @@ fn a_mark_shrinks_the_window_and_nothing_is_sent_again() {
     assert_eq!(script.until(40).len(), 20);
     script.echo(60, at(20));
     let told = script.next_flags(60);
-    assert!(told.has(Flags::CWR), "the first new data says that the window was made smaller");
+    assert!(
+        told.has(Flags::CWR),
+        "the first new data says that the window was made smaller"
+    );
     script.echo(61, at(22));
     assert!(!script.next_flags(61).has(Flags::CWR), "and says it once");
     script.ack(80, at(30), &[]);
@@ -245,7 +330,10 @@ fn after_a_reset_received_data_can_still_be_read() {
 fn an_inexact_reset_is_challenged() {
     let mut script = open();
     script.data(30, 100, 0, 1, Flags::RST);
-    assert_eq!((script.until(30), script.state()), (["30 1:1(0) ack 1".to_string()].to_vec(), State::Established));
+    assert_eq!(
+        (script.until(30), script.state()),
+        (["30 1:1(0) ack 1".to_string()].to_vec(), State::Established)
+    );
 }
 
 #[test]
@@ -273,7 +361,14 @@ fn after_a_pause_slow_start_begins_again() {
 #[test]
 fn a_silent_peer_is_given_up_with_a_timeout() {
     let timeout = Some(Duration(3000 * MS));
-    let mut script = Script::open(Options { timeout, ..Options::default() }, 20, 1000);
+    let mut script = Script::open(
+        Options {
+            timeout,
+            ..Options::default()
+        },
+        20,
+        1000,
+    );
     assert_eq!(script.until(3019), [] as [&str; 0]);
     assert_eq!(script.until(3020), ["3020 R 1:1(0)"]);
     assert!(script.end.broken);

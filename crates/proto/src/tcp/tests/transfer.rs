@@ -9,37 +9,66 @@ const MS: u64 = 1_000_000;
 
 #[test]
 fn a_clean_path_is_filled_and_nothing_is_sent_again() {
-    let mut path = Path::new([Options::default(); 2], 10_000_000, Duration(10 * MS), |_, _, _| Fate::Passes);
+    let mut path = Path::new(
+        [Options::default(); 2],
+        10_000_000,
+        Duration(10 * MS),
+        |_, _, _| Fate::Passes,
+    );
     let begun = path.now;
     let took = path.transfer(2_000_000).since(begun).seconds();
     let least = 2_000_000.0 * 8.0 / 10e6 * 1500.0 / 1448.0;
     assert!(took > least && took < least + 0.2, "{took} of {least}");
     assert_eq!(path.ends[0].facts(path.now).retransmits, 0);
-    assert_eq!(path.ends.each_ref().map(|end| end.state()), [State::Closed; 2]);
+    assert_eq!(
+        path.ends.each_ref().map(|end| end.state()),
+        [State::Closed; 2]
+    );
 }
 
 #[test]
 fn a_queue_that_overflows_leaves_the_link_full() {
     for congestion in [Algorithm::Cubic, Algorithm::Reno] {
-        let options = Options { congestion, ..Options::default() };
-        let mut path = Path::new([options; 2], 10_000_000, Duration(20 * MS), |_, _, _| Fate::Passes);
+        let options = Options {
+            congestion,
+            ..Options::default()
+        };
+        let mut path = Path::new([options; 2], 10_000_000, Duration(20 * MS), |_, _, _| {
+            Fate::Passes
+        });
         path.queue = 60;
         let begun = path.now;
         let took = path.transfer(20_000_000).since(begun).seconds();
         let rate = 20_000_000.0 * 8.0 / took;
-        assert!(path.drops > 0 && rate > 9.2e6, "{rate} with {} drops", path.drops);
+        assert!(
+            path.drops > 0 && rate > 9.2e6,
+            "{rate} with {} drops",
+            path.drops
+        );
         let again = path.ends[0].facts(path.now).retransmits;
-        assert!(again <= path.drops + 2, "{again} sent again, {} dropped", path.drops);
+        assert!(
+            again <= path.drops + 2,
+            "{again} sent again, {} dropped",
+            path.drops
+        );
     }
 }
 
 #[test]
 fn bbr_fills_a_path_without_filling_its_queue_and_losses_do_not_stop_it() {
-    let options = Options { congestion: Algorithm::Bbr, ..Options::default() };
+    let options = Options {
+        congestion: Algorithm::Bbr,
+        ..Options::default()
+    };
     // One packet in fifty is lost, which leaves CUBIC a tenth of the rate.
     for (every, least_share) in [(usize::MAX, 0.9), (50, 0.8)] {
-        let hand =
-            |side: usize, n: usize, _: &_| if side == 0 && n > 2 && n % every == 7 { Fate::Lost } else { Fate::Passes };
+        let hand = |side: usize, n: usize, _: &_| {
+            if side == 0 && n > 2 && n % every == 7 {
+                Fate::Lost
+            } else {
+                Fate::Passes
+            }
+        };
         let mut path = Path::new([options; 2], 20_000_000, Duration(20 * MS), hand);
         path.queue = 500;
         let begun = path.now;

@@ -6,8 +6,12 @@ use crate::testing::traced;
 
 /// Numbers of a column as they are written.
 fn column(head: &Value, bytes: &[u8], name: &str) -> Vec<u64> {
-    let place: Vec<usize> =
-        head["columns"][name].as_array().unwrap().iter().map(|n| n.as_u64().unwrap() as usize).collect();
+    let place: Vec<usize> = head["columns"][name]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| n.as_u64().unwrap() as usize)
+        .collect();
     let (mut numbers, mut number, mut shift) = (Vec::new(), 0, 0);
     for byte in &bytes[place[0]..place[0] + place[1]] {
         number |= u64::from(byte & 0x7f) << shift;
@@ -30,10 +34,19 @@ fn lines_come_with_their_events_and_the_others_behind() {
     assert_eq!(head["kinds"][0], json!(["APP_CALL", "khons", ""]));
     assert_eq!(head["kinds"][4], json!(["NET_DROP", "edge", ""]));
     assert_eq!(head["kinds"][5], json!(["CPU_USE", "khons", ""]));
-    assert_eq!(head["fates"], json!([null, null, null, null, "dropped", null]));
+    assert_eq!(
+        head["fates"],
+        json!([null, null, null, null, "dropped", null])
+    );
     assert_eq!((&head["points"], &head["marked"]), (&json!(4), &json!(1)));
-    assert_eq!(head["kept"], json!({"lines": 3, "of_lines": 3, "loose": 1, "of_loose": 1}));
-    assert_eq!(column(&head, &bytes, "event.kind"), [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 4, 5]);
+    assert_eq!(
+        head["kept"],
+        json!({"lines": 3, "of_lines": 3, "loose": 1, "of_loose": 1})
+    );
+    assert_eq!(
+        column(&head, &bytes, "event.kind"),
+        [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 4, 5]
+    );
     assert_eq!(head["catalogue"]["CPU_USE"]["layer"], "monitor");
 }
 
@@ -49,7 +62,10 @@ fn times_count_from_the_first_event_however_late_it_is() {
 #[test]
 fn beyond_the_most_events_a_page_says_how_many_it_holds() {
     let traced = traced::many(1000);
-    let content = Content { most_events: 400, ..traced.content() };
+    let content = Content {
+        most_events: 400,
+        ..traced.content()
+    };
     let (head, _) = unpack(&packed(&content));
     let kept = head["kept"]["lines"].as_u64().unwrap();
     assert!((50..=100).contains(&kept), "{kept}");
@@ -60,33 +76,80 @@ fn beyond_the_most_events_a_page_says_how_many_it_holds() {
 fn beyond_the_most_events_those_on_no_line_are_thinned_evenly_too() {
     let mut traced = traced::few();
     for host in ["khons", "udjat"] {
-        (0..5_000).for_each(|at| traced.events.push("TCP_RETRANSMIT", host, traced::ORIGIN_NS + at * 100, &[]));
+        (0..5_000).for_each(|at| {
+            traced
+                .events
+                .push("TCP_RETRANSMIT", host, traced::ORIGIN_NS + at * 100, &[])
+        });
     }
-    let content = Content { most_events: 100, ..traced.content() };
+    let content = Content {
+        most_events: 100,
+        ..traced.content()
+    };
     let (head, bytes) = unpack(&packed(&content));
     assert_eq!(head["kept"]["of_loose"], 10_001);
     assert_eq!(head["kept"]["loose"], 100);
     let of_host = |host: &str| {
         let kinds = head["kinds"].as_array().unwrap();
-        let kind = kinds.iter().position(|kind| kind[0] == "TCP_RETRANSMIT" && kind[1] == host).unwrap();
-        column(&head, &bytes, "event.kind").into_iter().filter(|one| *one == kind as u64).count()
+        let kind = kinds
+            .iter()
+            .position(|kind| kind[0] == "TCP_RETRANSMIT" && kind[1] == host)
+            .unwrap();
+        column(&head, &bytes, "event.kind")
+            .into_iter()
+            .filter(|one| *one == kind as u64)
+            .count()
     };
-    assert!(of_host("khons").abs_diff(of_host("udjat")) <= 1, "{} {}", of_host("khons"), of_host("udjat"));
+    assert!(
+        of_host("khons").abs_diff(of_host("udjat")) <= 1,
+        "{} {}",
+        of_host("khons"),
+        of_host("udjat")
+    );
 }
 
 #[test]
 fn of_events_on_no_line_only_those_are_kept_that_something_shows() {
     let mut traced = traced::few();
-    for keyword in ["NET_ENQUEUE", "SOCK_SEND", "TCP_RETRANSMIT", "IKP_RETRANSMIT", "NET_DROP", "TCP_INFO", "FOREIGN"] {
-        traced.events.push(keyword, "khons", traced::ORIGIN_NS + 1, &[]);
+    for keyword in [
+        "NET_ENQUEUE",
+        "SOCK_SEND",
+        "TCP_RETRANSMIT",
+        "IKP_RETRANSMIT",
+        "NET_DROP",
+        "TCP_INFO",
+        "FOREIGN",
+    ] {
+        traced
+            .events
+            .push(keyword, "khons", traced::ORIGIN_NS + 1, &[]);
     }
     let (head, _) = unpack(&packed(&traced.content()));
-    let kinds: Vec<&str> =
-        head["kinds"].as_array().unwrap()[5..].iter().map(|kind| kind[0].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["TCP_RETRANSMIT", "IKP_RETRANSMIT", "NET_DROP", "TCP_INFO", "FOREIGN", "CPU_USE"]);
+    let kinds: Vec<&str> = head["kinds"].as_array().unwrap()[5..]
+        .iter()
+        .map(|kind| kind[0].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "TCP_RETRANSMIT",
+            "IKP_RETRANSMIT",
+            "NET_DROP",
+            "TCP_INFO",
+            "FOREIGN",
+            "CPU_USE"
+        ]
+    );
     let again = json!("sent again");
     assert_eq!(
         head["fates"].as_array().unwrap()[5..],
-        [again.clone(), again, json!("dropped"), json!(null), json!(null), json!(null)]
+        [
+            again.clone(),
+            again,
+            json!("dropped"),
+            json!(null),
+            json!(null),
+            json!(null)
+        ]
     );
 }

@@ -34,7 +34,14 @@ impl<R: Read> Chunks<R> {
     }
 
     fn with_buffer(from: R, length: usize) -> Self {
-        Self { from, buffer: vec![0; length], filled: 0, given: 0, skipping: false, ended: false }
+        Self {
+            from,
+            buffer: vec![0; length],
+            filled: 0,
+            given: 0,
+            skipping: false,
+            ended: false,
+        }
     }
 
     /// The next piece; `None` behind the last.
@@ -89,7 +96,12 @@ mod tests {
         let (mut lines, mut too_long) = (Vec::new(), 0);
         while let Some(chunk) = chunks.next().unwrap() {
             match chunk {
-                Chunk::Lines(bytes) => lines.extend(std::str::from_utf8(bytes).unwrap().lines().map(str::to_owned)),
+                Chunk::Lines(bytes) => lines.extend(
+                    std::str::from_utf8(bytes)
+                        .unwrap()
+                        .lines()
+                        .map(str::to_owned),
+                ),
                 Chunk::TooLong => too_long += 1,
             }
         }

@@ -18,13 +18,20 @@ pub struct Log<'l> {
 
 impl std::fmt::Debug for Log<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Log").field("name", &self.name).field("host", &self.host).finish_non_exhaustive()
+        f.debug_struct("Log")
+            .field("name", &self.name)
+            .field("host", &self.host)
+            .finish_non_exhaustive()
     }
 }
 
 /// That a log could not be read.
 pub(super) fn unread(name: &str, cause: &dyn std::fmt::Display) -> Error {
-    Error::new(format!("cannot read {name}"), "nothing of it was imported; check the file and try again").because(cause)
+    Error::new(
+        format!("cannot read {name}"),
+        "nothing of it was imported; check the file and try again",
+    )
+    .because(cause)
 }
 
 /// Calls every host of a table as a pattern says, in which `*` is its name.

@@ -47,9 +47,12 @@ impl Met {
 
 /// Adds the events of whole lines to a table. Events after `present_ns` are counted.
 pub(super) fn parse(bytes: &[u8], present_ns: u64, table: &mut Table, met: &mut Met) {
-    let mut memo = Memo { slots: [(&[], 0); SLOTS] };
+    let mut memo = Memo {
+        slots: [(&[], 0); SLOTS],
+    };
     let mut begin = 0;
-    let ends = memchr_iter(b'\n', bytes).chain((bytes.last() != Some(&b'\n')).then_some(bytes.len()));
+    let ends =
+        memchr_iter(b'\n', bytes).chain((bytes.last() != Some(&b'\n')).then_some(bytes.len()));
     for end in ends.filter(|_| !bytes.is_empty()) {
         met.lines += 1;
         let before = table.len();
@@ -66,7 +69,13 @@ pub(super) fn parse(bytes: &[u8], present_ns: u64, table: &mut Table, met: &mut 
 
 /// Reads the line at `begin..end` if it is as most are; `None` when it has to be looked at more closely, the table is as it was
 /// then.
-fn usual<'t>(bytes: &'t [u8], begin: usize, end: usize, table: &mut Table, memo: &mut Memo<'t>) -> Option<()> {
+fn usual<'t>(
+    bytes: &'t [u8],
+    begin: usize,
+    end: usize,
+    table: &mut Table,
+    memo: &mut Memo<'t>,
+) -> Option<()> {
     let mut end = end;
     while end > begin && bytes[end - 1] == b'\r' {
         end -= 1;
@@ -91,7 +100,10 @@ fn usual<'t>(bytes: &'t [u8], begin: usize, end: usize, table: &mut Table, memo:
     if length == 0 || length > 9 || at > end {
         return None;
     }
-    let at_ns = seconds.checked_mul(NANOS)?.checked_add(nanos).filter(|at| i64::try_from(*at).is_ok())?;
+    let at_ns = seconds
+        .checked_mul(NANOS)?
+        .checked_add(nanos)
+        .filter(|at| i64::try_from(*at).is_ok())?;
     let (mut values, mut count) = ([Value::Absent; FIELDS], 0);
     skip_blanks(bytes, &mut at, end);
     while at < end {
@@ -113,7 +125,9 @@ fn unusual(line: &[u8], table: &mut Table, met: &mut Met) {
     if line.len() as u64 >= LONGEST {
         return met.refuse("too long", "it is longer than 1 MiB".into());
     }
-    let Ok(line) = std::str::from_utf8(line) else { return met.refuse("not UTF-8", "it is not UTF-8".into()) };
+    let Ok(line) = std::str::from_utf8(line) else {
+        return met.refuse("not UTF-8", "it is not UTF-8".into());
+    };
     let line = line.trim_end_matches('\r');
     if line.starts_with('#') || line.trim_matches([' ', '\t']).is_empty() {
         return;
@@ -123,9 +137,18 @@ fn unusual(line: &[u8], table: &mut Table, met: &mut Met) {
         Err(wrong) => return met.refuse(cause(&wrong), wrong.to_string()),
     };
     if i64::try_from(event.at_ns).is_err() {
-        met.refuse("time out of range", format!("{} s after 1970 are later than the year 2262", event.at_ns / NANOS));
+        met.refuse(
+            "time out of range",
+            format!(
+                "{} s after 1970 are later than the year 2262",
+                event.at_ns / NANOS
+            ),
+        );
     } else if event.host.len() > LONGEST_HOST {
-        met.refuse("host name too long", "the name of its host is longer than 4 KiB".into());
+        met.refuse(
+            "host name too long",
+            "the name of its host is longer than 4 KiB".into(),
+        );
     } else {
         table.push_event(&event);
     }
@@ -205,19 +228,26 @@ fn value<'t>(bytes: &'t [u8], at: &mut usize, end: usize) -> Option<Value<'t>> {
 }
 
 fn trimmed(field: &[u8]) -> &[u8] {
-    let length = field.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |last| last + 1);
+    let length = field
+        .iter()
+        .rposition(|byte| !matches!(byte, b' ' | b'\t'))
+        .map_or(0, |last| last + 1);
     &field[..length]
 }
 
 /// The number that the digits from `at` on make and how many they are: 18 at most, more are none. Eight are read at once.
 #[inline]
 fn digits(bytes: &[u8], at: usize) -> (u64, usize) {
-    let Some(first) = bytes.get(at..).and_then(<[u8]>::first_chunk) else { return few_digits(bytes, at) };
+    let Some(first) = bytes.get(at..).and_then(<[u8]>::first_chunk) else {
+        return few_digits(bytes, at);
+    };
     let (value, length) = eight_digits(*first);
     if length < 8 {
         return (value, length);
     }
-    let Some(second) = bytes[at + 8..].first_chunk() else { return few_digits(bytes, at) };
+    let Some(second) = bytes[at + 8..].first_chunk() else {
+        return few_digits(bytes, at);
+    };
     let (more, length) = eight_digits(*second);
     if length == 8 {
         return few_digits(bytes, at);
@@ -232,8 +262,9 @@ const TENS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_00
 fn eight_digits(bytes: [u8; 8]) -> (u64, usize) {
     let word = u64::from_le_bytes(bytes);
     // The highest bit of a byte says that it is no digit, for the first that is none and those before it.
-    let other =
-        (word.wrapping_add(0x4646_4646_4646_4646) | word.wrapping_sub(0x3030_3030_3030_3030)) & 0x8080_8080_8080_8080;
+    let other = (word.wrapping_add(0x4646_4646_4646_4646)
+        | word.wrapping_sub(0x3030_3030_3030_3030))
+        & 0x8080_8080_8080_8080;
     let length = (other.trailing_zeros() / 8) as usize;
     if length == 0 {
         return (0, 0);
@@ -246,11 +277,23 @@ fn eight_digits(bytes: [u8; 8]) -> (u64, usize) {
 }
 
 fn few_digits(bytes: &[u8], at: usize) -> (u64, usize) {
-    let digits = bytes.get(at..).unwrap_or_default().iter().take_while(|byte| byte.is_ascii_digit()).take(19);
+    let digits = bytes
+        .get(at..)
+        .unwrap_or_default()
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .take(19);
     let (value, length) = digits.fold((0_u64, 0), |(value, length), digit| {
-        (value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')), length + 1)
+        (
+            value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')),
+            length + 1,
+        )
     });
-    if length == 19 { (0, 0) } else { (value, length) }
+    if length == 19 {
+        (0, 0)
+    } else {
+        (value, length)
+    }
 }
 
 /// Keywords and hosts that were just met, so that the usual one is compared and not looked up.
@@ -263,7 +306,9 @@ const SLOTS: usize = 64;
 impl<'t> Memo<'t> {
     #[inline]
     fn number(&mut self, name: &'t [u8], table: &mut Table) -> Option<u32> {
-        let mark = name.len() + usize::from(name[name.len() - 1]) * 5 + usize::from(name[name.len() / 2]) * 3;
+        let mark = name.len()
+            + usize::from(name[name.len() - 1]) * 5
+            + usize::from(name[name.len() / 2]) * 3;
         let slot = &mut self.slots[mark % SLOTS];
         if slot.0 != name {
             if memchr(b'%', name).is_some() {
@@ -293,7 +338,11 @@ mod tests {
             let text = &"987654321098765432"[..length];
             for behind in ["", ";", " x", "        9"] {
                 let bytes = format!("{text}{behind}");
-                assert_eq!(digits(bytes.as_bytes(), 0), (text.parse().unwrap(), length), "{bytes}");
+                assert_eq!(
+                    digits(bytes.as_bytes(), 0),
+                    (text.parse().unwrap(), length),
+                    "{bytes}"
+                );
             }
         }
         assert_eq!(digits(b"1234567890123456789;", 0), (0, 0));
@@ -311,10 +360,20 @@ mod tests {
         let causes: Vec<_> = met.refused.into_iter().collect();
         assert_eq!(
             causes,
-            [("cut short", 1), ("host name too long", 1), ("no time", 1), ("not UTF-8", 1), ("time out of range", 2)]
+            [
+                ("cut short", 1),
+                ("host name too long", 1),
+                ("no time", 1),
+                ("not UTF-8", 1),
+                ("time out of range", 2)
+            ]
         );
         assert_eq!(met.first[0].0, 4);
-        assert!(met.first[0].1.starts_with("there is no number of nanoseconds"));
+        assert!(
+            met.first[0]
+                .1
+                .starts_with("there is no number of nanoseconds")
+        );
     }
 
     #[test]
@@ -323,14 +382,31 @@ mod tests {
         let cut = "X\nX;\nX; h\nX; h;\nX; ;\nX; h; 1\nX; h; 1;\n;\n";
         let (table, met) = parsed(format!("{lines}{cut}").as_bytes());
         let causes: Vec<_> = met.refused.into_iter().collect();
-        assert_eq!(causes, [("cut short", 8), ("no host", 2), ("no keyword", 2), ("no time", 2)]);
-        assert!(table.is_empty() && met.first[0].1.starts_with("there is no keyword"), "{:?}", met.first);
+        assert_eq!(
+            causes,
+            [
+                ("cut short", 8),
+                ("no host", 2),
+                ("no keyword", 2),
+                ("no time", 2)
+            ]
+        );
+        assert!(
+            table.is_empty() && met.first[0].1.starts_with("there is no keyword"),
+            "{:?}",
+            met.first
+        );
     }
 
     #[test]
     fn what_is_later_than_the_present_is_kept_and_counted() {
         let (mut table, mut met) = (Table::default(), Met::default());
-        parse(b"A; h; 1; 0\nA; h; 3; 0\nA; h; 4; 0\n", 2 * NANOS, &mut table, &mut met);
+        parse(
+            b"A; h; 1; 0\nA; h; 3; 0\nA; h; 4; 0\n",
+            2 * NANOS,
+            &mut table,
+            &mut met,
+        );
         assert_eq!((table.len(), met.future, met.first_future), (3, 2, Some(2)));
     }
 

@@ -18,9 +18,21 @@ pub fn begins_tape(first: &[u8]) -> bool {
 /// # Errors
 /// When it cannot be read at all, does not say whose events it has, or the events cannot be kept.
 pub fn import_tape(log: Log<'_>, into: &mut Intake) -> Result<Import, Error> {
-    let Log { bytes, name, host, present_ns } = log;
-    let mut import = Import { source: name.to_owned(), form: "tape".to_owned(), ..Import::default() };
-    let mut counted = Counted { from: bytes, bytes: 0 };
+    let Log {
+        bytes,
+        name,
+        host,
+        present_ns,
+    } = log;
+    let mut import = Import {
+        source: name.to_owned(),
+        form: "tape".to_owned(),
+        ..Import::default()
+    };
+    let mut counted = Counted {
+        from: bytes,
+        bytes: 0,
+    };
     let mut pieces = Pieces::of(&mut counted);
     let mut future = 0;
     while let Some(mut table) = pieces.next_table().map_err(|cause| unread(name, &cause))? {
@@ -31,16 +43,24 @@ pub fn import_tape(log: Log<'_>, into: &mut Intake) -> Result<Import, Error> {
         }
         if (0..table.len()).any(|row| table.host(row).is_empty()) {
             let message = format!("{name} does not say whose events it has");
-            return Err(Error::new(message, format!("say it with `--host NAME={name}`")));
+            return Err(Error::new(
+                message,
+                format!("say it with `--host NAME={name}`"),
+            ));
         }
         into.push(&table)?;
     }
     if pieces.damaged() > 0 {
-        import.refused.insert("bytes that are cut off or damaged".to_owned(), pieces.damaged());
+        import.refused.insert(
+            "bytes that are cut off or damaged".to_owned(),
+            pieces.damaged(),
+        );
     }
     import.bytes = counted.bytes;
     if future > 0 {
-        import.notes.push(format!("{name}: {future} events are later than the import: a clock is ahead"));
+        import.notes.push(format!(
+            "{name}: {future} events are later than the import: a clock is ahead"
+        ));
     }
     Ok(import)
 }

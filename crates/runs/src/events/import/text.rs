@@ -30,15 +30,23 @@ pub fn import_text(log: Log<'_>, into: &mut Intake) -> Result<Import, Error> {
                 break;
             }
         }
-        let read = reading.join().map_err(|_| Error::new("the thread that reads a log broke", "please report it"))?;
+        let read = reading
+            .join()
+            .map_err(|_| Error::new("the thread that reads a log broke", "please report it"))?;
         kept?;
-        read.map(|import| Import { events, ..import }).map_err(|cause| unread(name, &cause))
+        read.map(|import| Import { events, ..import })
+            .map_err(|cause| unread(name, &cause))
     })
 }
 
 /// Reads a log, as long as anybody takes the tables.
 fn read(log: Log<'_>, to: &SyncSender<Table>) -> std::io::Result<Import> {
-    let Log { bytes: from, name, host, present_ns } = log;
+    let Log {
+        bytes: from,
+        name,
+        host,
+        present_ns,
+    } = log;
     let (mut met, mut bytes, mut unended) = (Met::default(), 0, false);
     let mut chunks = Chunks::of(from);
     while let Some(chunk) = chunks.next()? {
@@ -65,8 +73,11 @@ fn read(log: Log<'_>, to: &SyncSender<Table>) -> std::io::Result<Import> {
 
 /// What is known of a log after it was read.
 fn summary(name: &str, bytes: u64, unended: bool, met: Met) -> Import {
-    let mut notes: Vec<String> =
-        met.first.into_iter().map(|(line, what)| format!("{name}, line {line}, is not an event: {what}")).collect();
+    let mut notes: Vec<String> = met
+        .first
+        .into_iter()
+        .map(|(line, what)| format!("{name}, line {line}, is not an event: {what}"))
+        .collect();
     if let Some(line) = met.first_future {
         let count = met.future;
         notes.push(format!(
@@ -74,14 +85,20 @@ fn summary(name: &str, bytes: u64, unended: bool, met: Met) -> Import {
         ));
     }
     if unended {
-        notes.push(format!("{name}: the last line has no end and may be cut short"));
+        notes.push(format!(
+            "{name}: the last line has no end and may be cut short"
+        ));
     }
     Import {
         source: name.to_owned(),
         form: "text".to_owned(),
         bytes,
         lines: met.lines,
-        refused: met.refused.into_iter().map(|(cause, count)| (cause.to_owned(), count)).collect(),
+        refused: met
+            .refused
+            .into_iter()
+            .map(|(cause, count)| (cause.to_owned(), count))
+            .collect(),
         notes,
         ..Import::default()
     }

@@ -23,19 +23,34 @@ pub(super) struct Pages {
 impl Pages {
     /// Of a column of numbers, or of one of texts that go into this list.
     pub(super) fn new(pages: Box<dyn PageReader>, optional: bool, texts: Option<Texts>) -> Self {
-        Self { pages, optional, has_dictionary: false, texts }
+        Self {
+            pages,
+            optional,
+            has_dictionary: false,
+            texts,
+        }
     }
 
     fn checked(&mut self, mut page: Page) -> Option<Page> {
         match &mut page {
-            Page::DictionaryPage { buf, num_values, .. } => {
+            Page::DictionaryPage {
+                buf, num_values, ..
+            } => {
                 match &self.texts {
-                    Some(texts) => *buf = texts.lock().dictionary(plain(buf, Some(*num_values))?)?,
+                    Some(texts) => {
+                        *buf = texts.lock().dictionary(plain(buf, Some(*num_values))?)?
+                    }
                     None => (buf.len() / 8 >= *num_values as usize).then_some(())?,
                 }
                 self.has_dictionary = true;
             }
-            Page::DataPage { buf, num_values, encoding, def_level_encoding, .. } => {
+            Page::DataPage {
+                buf,
+                num_values,
+                encoding,
+                def_level_encoding,
+                ..
+            } => {
                 let mut levels = 0..0;
                 if self.optional {
                     (*def_level_encoding == Encoding::RLE).then_some(())?;
@@ -43,16 +58,34 @@ impl Pages {
                 }
                 self.values(encoding, buf, levels, *num_values)?;
             }
-            Page::DataPageV2 { buf, num_values, encoding, def_levels_byte_len, rep_levels_byte_len, .. } => {
+            Page::DataPageV2 {
+                buf,
+                num_values,
+                encoding,
+                def_levels_byte_len,
+                rep_levels_byte_len,
+                ..
+            } => {
                 let end = def_levels_byte_len.checked_add(*rep_levels_byte_len)?;
-                self.values(encoding, buf, *rep_levels_byte_len as usize..end as usize, *num_values)?;
+                self.values(
+                    encoding,
+                    buf,
+                    *rep_levels_byte_len as usize..end as usize,
+                    *num_values,
+                )?;
             }
         }
         Some(page)
     }
 
     /// Checks the levels of a page and the values behind them.
-    fn values(&self, encoding: &mut Encoding, page: &mut Bytes, levels: Range<usize>, rows: u32) -> Option<()> {
+    fn values(
+        &self,
+        encoding: &mut Encoding,
+        page: &mut Bytes,
+        levels: Range<usize>,
+        rows: u32,
+    ) -> Option<()> {
         runs(page.get(levels.clone())?, 1, rows)?;
         let levels = levels.end;
         let values = page.get(levels..)?;
@@ -81,10 +114,16 @@ impl Pages {
 
 impl PageReader for Pages {
     fn get_next_page(&mut self) -> Parquet<Option<Page>> {
-        let Some(page) = self.pages.get_next_page()? else { return Ok(None) };
+        let Some(page) = self.pages.get_next_page()? else {
+            return Ok(None);
+        };
         let encoding = page.encoding();
         let page = self.checked(page);
-        let failed = || ParquetError::General(format!("a page cannot be read (its encoding is {encoding})"));
+        let failed = || {
+            ParquetError::General(format!(
+                "a page cannot be read (its encoding is {encoding})"
+            ))
+        };
         page.map(Some).ok_or_else(failed)
     }
 
@@ -115,7 +154,9 @@ fn runs(mut bytes: &[u8], width: u8, count: u32) -> Option<()> {
             count => (count, width.div_ceil(8)),
         };
         // The last one may be cut where its numbers end.
-        bytes = bytes.get(usize::try_from(length).ok()?..).unwrap_or_default();
+        bytes = bytes
+            .get(usize::try_from(length).ok()?..)
+            .unwrap_or_default();
         left = left.saturating_sub(count);
     }
     Some(())
@@ -123,7 +164,11 @@ fn runs(mut bytes: &[u8], width: u8, count: u32) -> Option<()> {
 
 /// Walks over packed differences: how many numbers they are.
 fn differences(mut bytes: &[u8]) -> Option<u64> {
-    let (block, parts, count) = (number(&mut bytes)?, number(&mut bytes)?, number(&mut bytes)?);
+    let (block, parts, count) = (
+        number(&mut bytes)?,
+        number(&mut bytes)?,
+        number(&mut bytes)?,
+    );
     number(&mut bytes)?;
     (block <= 1 << 20 && (1..=block).contains(&parts)).then_some(())?;
     let (part, mut left) = (block / parts, count.saturating_sub(1));
@@ -132,7 +177,9 @@ fn differences(mut bytes: &[u8]) -> Option<u64> {
         let (widths, rest) = bytes.split_at_checked(parts as usize)?;
         bytes = rest;
         for width in widths.iter().take(left.div_ceil(part) as usize) {
-            bytes = bytes.get((u64::from(*width) * part / 8) as usize..).unwrap_or_default();
+            bytes = bytes
+                .get((u64::from(*width) * part / 8) as usize..)
+                .unwrap_or_default();
             left = left.saturating_sub(part);
         }
     }
@@ -208,7 +255,11 @@ impl List {
     /// Where the text of a number is, among [`Self::len`] places.
     pub(super) fn place(&self, number: i32) -> usize {
         let number = number as usize;
-        if number < self.of_dictionary { number } else { number - self.dropped }
+        if number < self.of_dictionary {
+            number
+        } else {
+            number - self.dropped
+        }
     }
 
     /// The text at a place.
@@ -223,5 +274,7 @@ impl List {
 
 /// These numbers as the values of a page.
 fn numbers(range: Range<usize>) -> Bytes {
-    range.flat_map(|number| (number as i32).to_le_bytes()).collect()
+    range
+        .flat_map(|number| (number as i32).to_le_bytes())
+        .collect()
 }

@@ -28,13 +28,19 @@ impl Wanted {
     /// Everything.
     #[must_use]
     pub fn all() -> Self {
-        Self { fields: vec![true; FIELDS], more: true }
+        Self {
+            fields: vec![true; FIELDS],
+            more: true,
+        }
     }
 
     /// These data fields, from 0.
     #[must_use]
     pub fn fields(wanted: &[usize]) -> Self {
-        Self { fields: (0..FIELDS).map(|field| wanted.contains(&field)).collect(), more: false }
+        Self {
+            fields: (0..FIELDS).map(|field| wanted.contains(&field)).collect(),
+            more: false,
+        }
     }
 }
 
@@ -53,7 +59,10 @@ pub struct Reader {
 
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("path", &self.path).field("next", &self.next).finish_non_exhaustive()
+        f.debug_struct("Reader")
+            .field("path", &self.path)
+            .field("next", &self.next)
+            .finish_non_exhaustive()
     }
 }
 
@@ -79,8 +88,21 @@ impl Reader {
         let file = SerializedFileReader::new(file).map_err(|cause| failed(&cause))?;
         let sums = Kept::of(file.metadata()).map_err(|cause| failed(&cause))?;
         let columns = file.metadata().file_metadata().schema_descr().columns();
-        let columns = columns.iter().enumerate().map(|(index, column)| (column.name().to_owned(), index)).collect();
-        Ok(Self { path: path.to_owned(), bytes, sums, file, columns, wanted: wanted.clone(), next: 0, group: None })
+        let columns = columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| (column.name().to_owned(), index))
+            .collect();
+        Ok(Self {
+            path: path.to_owned(),
+            bytes,
+            sums,
+            file,
+            columns,
+            wanted: wanted.clone(),
+            next: 0,
+            group: None,
+        })
     }
 
     /// How many events the file has.
@@ -93,14 +115,22 @@ impl Reader {
     #[must_use]
     pub fn span_ns(&self) -> (u64, u64) {
         let whole = (0, u64::MAX);
-        let Some(&at) = self.columns.get(AT) else { return whole };
+        let Some(&at) = self.columns.get(AT) else {
+            return whole;
+        };
         let mut span = (u64::MAX, 0);
         for group in self.file.metadata().row_groups() {
-            let Some(Statistics::Int64(times)) = group.column(at).statistics() else { return whole };
-            let (first, last) =
-                (times.min_opt().copied().map(u64::try_from), times.max_opt().copied().map(u64::try_from));
+            let Some(Statistics::Int64(times)) = group.column(at).statistics() else {
+                return whole;
+            };
+            let (first, last) = (
+                times.min_opt().copied().map(u64::try_from),
+                times.max_opt().copied().map(u64::try_from),
+            );
             // A time before 1970 is none.
-            let (Some(Ok(first)), Some(Ok(last))) = (first, last) else { return whole };
+            let (Some(Ok(first)), Some(Ok(last))) = (first, last) else {
+                return whole;
+            };
             span = (span.0.min(first), span.1.max(last));
         }
         if span.0 > span.1 { whole } else { span }
@@ -121,7 +151,8 @@ impl Reader {
     /// When the file is damaged.
     pub fn next_into(&mut self, table: &mut Table) -> Result<bool, Error> {
         table.clear();
-        self.batch(table).map_err(|cause| Error::reading_events(&self.path, &cause))
+        self.batch(table)
+            .map_err(|cause| Error::reading_events(&self.path, &cause))
     }
 
     fn batch(&mut self, table: &mut Table) -> Parquet<bool> {
@@ -147,11 +178,17 @@ impl Reader {
                 break;
             }
             let wanted = self.wanted.fields[field];
-            let numbers = if wanted { self.numbers(group, &n)? } else { None };
+            let numbers = if wanted {
+                self.numbers(group, &n)?
+            } else {
+                None
+            };
             fields.push((numbers, if wanted { self.text(group, &t)? } else { None }));
         }
         // What lies behind the last field that there is needs no column.
-        let last = fields.iter().rposition(|(numbers, texts)| numbers.is_some() || texts.is_some());
+        let last = fields
+            .iter()
+            .rposition(|(numbers, texts)| numbers.is_some() || texts.is_some());
         fields.truncate(last.map_or(0, |last| last + 1));
         Ok(Group {
             left: usize::try_from(group.metadata().num_rows()).unwrap_or(0),
@@ -159,26 +196,56 @@ impl Reader {
             keyword: self.text(group, KEYWORD)?.ok_or_else(|| missing(KEYWORD))?,
             host: self.text(group, HOST)?.ok_or_else(|| missing(HOST))?,
             fields,
-            more: if self.wanted.more { self.text(group, MORE)? } else { None },
+            more: if self.wanted.more {
+                self.text(group, MORE)?
+            } else {
+                None
+            },
         })
     }
 
-    fn numbers(&self, group: &dyn RowGroupReader, name: &str) -> Parquet<Option<Values<Int64Type>>> {
-        let Some((at, column)) = self.column(group, name, Physical::INT64)? else { return Ok(None) };
-        let pages = Pages::new(group.get_column_page_reader(at)?, column.max_def_level() > 0, None);
+    fn numbers(
+        &self,
+        group: &dyn RowGroupReader,
+        name: &str,
+    ) -> Parquet<Option<Values<Int64Type>>> {
+        let Some((at, column)) = self.column(group, name, Physical::INT64)? else {
+            return Ok(None);
+        };
+        let pages = Pages::new(
+            group.get_column_page_reader(at)?,
+            column.max_def_level() > 0,
+            None,
+        );
         Ok(Some(Values::of(column, pages)))
     }
 
     fn text(&self, group: &dyn RowGroupReader, name: &str) -> Parquet<Option<Text>> {
-        let Some((at, column)) = self.column(group, name, Physical::BYTE_ARRAY)? else { return Ok(None) };
+        let Some((at, column)) = self.column(group, name, Physical::BYTE_ARRAY)? else {
+            return Ok(None);
+        };
         let optional = column.max_def_level() > 0;
         let texts = Texts::default();
-        let pages = Pages::new(group.get_column_page_reader(at)?, optional, Some(texts.clone()));
-        let repetition = if optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-        let number = Type::primitive_type_builder(name, Physical::INT32).with_repetition(repetition).build()?;
+        let pages = Pages::new(
+            group.get_column_page_reader(at)?,
+            optional,
+            Some(texts.clone()),
+        );
+        let repetition = if optional {
+            Repetition::OPTIONAL
+        } else {
+            Repetition::REQUIRED
+        };
+        let number = Type::primitive_type_builder(name, Physical::INT32)
+            .with_repetition(repetition)
+            .build()?;
         let path = column.path().clone();
         let column = ColumnDescriptor::new(Arc::new(number), column.max_def_level(), 0, path);
-        Ok(Some(Text { values: Values::of(Arc::new(column), pages), texts, names: Vec::new() }))
+        Ok(Some(Text {
+            values: Values::of(Arc::new(column), pages),
+            texts,
+            names: Vec::new(),
+        }))
     }
 
     /// Where a column is, and what; `None` when there is nothing in it.
@@ -188,22 +255,36 @@ impl Reader {
         name: &str,
         kind: Physical,
     ) -> Parquet<Option<(usize, ColumnDescPtr)>> {
-        let Some(&index) = self.columns.get(name) else { return Ok(None) };
+        let Some(&index) = self.columns.get(name) else {
+            return Ok(None);
+        };
         let column = group.metadata().column(index);
         if column.column_type() != kind {
-            return Err(ParquetError::General(format!("its column {name} is of another type")));
+            return Err(ParquetError::General(format!(
+                "its column {name} is of another type"
+            )));
         }
         let described = column.column_descr_ptr();
         if described.max_rep_level() > 0 || described.max_def_level() > 1 {
-            return Err(ParquetError::General(format!("its column {name} is a list")));
+            return Err(ParquetError::General(format!(
+                "its column {name} is a list"
+            )));
         }
         // The library takes these for granted.
-        let begin = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
+        let begin = column
+            .dictionary_page_offset()
+            .unwrap_or_else(|| column.data_page_offset());
         if begin < 0 || column.compressed_size() < 0 || group.metadata().num_rows() < 0 {
-            return Err(ParquetError::General(format!("its column {name} lies nowhere")));
+            return Err(ParquetError::General(format!(
+                "its column {name} lies nowhere"
+            )));
         }
-        let nulls = column.statistics().and_then(|statistics| statistics.null_count_opt());
-        let nothing = nulls.is_some_and(|nulls| i64::try_from(nulls).is_ok_and(|nulls| nulls == column.num_values()));
+        let nulls = column
+            .statistics()
+            .and_then(|statistics| statistics.null_count_opt());
+        let nothing = nulls.is_some_and(|nulls| {
+            i64::try_from(nulls).is_ok_and(|nulls| nulls == column.num_values())
+        });
         Ok((!nothing).then_some((index, described)))
     }
 }
@@ -218,9 +299,11 @@ impl Group {
         let rows = self.left.min(PAGE);
         table.at_ns.reserve(rows);
         self.at.read(rows)?;
-        self.at.each(|_, times| table.at_ns.extend(times.iter().map(|at| *at as u64)));
+        self.at
+            .each(|_, times| table.at_ns.extend(times.iter().map(|at| *at as u64)));
         let mut names = Names::default();
-        self.keyword.required(rows, &mut table.keyword, &mut names)?;
+        self.keyword
+            .required(rows, &mut table.keyword, &mut names)?;
         self.host.required(rows, &mut table.host, &mut names)?;
         table.data.resize(self.fields.len(), Column::default());
         for ((numbers, texts), column) in self.fields.iter_mut().zip(&mut table.data) {
@@ -243,7 +326,10 @@ impl Group {
             let mut texts = Vec::new();
             let mut own = Names::default();
             more.take(rows, &mut own, |row, text| texts.push((row as u32, text)))?;
-            table.more = texts.into_iter().map(|(row, text)| (row, own.text(text).to_owned())).collect();
+            table.more = texts
+                .into_iter()
+                .map(|(row, text)| (row, own.text(text).to_owned()))
+                .collect();
         }
         table.names = names;
         self.left -= rows;
@@ -264,15 +350,25 @@ where
     T::T: Copy,
 {
     fn of(column: ColumnDescPtr, pages: Pages) -> Self {
-        Self { from: ColumnReaderImpl::new(column, Box::new(pages)), levels: Vec::new(), values: Vec::new() }
+        Self {
+            from: ColumnReaderImpl::new(column, Box::new(pages)),
+            levels: Vec::new(),
+            values: Vec::new(),
+        }
     }
 
     /// Reads the next rows. Fewer than these are damage.
     fn read(&mut self, rows: usize) -> Parquet<()> {
         self.levels.clear();
         self.values.clear();
-        let (read, ..) = self.from.read_records(rows, Some(&mut self.levels), None, &mut self.values)?;
-        if read < rows { Err(ParquetError::General("it ends before its last row".into())) } else { Ok(()) }
+        let (read, ..) =
+            self.from
+                .read_records(rows, Some(&mut self.levels), None, &mut self.values)?;
+        if read < rows {
+            Err(ParquetError::General("it ends before its last row".into()))
+        } else {
+            Ok(())
+        }
     }
 
     /// Gives every stretch of rows that have a value: its first row, and the values.
@@ -303,7 +399,12 @@ struct Text {
 
 impl Text {
     /// Goes over the next rows: `each` gets every row that has a text and its number in `names`, which are a batch's.
-    fn take(&mut self, rows: usize, names: &mut Names, mut each: impl FnMut(usize, u32)) -> Parquet<()> {
+    fn take(
+        &mut self,
+        rows: usize,
+        names: &mut Names,
+        mut each: impl FnMut(usize, u32),
+    ) -> Parquet<()> {
         self.texts.lock().forget();
         self.values.read(rows)?;
         let texts = self.texts.lock();
@@ -325,6 +426,12 @@ impl Text {
     fn required(&mut self, rows: usize, to: &mut Vec<u32>, names: &mut Names) -> Parquet<()> {
         to.reserve(rows);
         self.take(rows, names, |_, text| to.push(text))?;
-        if to.len() == rows { Ok(()) } else { Err(ParquetError::General("an event has no keyword or no host".into())) }
+        if to.len() == rows {
+            Ok(())
+        } else {
+            Err(ParquetError::General(
+                "an event has no keyword or no host".into(),
+            ))
+        }
     }
 }

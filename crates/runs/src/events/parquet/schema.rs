@@ -29,17 +29,29 @@ pub(super) fn text_column(field: usize) -> String {
 /// The columns of every file of events.
 pub(super) fn schema() -> Parquet<Type> {
     let number = |name: &str, repetition| {
-        Type::primitive_type_builder(name, Physical::INT64).with_repetition(repetition).build()
+        Type::primitive_type_builder(name, Physical::INT64)
+            .with_repetition(repetition)
+            .build()
     };
     let text = |name: &str, repetition| {
-        let builder = Type::primitive_type_builder(name, Physical::BYTE_ARRAY).with_repetition(repetition);
+        let builder =
+            Type::primitive_type_builder(name, Physical::BYTE_ARRAY).with_repetition(repetition);
         builder.with_logical_type(Some(LogicalType::String)).build()
     };
     let (required, optional) = (Repetition::REQUIRED, Repetition::OPTIONAL);
-    let mut columns = vec![number(AT, required)?, text(KEYWORD, required)?, text(HOST, required)?];
+    let mut columns = vec![
+        number(AT, required)?,
+        text(KEYWORD, required)?,
+        text(HOST, required)?,
+    ];
     for field in 0..FIELDS {
-        columns.extend([number(&number_column(field), optional)?, text(&text_column(field), optional)?]);
+        columns.extend([
+            number(&number_column(field), optional)?,
+            text(&text_column(field), optional)?,
+        ]);
     }
     columns.push(text(MORE, optional)?);
-    Type::group_type_builder("event").with_fields(columns.into_iter().map(Arc::new).collect()).build()
+    Type::group_type_builder("event")
+        .with_fields(columns.into_iter().map(Arc::new).collect())
+        .build()
 }

@@ -8,7 +8,12 @@ use stackline_events::{Event, Value};
 fn table(events: impl IntoIterator<Item = (String, u64, Vec<String>)>) -> Table {
     let mut table = Table::default();
     for (keyword, at_ns, data) in events {
-        table.push_event(&Event { keyword, host: "khons".into(), at_ns, data });
+        table.push_event(&Event {
+            keyword,
+            host: "khons".into(),
+            at_ns,
+            data,
+        });
     }
     table
 }
@@ -23,12 +28,20 @@ fn pages_and_groups_are_cut_where_they_are_full() {
     let rows = PAGE as u64 * 2 + 7;
     for row in 0..rows {
         let text = format!("{}", row % 70_000);
-        let odd = if row % 3 == 0 { Value::Absent } else { Value::Number(row as i64 * 7) };
+        let odd = if row % 3 == 0 {
+            Value::Absent
+        } else {
+            Value::Number(row as i64 * 7)
+        };
         long.push(
             ["A", "B"][row as usize % 2],
             "khons",
             row,
-            &[odd, Value::Text(&format!("u{row}")), Value::Text(&format!("x{text}"))],
+            &[
+                odd,
+                Value::Text(&format!("u{row}")),
+                Value::Text(&format!("x{text}")),
+            ],
         );
     }
     let directory = tempfile::tempdir().unwrap();
@@ -56,12 +69,19 @@ fn only_what_is_wanted_is_read() {
 fn a_damaged_file_is_an_error_with_a_hint() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("khons.parquet");
-    write_table(&path, &table((0..99).map(|n| ("A".to_owned(), n, vec![n.to_string(), format!("t{n}")])))).unwrap();
+    write_table(
+        &path,
+        &table((0..99).map(|n| ("A".to_owned(), n, vec![n.to_string(), format!("t{n}")]))),
+    )
+    .unwrap();
     let whole = fs::read(&path).unwrap();
     for cut in [0, 3, whole.len() / 2, whole.len() - 1] {
         fs::write(&path, &whole[..cut]).unwrap();
         let error = read_table(&path).unwrap_err();
-        assert!(error.message.starts_with("cannot read") && error.hint.contains("damaged"), "{error:?}");
+        assert!(
+            error.message.starts_with("cannot read") && error.hint.contains("damaged"),
+            "{error:?}"
+        );
     }
 }
 
@@ -79,8 +99,16 @@ fn a_file_of_an_earlier_version_reads_back() {
     let table = read_bytes(EARLIER).unwrap();
     assert_eq!(table.len(), 1100);
     for row in 0..1100 {
-        let first = if row % 3 == 0 { String::new() } else { (row * 7).to_string() };
-        let line = format!("{}; khons; 0; {row}; {first}; u{row}; x{}", ["A", "B"][row % 2], row % 5);
+        let first = if row % 3 == 0 {
+            String::new()
+        } else {
+            (row * 7).to_string()
+        };
+        let line = format!(
+            "{}; khons; 0; {row}; {first}; u{row}; x{}",
+            ["A", "B"][row % 2],
+            row % 5
+        );
         assert_eq!(table.event(row).to_string(), line);
     }
 }
@@ -90,14 +118,25 @@ fn a_number_without_an_end_is_an_error() {
     // The length of the first stretch of a page: the Parquet library panics at it.
     let mut bytes = EARLIER.to_vec();
     bytes[119] = 0x80;
-    assert!(read_bytes(&bytes).unwrap_err().to_string().contains("a page cannot be read"));
+    assert!(
+        read_bytes(&bytes)
+            .unwrap_err()
+            .to_string()
+            .contains("a page cannot be read")
+    );
 }
 
 #[test]
 fn no_changed_bit_gives_other_events() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("khons.parquet");
-    let event = |n| (["A", "B"][n as usize % 2].to_owned(), n, vec![format!("{}", n * n), format!("t{}", n % 5)]);
+    let event = |n| {
+        (
+            ["A", "B"][n as usize % 2].to_owned(),
+            n,
+            vec![format!("{}", n * n), format!("t{}", n % 5)],
+        )
+    };
     let written = table((0..40).map(event));
     write_table(&path, &written).unwrap();
     let right: Vec<Event> = events(&read_table(&path).unwrap());
@@ -111,7 +150,11 @@ fn no_changed_bit_gives_other_events() {
             Err(_) => noticed += 1,
         }
     }
-    assert!(noticed > whole.len() / 7 / 2, "{noticed} of {}", whole.len());
+    assert!(
+        noticed > whole.len() / 7 / 2,
+        "{noticed} of {}",
+        whole.len()
+    );
 }
 
 proptest! {

@@ -8,7 +8,9 @@ use parquet::basic::Encoding;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::errors::{ParquetError, Result as Parquet};
 use parquet::file::metadata::SortingColumn;
-use parquet::file::properties::{DeltaBinaryPackedEncoderOptions, EnabledStatistics, WriterProperties};
+use parquet::file::properties::{
+    DeltaBinaryPackedEncoderOptions, EnabledStatistics, WriterProperties,
+};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::ColumnPath;
 use stackline_events::Table;
@@ -35,7 +37,10 @@ pub struct Writer<W: Write + Send> {
 
 impl<W: Write + Send> std::fmt::Debug for Writer<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("path", &self.path).field("rows", &self.rows).finish_non_exhaustive()
+        f.debug_struct("Writer")
+            .field("path", &self.path)
+            .field("rows", &self.rows)
+            .finish_non_exhaustive()
     }
 }
 
@@ -46,12 +51,21 @@ impl<W: Write + Send> Writer<W> {
     /// When it cannot be written.
     pub fn new(to: W, path: &Path) -> Result<Self, Error> {
         let begin = || {
-            let mut file = SerializedFileWriter::new(Summed::of(to), Arc::new(schema()?), Arc::new(properties()?))?;
+            let mut file = SerializedFileWriter::new(
+                Summed::of(to),
+                Arc::new(schema()?),
+                Arc::new(properties()?),
+            )?;
             let sums = Sums::begin(&mut file)?;
             Ok((file, sums))
         };
         let (file, sums) = begin().map_err(|cause: ParquetError| Error::writing(path, &cause))?;
-        Ok(Self { file, sums, path: path.to_owned(), rows: 0 })
+        Ok(Self {
+            file,
+            sums,
+            path: path.to_owned(),
+            rows: 0,
+        })
     }
 
     /// Adds these rows of a table, in this order, which is that of time and goes on from what was added before.
@@ -60,7 +74,8 @@ impl<W: Write + Send> Writer<W> {
     /// When they cannot be written.
     pub fn push(&mut self, table: &Table, rows: &[u32]) -> Result<(), Error> {
         for rows in rows.chunks(GROUP) {
-            self.group(table, rows).map_err(|cause| Error::writing(&self.path, &cause))?;
+            self.group(table, rows)
+                .map_err(|cause| Error::writing(&self.path, &cause))?;
         }
         Ok(())
     }
@@ -88,8 +103,15 @@ impl<W: Write + Send> Writer<W> {
         if table.more.is_empty() {
             empty::<_, ByteArrayType>(to, rows.len())?;
         } else {
-            let find = |row: usize| table.more.binary_search_by_key(&(row as u32), |(row, _)| *row).ok();
-            column::<_, ByteArrayType>(to, rows, |row| Some(table.more[find(row)?].1.as_str().into()))?;
+            let find = |row: usize| {
+                table
+                    .more
+                    .binary_search_by_key(&(row as u32), |(row, _)| *row)
+                    .ok()
+            };
+            column::<_, ByteArrayType>(to, rows, |row| {
+                Some(table.more[find(row)?].1.as_str().into())
+            })?;
         }
         group.close()?;
         self.sums.add(&mut self.file)?;
@@ -110,7 +132,11 @@ impl<W: Write + Send> Writer<W> {
 }
 
 fn properties() -> Parquet<WriterProperties> {
-    let at = SortingColumn { column_idx: 0, descending: false, nulls_first: false };
+    let at = SortingColumn {
+        column_idx: 0,
+        descending: false,
+        nulls_first: false,
+    };
     let mut properties = WriterProperties::builder()
         .set_created_by(CREATED_BY.to_owned())
         .set_sorting_columns(Some(vec![at]))
@@ -118,7 +144,9 @@ fn properties() -> Parquet<WriterProperties> {
         .set_offset_index_disabled(true)
         .set_data_page_row_count_limit(PAGE)
         .set_write_batch_size(BATCH)
-        .set_delta_binary_packed_encoder_options(DeltaBinaryPackedEncoderOptions::try_new(BLOCK, MINIBLOCKS)?);
+        .set_delta_binary_packed_encoder_options(DeltaBinaryPackedEncoderOptions::try_new(
+            BLOCK, MINIBLOCKS,
+        )?);
     for name in std::iter::once(AT.to_owned()).chain((0..FIELDS).map(number_column)) {
         let column = ColumnPath::from(name);
         properties = properties
@@ -144,15 +172,22 @@ fn column<W: Write + Send, T: DataType>(
             levels.push(i16::from(value.is_some()));
             values.extend(value);
         }
-        column.typed::<T>().write_batch(&values, Some(&levels), None)?;
+        column
+            .typed::<T>()
+            .write_batch(&values, Some(&levels), None)?;
     }
     column.close()
 }
 
 /// Writes the next column, in which no row has a value.
-fn empty<W: Write + Send, T: DataType>(to: &mut SerializedRowGroupWriter<'_, W>, rows: usize) -> Parquet<()> {
+fn empty<W: Write + Send, T: DataType>(
+    to: &mut SerializedRowGroupWriter<'_, W>,
+    rows: usize,
+) -> Parquet<()> {
     let mut column = to.next_column()?.ok_or_else(too_few)?;
-    column.typed::<T>().write_batch(&[], Some(&vec![0; rows]), None)?;
+    column
+        .typed::<T>()
+        .write_batch(&[], Some(&vec![0; rows]), None)?;
     column.close()
 }
 
@@ -168,12 +203,18 @@ struct Texts<'n> {
 
 impl<'n> Texts<'n> {
     fn of(names: &'n Names) -> Self {
-        Self { names, made: vec![None; names.len()] }
+        Self {
+            names,
+            made: vec![None; names.len()],
+        }
     }
 
     /// The text of that number; `None` when it is the number of none.
     fn get(&mut self, name: u32) -> Option<ByteArray> {
         let made = self.made.get_mut(name as usize)?;
-        Some(made.get_or_insert_with(|| self.names.text(name).into()).clone())
+        Some(
+            made.get_or_insert_with(|| self.names.text(name).into())
+                .clone(),
+        )
     }
 }

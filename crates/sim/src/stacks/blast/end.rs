@@ -61,7 +61,8 @@ impl Machine {
     /// Hands over what the next blast can take.
     fn top_up(&mut self, now: Instant) {
         let Stretch { unit, left } = self.stretch;
-        let room = u64::from(self.connection.options().size).saturating_sub(self.connection.sender().waiting());
+        let room = u64::from(self.connection.options().size)
+            .saturating_sub(self.connection.sender().waiting());
         if left == 0 || room == 0 || !self.between || self.connection.state() != State::Open {
             return;
         }
@@ -95,7 +96,12 @@ impl Machine {
     /// What an application may wait for.
     fn awaited(&self) -> (State, u64, bool, bool) {
         let (sender, receiver) = (self.connection.sender(), self.connection.receiver());
-        (self.connection.state(), receiver.delivered(), receiver.ended(), sender.is_idle())
+        (
+            self.connection.state(),
+            receiver.delivered(),
+            receiver.ended(),
+            sender.is_idle(),
+        )
     }
 }
 
@@ -111,8 +117,16 @@ impl packet_end::Machine for Machine {
             self.tracer.get_or_insert_default().arrived(&arrived.header);
         }
         let before = self.awaited();
-        let came = self.connection.handle(executor.now(), &arrived.header, arrived.body, arrived.payload);
-        if let Arrival::Place { check: Some(check), .. } = came {
+        let came = self.connection.handle(
+            executor.now(),
+            &arrived.header,
+            arrived.body,
+            arrived.payload,
+        );
+        if let Arrival::Place {
+            check: Some(check), ..
+        } = came
+        {
             // Nothing in a simulated network spoils a byte.
             self.connection.checked(check.blast.number, true);
         }
@@ -130,7 +144,9 @@ impl packet_end::Machine for Machine {
         if let Some(log) = &executor.log {
             let packet = self.connection.options().packet;
             let emit = |event| log.blast((wire.pair, wire.side), now, event);
-            self.tracer.get_or_insert_default().leaves(&output, packet, emit);
+            self.tracer
+                .get_or_insert_default()
+                .leaves(&output, packet, emit);
         }
         Some(match output {
             Output::Run(run) => {
@@ -144,7 +160,11 @@ impl packet_end::Machine for Machine {
     /// Accounts its time.
     fn sent(&mut self, now: Instant) {
         let sender = self.connection.sender();
-        let held = if sender.waits_for_grant() { Held::ReceiveWindow } else { Held::Network };
+        let held = if sender.waits_for_grant() {
+            Held::ReceiveWindow
+        } else {
+            Held::Network
+        };
         let idle = sender.is_idle();
         if !idle || self.spent.is_busy() {
             self.spent.turn(held, now);
@@ -166,7 +186,8 @@ impl packet_end::Machine for Machine {
     fn sample(&mut self, wire: &Wire, at: Instant, log: &Log) -> bool {
         let now = (self.info(at), self.connection.receiver().delivered());
         let before = std::mem::replace(&mut self.recorded, now);
-        let records = self.spent.is_busy() || now.0.acked_bytes != before.0.acked_bytes || now.1 != before.1;
+        let records =
+            self.spent.is_busy() || now.0.acked_bytes != before.0.acked_bytes || now.1 != before.1;
         if records {
             log.info(&INFO, (wire.pair, wire.side), at, &before.0, &now.0);
         }
@@ -221,7 +242,11 @@ impl End {
     pub(super) fn is_sent(&self) -> Option<bool> {
         let machine = self.machine.borrow();
         let sent = machine.stretch.left == 0 && machine.connection.sender().is_idle();
-        if sent || machine.is_over() { Some(sent) } else { None }
+        if sent || machine.is_over() {
+            Some(sent)
+        } else {
+            None
+        }
     }
 
     /// Whether there is something to take; false at the end of the stream, nothing while that is not known.
@@ -229,15 +254,25 @@ impl End {
         let machine = self.machine.borrow();
         let receiver = machine.connection.receiver();
         let comes = receiver.delivered() > machine.taken;
-        if comes || receiver.ended() || machine.is_over() { Some(comes) } else { None }
+        if comes || receiver.ended() || machine.is_over() {
+            Some(comes)
+        } else {
+            None
+        }
     }
 
     /// Takes at most so many bytes.
     pub(super) fn take(self: &Rc<Self>, most: u64, executor: &Executor) -> Got {
-        let Some(comes) = self.has_come() else { return Got::Nothing };
+        let Some(comes) = self.has_come() else {
+            return Got::Nothing;
+        };
         let mut machine = self.machine.borrow_mut();
         if !comes {
-            return if matches!(machine.connection.state(), State::Failed(_)) { Got::Broken } else { Got::End };
+            return if matches!(machine.connection.state(), State::Failed(_)) {
+                Got::Broken
+            } else {
+                Got::End
+            };
         }
         let bytes = (machine.connection.receiver().delivered() - machine.taken).min(most);
         machine.taken += bytes;
@@ -267,7 +302,9 @@ impl End {
     /// Why it broke, where it did.
     pub(super) fn broken(&self) -> Option<Error> {
         let machine = self.machine.borrow();
-        let State::Failed(why) = machine.connection.state() else { return None };
+        let State::Failed(why) = machine.connection.state() else {
+            return None;
+        };
         let patience = machine.connection.options().patience;
         Some(match why {
             Broken::Silent => Error::measurement(format!("the peer has been silent for {patience}"))
@@ -284,7 +321,9 @@ impl End {
     pub(super) fn transport(&self, now: Instant) -> Transport {
         let machine = self.machine.borrow();
         let facts = machine.connection.facts();
-        let (rtt, variation) = facts.rtt.map_or_else(Default::default, |(rtt, variation, _)| (rtt, variation));
+        let (rtt, variation) = facts
+            .rtt
+            .map_or_else(Default::default, |(rtt, variation, _)| (rtt, variation));
         Transport {
             retransmits: facts.sent.repeated,
             rtt_s: rtt.seconds(),

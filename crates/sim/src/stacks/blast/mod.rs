@@ -24,9 +24,11 @@ use std::rc::Rc;
 
 // There is no processor that could wait in two ways, no port that could be taken, and everything that travels is an IPv4
 // packet: the options that say so are left out.
-static SAW_OPTIONS: [OptionTable; 5] = words::SAW.only(["packet", "interval", "buffer", "patience", "sealed"]);
-static WINDOW_OPTIONS: [OptionTable; 8] =
-    words::WINDOW.only(["n", "packet", "interval", "buffer", "patience", "pacing", "rate", "sealed"]);
+static SAW_OPTIONS: [OptionTable; 5] =
+    words::SAW.only(["packet", "interval", "buffer", "patience", "sealed"]);
+static WINDOW_OPTIONS: [OptionTable; 8] = words::WINDOW.only([
+    "n", "packet", "interval", "buffer", "patience", "pacing", "rate", "sealed",
+]);
 static BLAST_OPTIONS: [OptionTable; 14] = words::BLAST.only([
     "full",
     "full_nak",
@@ -44,24 +46,53 @@ static BLAST_OPTIONS: [OptionTable; 14] = words::BLAST.only([
     "sealed",
 ]);
 
-static SAW_TABLE: StackTable = StackTable { options: &SAW_OPTIONS, files: false, ..words::SAW };
-static WINDOW_TABLE: StackTable = StackTable { options: &WINDOW_OPTIONS, files: false, ..words::WINDOW };
-static BLAST_TABLE: StackTable = StackTable { options: &BLAST_OPTIONS, files: false, ..words::BLAST };
+static SAW_TABLE: StackTable = StackTable {
+    options: &SAW_OPTIONS,
+    files: false,
+    ..words::SAW
+};
+static WINDOW_TABLE: StackTable = StackTable {
+    options: &WINDOW_OPTIONS,
+    files: false,
+    ..words::WINDOW
+};
+static BLAST_TABLE: StackTable = StackTable {
+    options: &BLAST_OPTIONS,
+    files: false,
+    ..words::BLAST
+};
 
 /// Stop-and-wait.
-pub(super) static SAW: Stack = Stack { table: &SAW_TABLE, pair };
+pub(super) static SAW: Stack = Stack {
+    table: &SAW_TABLE,
+    pair,
+};
 /// The sliding window.
-pub(super) static WINDOW: Stack = Stack { table: &WINDOW_TABLE, pair };
+pub(super) static WINDOW: Stack = Stack {
+    table: &WINDOW_TABLE,
+    pair,
+};
 /// Blasts.
-pub(super) static BLAST: Stack = Stack { table: &BLAST_TABLE, pair };
+pub(super) static BLAST: Stack = Stack {
+    table: &BLAST_TABLE,
+    pair,
+};
 
 fn pair(route: Route, stack: &plan::Stack, seed: u64, _introduces: bool) -> Result<Rc<dyn Pair>> {
     let seal = if stack.flag("sealed") { SEAL as u32 } else { 0 };
-    Ok(Rc::new(PacketPair::new(Blast::new(&route, stack, seed, seal)?, route, seal)))
+    Ok(Rc::new(PacketPair::new(
+        Blast::new(&route, stack, seed, seal)?,
+        route,
+        seal,
+    )))
 }
 
 fn options(stack: &plan::Stack, packet: u32) -> Result<Options, String> {
-    words::options(stack, packet, stack.number("buffer").unwrap_or(words::GRANT))
+    words::options(
+        stack,
+        packet,
+        stack.number("buffer").unwrap_or(words::GRANT),
+    )
 }
 
 /// What all connections of a pair have in common.
@@ -80,16 +111,26 @@ impl Blast {
         let packet = packet_wire::room(route, headers);
         let hint = "leave `packet` out for what the path carries, or give its links a larger `mtu`";
         if packet == 0 {
-            let cause = format!("a path whose largest packet has {} B has no room behind {headers} B", route.mtu);
+            let cause = format!(
+                "a path whose largest packet has {} B has no room behind {headers} B",
+                route.mtu
+            );
             return Err(Error::input(cause).hint(hint));
         }
         let options = options(stack, packet).map_err(|cause| Error::input(cause).hint(hint))?;
-        Ok(Self { name: stack.name.clone(), options, token: packet_wire::token(seed), sealed: seal > 0 })
+        Ok(Self {
+            name: stack.name.clone(),
+            options,
+            token: packet_wire::token(seed),
+            sealed: seal > 0,
+        })
     }
 
     fn settings(&self, options: &Options) -> BTreeMap<String, String> {
         let sealed = ("sealed", if self.sealed { "on" } else { "off" }.to_string());
-        let all = words::settings(&self.name, options).into_iter().chain([sealed]);
+        let all = words::settings(&self.name, options)
+            .into_iter()
+            .chain([sealed]);
         all.map(|(name, value)| (name.to_string(), value)).collect()
     }
 }
@@ -108,14 +149,19 @@ impl Protocol for Blast {
 
     /// The last packet of the connection was lost.
     fn answer(&self, arrived: &Arrived<'_>) -> Option<Header> {
-        (arrived.header.kind == Kind::Close).then(|| Header::new(Kind::Closed, arrived.header.connection))
+        (arrived.header.kind == Kind::Close)
+            .then(|| Header::new(Kind::Closed, arrived.header.connection))
     }
 
     async fn connect(pair: &Rc<PacketPair<Self>>, context: &Rc<Context>) -> Result<Transfers> {
         Transfers::connect(pair, context).await
     }
 
-    async fn accept(pair: &Rc<PacketPair<Self>>, end: Rc<End>, context: &Rc<Context>) -> Result<Transfers> {
+    async fn accept(
+        pair: &Rc<PacketPair<Self>>,
+        end: Rc<End>,
+        context: &Rc<Context>,
+    ) -> Result<Transfers> {
         Ok(Transfers::new(pair, end, context))
     }
 }

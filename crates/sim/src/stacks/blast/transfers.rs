@@ -32,16 +32,32 @@ impl Drop for Transfers {
 impl Transfers {
     pub(super) fn new(pair: &Rc<PacketPair<Blast>>, end: Rc<End>, context: &Rc<Context>) -> Self {
         context.trace(|line, _| line.carries_streams());
-        Self { pair: Rc::clone(pair), end, context: Rc::clone(context) }
+        Self {
+            pair: Rc::clone(pair),
+            end,
+            context: Rc::clone(context),
+        }
     }
 
     /// Asks for a connection until it is accepted.
-    pub(super) async fn connect(pair: &Rc<PacketPair<Blast>>, context: &Rc<Context>) -> Result<Self> {
+    pub(super) async fn connect(
+        pair: &Rc<PacketPair<Blast>>,
+        context: &Rc<Context>,
+    ) -> Result<Self> {
         let Blast { options, token, .. } = &pair.protocol;
         let connect = |number| Connection::connect(context.now(), options, *token, [0; 16], number);
-        let connection = Self::new(pair, pair.open(|number| Machine::new(connect(number))), context);
+        let connection = Self::new(
+            pair,
+            pair.open(|number| Machine::new(connect(number))),
+            context,
+        );
         connection.end.touch(&context.executor);
-        match context.until("its connection to be answered", || connection.end.answered()).await? {
+        match context
+            .until("its connection to be answered", || {
+                connection.end.answered()
+            })
+            .await?
+        {
             true => Ok(connection),
             false => Err(connection.lost("before it was open")),
         }
@@ -58,7 +74,11 @@ impl Transfers {
 
     /// Waits until the peer has everything.
     async fn acknowledged(&self) -> Result<()> {
-        match self.context.until("its data to be acknowledged", || self.end.is_sent()).await? {
+        match self
+            .context
+            .until("its data to be acknowledged", || self.end.is_sent())
+            .await?
+        {
             true => Ok(()),
             false => Err(self.lost("while data was on its way")),
         }
@@ -85,7 +105,11 @@ impl Transfers {
             coming.are(have);
             let got = self.take(wanted - have, "data units").await?;
             if got == 0 {
-                return if have.is_multiple_of(bytes) { Ok(have / bytes) } else { Err(vanished("inside a data unit")) };
+                return if have.is_multiple_of(bytes) {
+                    Ok(have / bytes)
+                } else {
+                    Err(vanished("inside a data unit"))
+                };
             }
             have += got;
         }
@@ -99,7 +123,11 @@ impl Transfers {
     }
 
     async fn closed(&self) -> Result<()> {
-        self.context.until("the connection to be closed", || self.end.is_closed().then_some(())).await?;
+        self.context
+            .until("the connection to be closed", || {
+                self.end.is_closed().then_some(())
+            })
+            .await?;
         self.end.broken().map_or(Ok(()), Err)
     }
 }
@@ -114,11 +142,18 @@ impl Service for Transfers {
             }
             self.end.is_sent()
         };
-        let done = self.context.until("its data to be acknowledged", sent).await;
-        let units = self.context.trace(|line, _| line.handed(&self.end.handed(), bytes)).unwrap_or_default();
+        let done = self
+            .context
+            .until("its data to be acknowledged", sent)
+            .await;
+        let units = self
+            .context
+            .trace(|line, _| line.handed(&self.end.handed(), bytes))
+            .unwrap_or_default();
         match done? {
             true => {
-                self.context.trace(|line, at| line.all_left(at, &units, bytes));
+                self.context
+                    .trace(|line, at| line.all_left(at, &units, bytes));
                 Ok(times - left)
             }
             false => Err(self.lost("while data was on its way")),
@@ -130,7 +165,8 @@ impl Service for Transfers {
     }
 
     async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
-        self.context.trace(|line, at| line.leaves(at, Leaving::Call, request));
+        self.context
+            .trace(|line, at| line.leaves(at, Leaving::Call, request));
         self.hand_over(request);
         if self.receive_units(response, 1, Coming::Response).await? == 1 {
             Ok(true)
@@ -144,9 +180,11 @@ impl Service for Transfers {
     }
 
     async fn reply(&mut self, bytes: u64) -> Result<()> {
-        self.context.trace(|line, at| line.leaves(at, Leaving::Reply, bytes));
+        self.context
+            .trace(|line, at| line.leaves(at, Leaving::Reply, bytes));
         self.hand_over(bytes);
-        self.context.trace(|line, at| line.left(at, Leaving::Reply, bytes));
+        self.context
+            .trace(|line, at| line.left(at, Leaving::Reply, bytes));
         Ok(())
     }
 
@@ -180,7 +218,11 @@ impl Service for Transfers {
 
     async fn end_stream(&mut self) -> Result<()> {
         self.end.finish(self.executor());
-        if self.end.is_closed() { Ok(()) } else { self.acknowledged().await }
+        if self.end.is_closed() {
+            Ok(())
+        } else {
+            self.acknowledged().await
+        }
     }
 
     async fn disconnect(self) -> Result<()> {
@@ -191,7 +233,9 @@ impl Service for Transfers {
     async fn await_disconnect(&mut self) -> Result<()> {
         self.closed().await?;
         match self.end.has_come() {
-            Some(true) => Err(Error::measurement("the peer sent data after the last data unit")),
+            Some(true) => Err(Error::measurement(
+                "the peer sent data after the last data unit",
+            )),
             _ => Ok(()),
         }
     }

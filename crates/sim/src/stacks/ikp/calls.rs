@@ -50,27 +50,59 @@ impl Drop for Calls {
 
 impl Calls {
     fn new(pair: &Rc<PacketPair<Ikp>>, end: Rc<End>, context: &Rc<Context>) -> Self {
-        let last = Answered { number: 0, moved: 0, answer: Answer::Done };
+        let last = Answered {
+            number: 0,
+            moved: 0,
+            answer: Answer::Done,
+        };
         let (pair, context) = (Rc::clone(pair), Rc::clone(context));
-        Self { pair, end, context, number: 0, over: false, closed: false, waits: None, call: None, last }
+        Self {
+            pair,
+            end,
+            context,
+            number: 0,
+            over: false,
+            closed: false,
+            waits: None,
+            call: None,
+            last,
+        }
     }
 
     /// Shows the token until it is replied to.
     pub(super) async fn connect(pair: &Rc<PacketPair<Ikp>>, context: &Rc<Context>) -> Result<Self> {
-        let client = |number| Role::Client(Box::new(Client::new(&pair.protocol.options, number, 0)));
-        let calls = Self::new(pair, pair.open(|number| Machine::new(client(number))), context);
-        calls.end.ask(&Verb::connect(&pair.protocol.token), Grants::default(), &context.executor);
+        let client =
+            |number| Role::Client(Box::new(Client::new(&pair.protocol.options, number, 0)));
+        let calls = Self::new(
+            pair,
+            pair.open(|number| Machine::new(client(number))),
+            context,
+        );
+        calls.end.ask(
+            &Verb::connect(&pair.protocol.token),
+            Grants::default(),
+            &context.executor,
+        );
         calls.answered("its connection to be answered").await?;
         Ok(calls)
     }
 
     /// Waits for who shows it.
-    pub(super) async fn accept(pair: &Rc<PacketPair<Ikp>>, end: Rc<End>, context: &Rc<Context>) -> Result<Self> {
+    pub(super) async fn accept(
+        pair: &Rc<PacketPair<Ikp>>,
+        end: Rc<End>,
+        context: &Rc<Context>,
+    ) -> Result<Self> {
         let calls = Self::new(pair, end, context);
-        let first =
-            calls.end.take().filter(|come| come.verb == Verb::Connect && calls.end.token() == pair.protocol.token);
+        let first = calls
+            .end
+            .take()
+            .filter(|come| come.verb == Verb::Connect && calls.end.token() == pair.protocol.token);
         let first = first.ok_or_else(|| vanished("before it was open"))?;
-        calls.end.reply(&first.message, Answer::Done, 0, &context.executor).map_err(mistake)?;
+        calls
+            .end
+            .reply(&first.message, Answer::Done, 0, &context.executor)
+            .map_err(mistake)?;
         Ok(calls)
     }
 
@@ -88,11 +120,21 @@ impl Calls {
         self.context.until(what, || self.end.answer()).await?
     }
 
-    async fn ask(&mut self, verb: Verb, readable: u64, writable: u64, what: &'static str) -> Result<Answer> {
+    async fn ask(
+        &mut self,
+        verb: Verb,
+        readable: u64,
+        writable: u64,
+        what: &'static str,
+    ) -> Result<Answer> {
         self.number += 1;
         let bytes = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
-        let grants = Grants { readable: bytes(readable), writable: bytes(writable) };
-        self.end.ask(&verb.message(self.number), grants, self.executor());
+        let grants = Grants {
+            readable: bytes(readable),
+            writable: bytes(writable),
+        };
+        self.end
+            .ask(&verb.message(self.number), grants, self.executor());
         self.answered(what).await
     }
 
@@ -117,22 +159,36 @@ impl Calls {
 
     /// Moves so many bytes to the client and answers.
     async fn reply_to(&mut self, come: Come, moved: u64, answer: Answer) -> Result<()> {
-        self.last = Answered { number: come.number, moved, answer };
+        self.last = Answered {
+            number: come.number,
+            moved,
+            answer,
+        };
         let bytes = u32::try_from(moved).unwrap_or(u32::MAX);
         if bytes > come.message.grants.writable {
-            return Err(Error::measurement("the peer has room for a data unit of another size"));
+            return Err(Error::measurement(
+                "the peer has room for a data unit of another size",
+            ));
         }
         let together = answer.reply().len() as u64 + moved <= u64::from(come.message.room);
         if !together {
-            self.end.begin_move(&come.message, bytes, self.executor()).map_err(mistake)?;
+            self.end
+                .begin_move(&come.message, bytes, self.executor())
+                .map_err(mistake)?;
             self.moved(&come).await?;
         }
         let beside = if together { bytes } else { 0 };
-        self.end.reply(&come.message, answer, beside, self.executor()).map_err(mistake)
+        self.end
+            .reply(&come.message, answer, beside, self.executor())
+            .map_err(mistake)
     }
 
     async fn moved(&self, come: &Come) -> Result<()> {
-        match self.context.until("its data to be moved", || self.end.moved(&come.message)).await? {
+        match self
+            .context
+            .until("its data to be moved", || self.end.moved(&come.message))
+            .await?
+        {
             true => Ok(()),
             false => Err(vanished("while data was on its way")),
         }
@@ -143,7 +199,9 @@ impl Calls {
         if u64::from(come.message.grants.readable) != bytes {
             return Err(Error::measurement("the peer's data unit has another size"));
         }
-        self.end.begin_take(&come.message, bytes as u32, self.executor()).map_err(mistake)?;
+        self.end
+            .begin_take(&come.message, bytes as u32, self.executor())
+            .map_err(mistake)?;
         self.moved(come).await
     }
 
@@ -174,9 +232,12 @@ impl Service for Calls {
                 return Ok(done);
             }
             if self.asks() {
-                self.context.trace(|line, at| line.leaves(at, Leaving::Unit, bytes));
-                self.ask(Verb::Put, bytes, 0, "its data to be taken").await?;
-                self.context.trace(|line, at| line.left(at, Leaving::Unit, bytes));
+                self.context
+                    .trace(|line, at| line.leaves(at, Leaving::Unit, bytes));
+                self.ask(Verb::Put, bytes, 0, "its data to be taken")
+                    .await?;
+                self.context
+                    .trace(|line, at| line.left(at, Leaving::Unit, bytes));
                 continue;
             }
             let come = self.next("data to be asked for").await?;
@@ -184,9 +245,11 @@ impl Service for Calls {
                 self.unexpected(come, "Get").await?;
                 return Err(vanished("while data was on its way"));
             }
-            self.context.trace(|line, at| line.leaves(at, Leaving::Unit, bytes));
+            self.context
+                .trace(|line, at| line.leaves(at, Leaving::Unit, bytes));
             self.reply_to(come, bytes, Answer::Done).await?;
-            self.context.trace(|line, at| line.left(at, Leaving::Unit, bytes));
+            self.context
+                .trace(|line, at| line.left(at, Leaving::Unit, bytes));
         }
         Ok(times)
     }
@@ -202,7 +265,8 @@ impl Service for Calls {
                 if self.over {
                     return Ok(done);
                 }
-                self.context.trace(|line, at| line.comes(at, Coming::Unit, bytes, None));
+                self.context
+                    .trace(|line, at| line.comes(at, Coming::Unit, bytes, None));
                 continue;
             }
             let come = self.next("data units").await?;
@@ -211,17 +275,23 @@ impl Service for Calls {
                 return Ok(done);
             }
             self.take(&come, bytes).await?;
-            self.context.trace(|line, at| line.comes(at, Coming::Unit, bytes, None));
+            self.context
+                .trace(|line, at| line.comes(at, Coming::Unit, bytes, None));
             self.reply_to(come, 0, Answer::Done).await?;
         }
         Ok(times)
     }
 
     async fn call(&mut self, request: u64, response: u64, _since: Instant) -> Result<bool> {
-        self.context.trace(|line, at| line.leaves(at, Leaving::Call, request));
-        match self.ask(Verb::Call, request, response, "a response").await? {
+        self.context
+            .trace(|line, at| line.leaves(at, Leaving::Call, request));
+        match self
+            .ask(Verb::Call, request, response, "a response")
+            .await?
+        {
             Answer::Done => {
-                self.context.trace(|line, at| line.comes(at, Coming::Response, response, None));
+                self.context
+                    .trace(|line, at| line.comes(at, Coming::Response, response, None));
                 Ok(true)
             }
             Answer::Over => Err(vanished("before the response came")),
@@ -238,16 +308,21 @@ impl Service for Calls {
             return self.unexpected(come, "Call").await.map(|()| false);
         }
         self.take(&come, bytes).await?;
-        self.context.trace(|line, at| line.comes(at, Coming::Call, bytes, None));
+        self.context
+            .trace(|line, at| line.comes(at, Coming::Call, bytes, None));
         self.call = Some(come);
         Ok(true)
     }
 
     async fn reply(&mut self, bytes: u64) -> Result<()> {
-        let Some(come) = self.call.take() else { return Err(Error::measurement("no call awaits a response")) };
-        self.context.trace(|line, at| line.leaves(at, Leaving::Reply, bytes));
+        let Some(come) = self.call.take() else {
+            return Err(Error::measurement("no call awaits a response"));
+        };
+        self.context
+            .trace(|line, at| line.leaves(at, Leaving::Reply, bytes));
         self.reply_to(come, bytes, Answer::Done).await?;
-        self.context.trace(|line, at| line.left(at, Leaving::Reply, bytes));
+        self.context
+            .trace(|line, at| line.left(at, Leaving::Reply, bytes));
         Ok(())
     }
 
@@ -256,7 +331,12 @@ impl Service for Calls {
             return Ok(false);
         }
         let come = self.next("a bulk transfer to start").await?;
-        let begins = come.verb == if way == Bulk::Get { Verb::Get } else { Verb::Put };
+        let begins = come.verb
+            == if way == Bulk::Get {
+                Verb::Get
+            } else {
+                Verb::Put
+            };
         if begins {
             self.waits = Some(come);
         } else {
@@ -267,7 +347,10 @@ impl Service for Calls {
 
     async fn end_stream(&mut self) -> Result<()> {
         if self.asks() {
-            return self.ask(Verb::End, 0, 0, "its end to be heard").await.map(drop);
+            return self
+                .ask(Verb::End, 0, 0, "its end to be heard")
+                .await
+                .map(drop);
         }
         if self.closed {
             return Ok(());
@@ -284,7 +367,10 @@ impl Service for Calls {
 
     async fn disconnect(mut self) -> Result<()> {
         if self.asks() {
-            return self.ask(Verb::Close, 0, 0, "the connection to be closed").await.map(drop);
+            return self
+                .ask(Verb::Close, 0, 0, "the connection to be closed")
+                .await
+                .map(drop);
         }
         let come = self.next("the connection to be closed").await?;
         match come.verb {
@@ -295,14 +381,21 @@ impl Service for Calls {
 
     async fn await_disconnect(&mut self) -> Result<()> {
         if self.asks() {
-            return self.ask(Verb::Closing, 0, 0, "the connection to be closed").await.map(drop);
+            return self
+                .ask(Verb::Closing, 0, 0, "the connection to be closed")
+                .await
+                .map(drop);
         }
         loop {
             let come = self.next("the connection to be closed").await?;
             match come.verb {
                 Verb::Close => return self.reply_to(come, 0, Answer::Done).await,
                 Verb::End => self.unexpected(come, "the end").await?,
-                _ => return Err(Error::measurement("the peer sent data after the last data unit")),
+                _ => {
+                    return Err(Error::measurement(
+                        "the peer sent data after the last data unit",
+                    ));
+                }
             }
         }
     }
@@ -336,7 +429,11 @@ impl Service for Calls {
 
 fn mistake(mistake: Mistake) -> Error {
     match mistake {
-        Mistake::Gone | Mistake::Failed | Mistake::Busy => vanished("while a message was on its way"),
-        Mistake::Outside(_) | Mistake::Long(_) => Error::measurement("the peer's data unit has another size"),
+        Mistake::Gone | Mistake::Failed | Mistake::Busy => {
+            vanished("while a message was on its way")
+        }
+        Mistake::Outside(_) | Mistake::Long(_) => {
+            Error::measurement("the peer's data unit has another size")
+        }
     }
 }

@@ -53,7 +53,15 @@ static PENDING: Keyword = Keyword::new("IKP_PENDING");
 
 impl Machine {
     pub(super) const fn new(role: Role) -> Self {
-        Self { role, body: Vec::new(), answer: None, come: None, token: Vec::new(), last: None, tracer: None }
+        Self {
+            role,
+            body: Vec::new(),
+            answer: None,
+            come: None,
+            token: Vec::new(),
+            last: None,
+            tracer: None,
+        }
     }
 
     /// Records what leaves, and why where it leaves again.
@@ -62,18 +70,49 @@ impl Machine {
         let (header, keyword, cause) = match output {
             Output::Run(run) => {
                 // A move has places in a segment, not in a stream.
-                let emit = |event: Event| log.blast(end, now, Event { offset: None, ..event });
+                let emit = |event: Event| {
+                    log.blast(
+                        end,
+                        now,
+                        Event {
+                            offset: None,
+                            ..event
+                        },
+                    )
+                };
                 return self.tracer.get_or_insert_default().run(run.packets(), emit);
             }
-            Output::Control(header, _) if header.kind == Kind::Pending => (header, &PENDING, "asked"),
-            Output::Control(..) => return,
-            Output::Message(header) if self.last.replace(header.blast) == Some(header.blast) => {
-                (header, &RETRANSMIT, if header.kind == Kind::Send { "timeout" } else { "asked" })
+            Output::Control(header, _) if header.kind == Kind::Pending => {
+                (header, &PENDING, "asked")
             }
-            Output::Message(header) => (header, &SEND, if header.kind == Kind::Send { "call" } else { "reply" }),
+            Output::Control(..) => return,
+            Output::Message(header) if self.last.replace(header.blast) == Some(header.blast) => (
+                header,
+                &RETRANSMIT,
+                if header.kind == Kind::Send {
+                    "timeout"
+                } else {
+                    "asked"
+                },
+            ),
+            Output::Message(header) => (
+                header,
+                &SEND,
+                if header.kind == Kind::Send {
+                    "call"
+                } else {
+                    "reply"
+                },
+            ),
         };
         let (stream, host) = log.stream(end.0, end.1);
-        let values = [Value::Absent, stream.into(), Value::Absent, header.length.into(), Value::Text(cause)];
+        let values = [
+            Value::Absent,
+            stream.into(),
+            Value::Absent,
+            header.length.into(),
+            Value::Text(cause),
+        ];
         log.put(host, now, keyword, &values);
     }
 }
@@ -90,10 +129,19 @@ impl packet_end::Machine for Machine {
     }
 
     fn handle(&mut self, arrived: &Arrived<'_>, executor: &Executor) -> bool {
-        let (now, Arrived { header, body, payload }) = (executor.now(), arrived);
+        let (
+            now,
+            Arrived {
+                header,
+                body,
+                payload,
+            },
+        ) = (executor.now(), arrived);
         match &mut self.role {
             Role::Client(client) => {
-                let client::Arrival::Reply { message, .. } = client.handle(now, header, body, *payload) else {
+                let client::Arrival::Reply { message, .. } =
+                    client.handle(now, header, body, *payload)
+                else {
                     return false;
                 };
                 self.answer = Answer::read(body.get(..message as usize).unwrap_or_default());
@@ -103,7 +151,11 @@ impl packet_end::Machine for Machine {
                     let read = Verb::read(body.get(..message.bytes as usize).unwrap_or_default());
                     self.come = read.map(|(verb, number, shown)| {
                         self.token = shown.to_vec();
-                        Come { message, verb, number }
+                        Come {
+                            message,
+                            verb,
+                            number,
+                        }
                     });
                 }
                 server::Arrival::Refused => return false,
@@ -167,9 +219,13 @@ impl End {
     /// Sends a message.
     pub(super) fn ask(self: &Rc<Self>, message: &[u8], grants: Grants, executor: &Executor) {
         let mut machine = self.machine.borrow_mut();
-        let Machine { role, body, answer, .. } = &mut *machine;
+        let Machine {
+            role, body, answer, ..
+        } = &mut *machine;
         if let Role::Client(client) = role
-            && client.send(executor.now(), message.len() as u32, grants).is_ok()
+            && client
+                .send(executor.now(), message.len() as u32, grants)
+                .is_ok()
         {
             body.clear();
             body.extend_from_slice(message);
@@ -184,7 +240,9 @@ impl End {
     /// Why there is no answer.
     pub(super) fn answer(&self) -> Option<Result<Answer>> {
         let machine = self.machine.borrow();
-        let Role::Client(client) = &machine.role else { return None };
+        let Role::Client(client) = &machine.role else {
+            return None;
+        };
         match client.state() {
             State::Sending => None,
             State::Failed(why) => Some(Err(self.failed(why, client))),
@@ -210,7 +268,9 @@ impl End {
 
     pub(super) fn transport(&self) -> Option<Transport> {
         let machine = self.machine.borrow();
-        let Role::Client(client) = &machine.role else { return None };
+        let Role::Client(client) = &machine.role else {
+            return None;
+        };
         let (counters, rtt) = (client.counters(), client.rtt());
         Some(Transport {
             retransmits: counters.repeated,
@@ -233,10 +293,18 @@ impl End {
         self.machine.borrow().token.clone()
     }
 
-    fn serve<T>(self: &Rc<Self>, executor: &Executor, work: impl FnOnce(&mut Server, &mut Vec<u8>) -> T) -> Option<T> {
+    fn serve<T>(
+        self: &Rc<Self>,
+        executor: &Executor,
+        work: impl FnOnce(&mut Server, &mut Vec<u8>) -> T,
+    ) -> Option<T> {
         let mut machine = self.machine.borrow_mut();
         let Machine { role, body, .. } = &mut *machine;
-        let done = if let Role::Server(server) = role { Some(work(server, body)) } else { None };
+        let done = if let Role::Server(server) = role {
+            Some(work(server, body))
+        } else {
+            None
+        };
         self.touch(executor);
         done
     }
@@ -262,14 +330,17 @@ impl End {
         bytes: u32,
         executor: &Executor,
     ) -> Result<(), Mistake> {
-        let moved = |server: &mut Server, _: &mut Vec<u8>| server.move_to(message.transaction, 0, bytes);
+        let moved =
+            |server: &mut Server, _: &mut Vec<u8>| server.move_to(message.transaction, 0, bytes);
         self.serve(executor, moved).unwrap_or(Err(Mistake::Gone))
     }
 
     /// Whether the move has ended well; nothing while it goes on.
     pub(super) fn moved(self: &Rc<Self>, message: &Message) -> Option<bool> {
         let mut machine = self.machine.borrow_mut();
-        let Role::Server(server) = &mut machine.role else { return Some(false) };
+        let Role::Server(server) = &mut machine.role else {
+            return Some(false);
+        };
         match server.progress(message.transaction) {
             Progress::Going => None,
             progress => Some(progress == Progress::Done),

@@ -37,12 +37,22 @@ static OPTIONS: [OptionTable; 10] = words::TABLE.only([
     "duplicates",
 ]);
 
-static TABLE: StackTable = StackTable { options: &OPTIONS, files: false, ..words::TABLE };
+static TABLE: StackTable = StackTable {
+    options: &OPTIONS,
+    files: false,
+    ..words::TABLE
+};
 
 /// The stack.
 pub(super) static STACK: Stack = Stack {
     table: &TABLE,
-    pair: |route, stack, seed, _| Ok(Rc::new(PacketPair::new(Ikp::new(&route, stack, seed)?, route, 0))),
+    pair: |route, stack, seed, _| {
+        Ok(Rc::new(PacketPair::new(
+            Ikp::new(&route, stack, seed)?,
+            route,
+            0,
+        )))
+    },
 };
 
 /// What all clients and servers of a pair have in common.
@@ -58,12 +68,19 @@ impl Ikp {
         let headers = (BELOW + HEADER) as u64 + u64::from(BESIDE);
         let packet = packet_wire::room(route, headers);
         let hint = "ask for a `packet` that the path carries, or give its links a larger `mtu`";
-        let options = words::options(stack, packet.max(1)).map_err(|cause| Error::input(cause).hint(hint))?;
-        Ok(Self { options, token: packet_wire::token(seed) })
+        let options =
+            words::options(stack, packet.max(1)).map_err(|cause| Error::input(cause).hint(hint))?;
+        Ok(Self {
+            options,
+            token: packet_wire::token(seed),
+        })
     }
 
     fn settings(&self) -> BTreeMap<String, String> {
-        words::settings(&self.options).into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+        words::settings(&self.options)
+            .into_iter()
+            .map(|(name, value)| (name.to_string(), value))
+            .collect()
     }
 }
 
@@ -81,18 +98,38 @@ impl Protocol for Ikp {
 
     /// The last reply of the connection was lost.
     fn answer(&self, arrived: &Arrived<'_>) -> Option<Header> {
-        let Header { kind, connection, blast, round, .. } = arrived.header;
-        if kind != Kind::Send || !matches!(Verb::read(arrived.body), Some((Verb::Close | Verb::Closing, ..))) {
+        let Header {
+            kind,
+            connection,
+            blast,
+            round,
+            ..
+        } = arrived.header;
+        if kind != Kind::Send
+            || !matches!(
+                Verb::read(arrived.body),
+                Some((Verb::Close | Verb::Closing, ..))
+            )
+        {
             return None;
         }
-        Some(Header { blast, round, check: u32::from(round), ..Header::new(Kind::Reply, connection) })
+        Some(Header {
+            blast,
+            round,
+            check: u32::from(round),
+            ..Header::new(Kind::Reply, connection)
+        })
     }
 
     async fn connect(pair: &Rc<PacketPair<Self>>, context: &Rc<Context>) -> Result<Calls> {
         Calls::connect(pair, context).await
     }
 
-    async fn accept(pair: &Rc<PacketPair<Self>>, end: Rc<End>, context: &Rc<Context>) -> Result<Calls> {
+    async fn accept(
+        pair: &Rc<PacketPair<Self>>,
+        end: Rc<End>,
+        context: &Rc<Context>,
+    ) -> Result<Calls> {
         Calls::accept(pair, end, context).await
     }
 }

@@ -43,7 +43,11 @@ pub(super) struct End {
 
 impl fmt::Debug for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} of connection {} of pair {}", self.side, self.connection, self.pair)
+        write!(
+            f,
+            "{:?} of connection {} of pair {}",
+            self.side, self.connection, self.pair
+        )
     }
 }
 
@@ -99,7 +103,11 @@ impl End {
 
     /// Its timer came.
     pub(super) fn rang(self: &Rc<Self>, executor: &Executor) {
-        if self.alarm.get().is_some_and(|alarm| alarm <= executor.now()) {
+        if self
+            .alarm
+            .get()
+            .is_some_and(|alarm| alarm <= executor.now())
+        {
             self.alarm.set(None);
         }
         self.touch(executor);
@@ -109,7 +117,14 @@ impl End {
     pub(super) fn sample(&self, at: Instant, log: &Log) -> bool {
         let now = self.info(at);
         let before = self.looked.replace(now);
-        let waits = [now.in_flight_bytes, now.unsent_bytes, now.receive_queue_bytes].into_iter().flatten().sum::<u64>();
+        let waits = [
+            now.in_flight_bytes,
+            now.unsent_bytes,
+            now.receive_queue_bytes,
+        ]
+        .into_iter()
+        .flatten()
+        .sum::<u64>();
         let tells = waits > 0 || now.acked_bytes != before.acked_bytes;
         if tells {
             log.info(&INFO, (self.pair, self.side), at, &before, &now);
@@ -138,7 +153,15 @@ impl End {
         let header = ipv4(self.from, self.to, PROTOCOL, 20 + bytes as usize, 0, 0);
         let payload = Datagram::of_message(self.pair, self.connection, &header, message);
         let (from, to, flow, segments) = (self.from, self.to, self.pair, Segments::one(bytes));
-        Packet { number: 0, from, to, flow, ecn: Ecn::NotCapable, segments, payload }
+        Packet {
+            number: 0,
+            from,
+            to,
+            flow,
+            ecn: Ecn::NotCapable,
+            segments,
+            payload,
+        }
     }
 }
 
@@ -165,7 +188,14 @@ impl ConnectionEnd for End {
         {
             self.alarm.set(Some(next));
             let (pair, connection, side) = (self.pair, self.connection, self.side);
-            executor.set_timer(next, Timer::End { pair, connection, side });
+            executor.set_timer(
+                next,
+                Timer::End {
+                    pair,
+                    connection,
+                    side,
+                },
+            );
         }
     }
 
@@ -203,8 +233,12 @@ impl StreamEnd for Rc<End> {
 
     fn broken_by(&self) -> Option<&'static str> {
         self.machine.borrow().broken_by().map(|why| match why {
-            Failure::DeadImp => "for two minutes the IMPs answered that the other side's IMP cannot be reached",
-            Failure::DeadHost => "for two minutes the IMPs answered that the other side's host is dead",
+            Failure::DeadImp => {
+                "for two minutes the IMPs answered that the other side's IMP cannot be reached"
+            }
+            Failure::DeadHost => {
+                "for two minutes the IMPs answered that the other side's host is dead"
+            }
             Failure::HostSlow => "the other side's host did not take messages",
             Failure::Incomplete => "the IMPs lost messages on the way",
         })
@@ -251,6 +285,9 @@ impl StreamEnd for Rc<End> {
             ("allocate", format!("{} B", options.allocate)),
             ("send_buffer", format!("{} B", options.send_buffer)),
         ];
-        settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        settings
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
     }
 }

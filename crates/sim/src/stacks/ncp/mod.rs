@@ -13,7 +13,8 @@ use crate::trace::Log;
 use crate::world::{self, Connect, Work};
 use end::End;
 use stackline_core::catalogue::{
-    ClosedForm, FlowControl, Mapping, OptionKind, OptionTable, PacketContent, PacketsInFlight, StackFacts, StackTable,
+    ClosedForm, FlowControl, Mapping, OptionKind, OptionTable, PacketContent, PacketsInFlight,
+    StackFacts, StackTable,
 };
 use stackline_core::plan;
 use stackline_core::program::Side;
@@ -33,7 +34,10 @@ const MAPPING: &[Mapping] = &[
         operation: "ConnectRequest",
         services: "a message each way that opens it and allocates, then 16 bytes of introduction",
     },
-    Mapping { operation: "AwaitConnectIndication", services: "the same, from the other side" },
+    Mapping {
+        operation: "AwaitConnectIndication",
+        services: "the same, from the other side",
+    },
     Mapping {
         operation: "DataRequest",
         services: "the whole unit into the send buffer; messages as links are free and room is allocated",
@@ -42,14 +46,38 @@ const MAPPING: &[Mapping] = &[
         operation: "AwaitDataIndication",
         services: "out of what came until the unit is there; what is read is allocated again",
     },
-    Mapping { operation: "RPCCall", services: "the request into the send buffer, the response out of what came" },
-    Mapping { operation: "RPCAwaitCallInd, RPCReturn", services: "the same, from the other side" },
-    Mapping { operation: "StartBulkGet, StartBulkPut", services: "1 byte" },
-    Mapping { operation: "StopBulkGet, AwaitStopBulkGet", services: "none: the last unit has arrived" },
-    Mapping { operation: "StopBulkPut, AwaitStopBulkPut", services: "1 byte that confirms the arrival" },
-    Mapping { operation: "end of stream (time limit)", services: "CLS once everything is delivered" },
-    Mapping { operation: "DisconnectRequest", services: "CLS" },
-    Mapping { operation: "AwaitDisconnectIndication", services: "CLS from the peer, then the own" },
+    Mapping {
+        operation: "RPCCall",
+        services: "the request into the send buffer, the response out of what came",
+    },
+    Mapping {
+        operation: "RPCAwaitCallInd, RPCReturn",
+        services: "the same, from the other side",
+    },
+    Mapping {
+        operation: "StartBulkGet, StartBulkPut",
+        services: "1 byte",
+    },
+    Mapping {
+        operation: "StopBulkGet, AwaitStopBulkGet",
+        services: "none: the last unit has arrived",
+    },
+    Mapping {
+        operation: "StopBulkPut, AwaitStopBulkPut",
+        services: "1 byte that confirms the arrival",
+    },
+    Mapping {
+        operation: "end of stream (time limit)",
+        services: "CLS once everything is delivered",
+    },
+    Mapping {
+        operation: "DisconnectRequest",
+        services: "CLS",
+    },
+    Mapping {
+        operation: "AwaitDisconnectIndication",
+        services: "CLS from the peer, then the own",
+    },
 ];
 
 static TABLE: StackTable = StackTable {
@@ -78,7 +106,10 @@ static TABLE: StackTable = StackTable {
         ),
     ],
     mapping: MAPPING,
-    unreported: (&["cwnd_segments", "rtt_var_s", "busy_s"], "the protocol has no congestion window and times nothing"),
+    unreported: (
+        &["cwnd_segments", "rtt_var_s", "busy_s"],
+        "the protocol has no congestion window and times nothing",
+    ),
     facts: StackFacts {
         packets: PacketContent::Stream,
         form: ClosedForm::Messages,
@@ -90,12 +121,18 @@ static TABLE: StackTable = StackTable {
 };
 
 /// The Host-Host protocol.
-pub(super) static STACK: Stack = Stack { table: &TABLE, pair };
+pub(super) static STACK: Stack = Stack {
+    table: &TABLE,
+    pair,
+};
 
 #[expect(clippy::unnecessary_wraps, reason = "other stacks refuse")]
 fn pair(route: Route, stack: &plan::Stack, _seed: u64, introduces: bool) -> Result<Rc<dyn Pair>> {
     let options = Options {
-        links: stack.number("links").and_then(|links| u16::try_from(links).ok()).unwrap_or(1),
+        links: stack
+            .number("links")
+            .and_then(|links| u16::try_from(links).ok())
+            .unwrap_or(1),
         allocate: stack.number("allocate").unwrap_or(ALLOCATE),
         send_buffer: stack.number("send_buffer").unwrap_or(SEND_BUFFER),
     };
@@ -132,7 +169,12 @@ impl NcpPair {
     }
 
     fn find(&self, connection: u32, side: Side) -> Option<Rc<End>> {
-        self.ends[side.index()].borrow().iter().rev().find(|end| end.connection() == connection).map(Rc::clone)
+        self.ends[side.index()]
+            .borrow()
+            .iter()
+            .rev()
+            .find(|end| end.connection() == connection)
+            .map(Rc::clone)
     }
 }
 
@@ -150,10 +192,15 @@ impl Pair for NcpPair {
         if let Some(end) = self.find(connection, side) {
             return end.arrived(&packet.payload, executor);
         }
-        let opens = matches!(packet.payload.body(), Body::Message(message) if message.kind == Kind::Open);
+        let opens =
+            matches!(packet.payload.body(), Body::Message(message) if message.kind == Kind::Open);
         if side == Side::Responder && opens && connection >= self.seen.get() {
             self.seen.set(connection + 1);
-            let end = self.add(connection, side, Connection::listen(self.options, executor.now()));
+            let end = self.add(
+                connection,
+                side,
+                Connection::listen(self.options, executor.now()),
+            );
             self.backlog.borrow_mut().push_back(Rc::clone(&end));
             end.arrived(&packet.payload, executor);
         }
@@ -166,12 +213,22 @@ impl Pair for NcpPair {
     }
 
     fn sample(&self, at: Instant, log: &Log) -> usize {
-        self.ends.iter().map(|ends| ends.borrow().iter().filter(|end| end.sample(at, log)).count()).sum()
+        self.ends
+            .iter()
+            .map(|ends| {
+                ends.borrow()
+                    .iter()
+                    .filter(|end| end.sample(at, log))
+                    .count()
+            })
+            .sum()
     }
 
     /// Lets go of an end that is over.
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
-        self.ends[end.side().index()].borrow_mut().retain(|known| !same(known, &end));
+        self.ends[end.side().index()]
+            .borrow_mut()
+            .retain(|known| !same(known, &end));
     }
 }
 
@@ -182,7 +239,11 @@ impl Connect for NcpPair {
         Stream::connect(&**self, context).await
     }
 
-    async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<Stream<Rc<End>>> {
+    async fn accept(
+        self: &Rc<Self>,
+        context: &Rc<Context>,
+        _first: bool,
+    ) -> Result<Stream<Rc<End>>> {
         Stream::accept(&**self, context).await
     }
 }
@@ -197,14 +258,20 @@ impl Streams for NcpPair {
     fn dial(&self, executor: &Rc<Executor>) -> Result<Rc<End>> {
         let connection = self.dialled.get();
         self.dialled.set(connection + 1);
-        let end = self.add(connection, Side::Initiator, Connection::connect(self.options, executor.now()));
+        let end = self.add(
+            connection,
+            Side::Initiator,
+            Connection::connect(self.options, executor.now()),
+        );
         end.touch(executor);
         Ok(end)
     }
 
     fn accept(&self) -> Option<Rc<End>> {
         let mut backlog = self.backlog.borrow_mut();
-        let ready = backlog.iter().position(|end| end.state() != State::Opening)?;
+        let ready = backlog
+            .iter()
+            .position(|end| end.state() != State::Opening)?;
         backlog.remove(ready)
     }
 }

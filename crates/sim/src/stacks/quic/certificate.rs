@@ -17,8 +17,9 @@ use std::sync::{Arc, OnceLock};
 pub(super) const NAME: &str = "stackline";
 
 /// RFC 8410: version, algorithm, and the seed inside two octet strings.
-const KEY_HEAD: [u8; 16] =
-    [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+const KEY_HEAD: [u8; 16] = [
+    0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
+];
 
 /// X.509, version 3: subject and issuer `stackline`, valid from 2000 to 9999, one DNS name.
 #[rustfmt::skip]
@@ -56,7 +57,8 @@ pub(super) struct Tls {
 /// Words for what the TLS library did not take.
 pub(super) fn tls() -> Result<Tls, String> {
     static TLS: OnceLock<Result<Tls, String>> = OnceLock::new();
-    TLS.get_or_init(|| make().map_err(|error| error.to_string())).clone()
+    TLS.get_or_init(|| make().map_err(|error| error.to_string()))
+        .clone()
 }
 
 fn make() -> Result<Tls, Box<dyn Error>> {
@@ -74,8 +76,14 @@ fn make() -> Result<Tls, Box<dyn Error>> {
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key().into())?;
     server.send_tls13_tickets = 0;
-    let (client, server) = (QuicClientConfig::try_from(client)?, QuicServerConfig::try_from(server)?);
-    Ok(Tls { client: Arc::new(client), server: Arc::new(server) })
+    let (client, server) = (
+        QuicClientConfig::try_from(client)?,
+        QuicServerConfig::try_from(server)?,
+    );
+    Ok(Tls {
+        client: Arc::new(client),
+        server: Arc::new(server),
+    })
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use crate::stacks::time_accounting::{Held, TimeAccount};
 use crate::trace::{Info, Log};
 use bytes::Bytes;
 use quinn_proto::{
-    Connection, ConnectionError, ConnectionEvent, ConnectionHandle, Dir, Endpoint, Event, ReadError, StreamEvent,
-    StreamId, VarInt,
+    Connection, ConnectionError, ConnectionEvent, ConnectionHandle, Dir, Endpoint, Event,
+    ReadError, StreamEvent, StreamId, VarInt,
 };
 use stackline_core::program::Side;
 use stackline_core::record::Transport;
@@ -93,7 +93,11 @@ struct Inner {
 
 impl fmt::Debug for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} of connection {} of pair {}", self.place.side, self.place.number, self.place.wire.pair)
+        write!(
+            f,
+            "{:?} of connection {} of pair {}",
+            self.place.side, self.place.number, self.place.wire.pair
+        )
     }
 }
 
@@ -166,7 +170,9 @@ impl End {
         let made = {
             let mut frames = executor.frames.borrow_mut();
             frames.made.clear();
-            inner.connection.poll_transmit(moment(now), 1, &mut frames.made)
+            inner
+                .connection
+                .poll_transmit(moment(now), 1, &mut frames.made)
         };
         if let Some(made) = &made {
             self.place.wire.send(self.place.number, made.ecn, executor);
@@ -182,7 +188,12 @@ impl End {
         let (stream, host) = log.stream(self.pair(), self.place.side);
         let each = lost.1.saturating_sub(bytes) / lost.0.saturating_sub(packets).max(1);
         for _ in packets..lost.0 {
-            log.put(host, now, &LOST, &[Value::Absent, stream.into(), Value::Absent, each.into()]);
+            log.put(
+                host,
+                now,
+                &LOST,
+                &[Value::Absent, stream.into(), Value::Absent, each.into()],
+            );
         }
     }
 
@@ -194,7 +205,9 @@ impl End {
                     inner.connection.handle_event(answer);
                 }
             }
-            let Some(event) = inner.connection.poll() else { return };
+            let Some(event) = inner.connection.poll() else {
+                return;
+            };
             if self.heed(inner, event, executor) {
                 executor.wake(self.place.endpoint);
             }
@@ -262,7 +275,9 @@ impl Inner {
 
     /// Books what held it up until now, if an acknowledgement says it.
     fn account(&mut self, wants_room: bool, now: Instant) {
-        let Some(acknowledged) = self.flight.take() else { return };
+        let Some(acknowledged) = self.flight.take() else {
+            return;
+        };
         let held = match (acknowledged.starved, wants_room) {
             (true, true) => self.blocked_by(),
             _ => Held::Network,
@@ -276,7 +291,11 @@ impl Inner {
     /// What keeps the application from handing over more: of the peer's credit the machine tells the peer when it is used
     /// up, of its own buffer it does not.
     fn blocked_by(&self) -> Held {
-        if self.blocked_frames() > self.told_blocked { Held::ReceiveWindow } else { Held::SendBuffer }
+        if self.blocked_frames() > self.told_blocked {
+            Held::ReceiveWindow
+        } else {
+            Held::SendBuffer
+        }
     }
 
     fn blocked_frames(&self) -> u64 {
@@ -290,8 +309,14 @@ impl Inner {
         let path = self.connection.stats().path;
         Info {
             cwnd_bytes: Some(path.cwnd),
-            in_flight_bytes: Some(if self.spent.is_busy() { self.flight.bytes() } else { 0 }),
-            rtt: Some(Duration(u64::try_from(path.rtt.as_nanos()).unwrap_or(u64::MAX))),
+            in_flight_bytes: Some(if self.spent.is_busy() {
+                self.flight.bytes()
+            } else {
+                0
+            }),
+            rtt: Some(Duration(
+                u64::try_from(path.rtt.as_nanos()).unwrap_or(u64::MAX),
+            )),
             retransmits: path.lost_packets,
             busy: Some(self.spent.busy(now)),
             receive_window_limited: Some(self.spent.by(Held::ReceiveWindow, now)),
@@ -311,15 +336,20 @@ impl Inner {
 
     /// Ends the own half; false when there is none, or it was ended before and the peer knows or cannot know any more.
     fn finish(&mut self, side: Side) -> bool {
-        let Some(stream) = self.open(side) else { return false };
-        self.lost.is_none() && (self.connection.send_stream(stream).finish().is_ok() || !self.finished)
+        let Some(stream) = self.open(side) else {
+            return false;
+        };
+        self.lost.is_none()
+            && (self.connection.send_stream(stream).finish().is_ok() || !self.finished)
     }
 
     /// Takes at most so many bytes.
     fn take(&mut self, most: usize) -> usize {
         let Some(stream) = self.stream else { return 0 };
         let mut stream = self.connection.recv_stream(stream);
-        let Ok(mut chunks) = stream.read(true) else { return 0 };
+        let Ok(mut chunks) = stream.read(true) else {
+            return 0;
+        };
         let mut done = 0;
         while done < most {
             match chunks.next(most - done) {
@@ -343,7 +373,8 @@ impl Inner {
 
     fn shut(&mut self, why: VarInt, executor: &Executor) {
         if !self.connection.is_closed() {
-            self.connection.close(moment(executor.now()), why, Bytes::new());
+            self.connection
+                .close(moment(executor.now()), why, Bytes::new());
         }
     }
 }
@@ -379,13 +410,22 @@ impl ConnectionEnd for End {
         if let Some(log) = &executor.log {
             self.tell_lost(&mut inner, log, now);
         }
-        let Some(next) = inner.connection.poll_timeout() else { return };
+        let Some(next) = inner.connection.poll_timeout() else {
+            return;
+        };
         // What could not be done now is not due before the next ns.
         let next = instant(next).max(now + Duration(1));
         if inner.alarm.is_none_or(|alarm| next < alarm) {
             inner.alarm = Some(next);
             let (pair, connection) = (self.pair(), self.handle.0 as u32);
-            executor.set_timer(next, Timer::End { pair, connection, side: self.place.side });
+            executor.set_timer(
+                next,
+                Timer::End {
+                    pair,
+                    connection,
+                    side: self.place.side,
+                },
+            );
         }
     }
 
@@ -414,7 +454,11 @@ impl StreamEnd for Rc<End> {
         if let Some(stream) = inner.open(self.place.side) {
             while done < bytes {
                 let piece = Bytes::from_static(&ZEROS[..ZEROS.len().min(bytes - done)]);
-                match inner.connection.send_stream(stream).write_chunks(&mut [piece]) {
+                match inner
+                    .connection
+                    .send_stream(stream)
+                    .write_chunks(&mut [piece])
+                {
                     Ok(written) => done += written.bytes,
                     Err(quinn_proto::WriteError::Blocked) => break,
                     Err(_) => return None,
@@ -487,7 +531,10 @@ impl StreamEnd for Rc<End> {
     fn settings(&self, _: Instant) -> BTreeMap<String, String> {
         let inner = self.inner.borrow();
         let window = inner.connection.congestion_state().initial_window();
-        let now = [("initial_window", window), ("mtu", u64::from(inner.connection.current_mtu()))];
+        let now = [
+            ("initial_window", window),
+            ("mtu", u64::from(inner.connection.current_mtu())),
+        ];
         let now = now.map(|(name, bytes)| (name.to_string(), format!("{bytes} B")));
         self.settings.clone().into_iter().chain(now).collect()
     }

@@ -33,7 +33,10 @@ impl Flight {
     pub(super) fn take(&self) -> Option<Acknowledged> {
         let came = self.acknowledged.load(Relaxed);
         self.acknowledged.store(false, Relaxed);
-        came.then(|| Acknowledged { starved: self.starved.load(Relaxed), all: self.bytes() == 0 })
+        came.then(|| Acknowledged {
+            starved: self.starved.load(Relaxed),
+            all: self.bytes() == 0,
+        })
     }
 
     /// Bytes on their way, as QUIC counts them: of whole packets.
@@ -43,7 +46,11 @@ impl Flight {
 
     /// Of a connection whose congestion control [`Watched`] made.
     pub(super) fn of(connection: &quinn_proto::Connection) -> Arc<Self> {
-        let watch = connection.congestion_state().clone_box().into_any().downcast::<Watch>();
+        let watch = connection
+            .congestion_state()
+            .clone_box()
+            .into_any()
+            .downcast::<Watch>();
         watch.map(|watch| watch.flight).unwrap_or_default()
     }
 }
@@ -53,7 +60,10 @@ pub(super) struct Watched<F>(pub(super) Arc<F>);
 
 impl<F: ControllerFactory> ControllerFactory for Watched<F> {
     fn build(self: Arc<Self>, now: Moment, mtu: u16) -> Box<dyn Controller> {
-        Box::new(Watch { inner: Arc::clone(&self.0).build(now, mtu), flight: Arc::default() })
+        Box::new(Watch {
+            inner: Arc::clone(&self.0).build(now, mtu),
+            flight: Arc::default(),
+        })
     }
 }
 
@@ -65,24 +75,48 @@ struct Watch {
 
 impl Controller for Watch {
     fn on_sent(&mut self, now: Moment, bytes: u64, last_packet_number: u64) {
-        self.flight.in_flight.store(self.flight.bytes() + bytes, Relaxed);
+        self.flight
+            .in_flight
+            .store(self.flight.bytes() + bytes, Relaxed);
         self.inner.on_sent(now, bytes, last_packet_number);
     }
 
-    fn on_ack(&mut self, now: Moment, sent: Moment, bytes: u64, app_limited: bool, rtt: &RttEstimator) {
+    fn on_ack(
+        &mut self,
+        now: Moment,
+        sent: Moment,
+        bytes: u64,
+        app_limited: bool,
+        rtt: &RttEstimator,
+    ) {
         self.inner.on_ack(now, sent, bytes, app_limited, rtt);
     }
 
-    fn on_end_acks(&mut self, now: Moment, in_flight: u64, app_limited: bool, largest: Option<u64>) {
+    fn on_end_acks(
+        &mut self,
+        now: Moment,
+        in_flight: u64,
+        app_limited: bool,
+        largest: Option<u64>,
+    ) {
         self.flight.in_flight.store(in_flight, Relaxed);
         self.flight.starved.store(app_limited, Relaxed);
         self.flight.acknowledged.store(true, Relaxed);
         self.inner.on_end_acks(now, in_flight, app_limited, largest);
     }
 
-    fn on_congestion_event(&mut self, now: Moment, sent: Moment, is_persistent_congestion: bool, lost_bytes: u64) {
-        self.flight.in_flight.store(self.flight.bytes().saturating_sub(lost_bytes), Relaxed);
-        self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+    fn on_congestion_event(
+        &mut self,
+        now: Moment,
+        sent: Moment,
+        is_persistent_congestion: bool,
+        lost_bytes: u64,
+    ) {
+        self.flight
+            .in_flight
+            .store(self.flight.bytes().saturating_sub(lost_bytes), Relaxed);
+        self.inner
+            .on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
@@ -98,7 +132,10 @@ impl Controller for Watch {
     }
 
     fn clone_box(&self) -> Box<dyn Controller> {
-        Box::new(Self { inner: self.inner.clone_box(), flight: Arc::clone(&self.flight) })
+        Box::new(Self {
+            inner: self.inner.clone_box(),
+            flight: Arc::clone(&self.flight),
+        })
     }
 
     fn initial_window(&self) -> u64 {

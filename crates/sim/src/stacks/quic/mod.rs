@@ -30,7 +30,9 @@ use crate::world::{self, Connect, Work};
 use connection::Place;
 use moment::moment;
 use quinn_proto::{ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Incoming};
-use stackline_core::catalogue::{ClosedForm, Mapping, OptionKind, OptionTable, StackFacts, StackTable};
+use stackline_core::catalogue::{
+    ClosedForm, Mapping, OptionKind, OptionTable, StackFacts, StackTable,
+};
 use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::time::Instant;
@@ -99,19 +101,46 @@ pub(super) const TABLE: StackTable = StackTable {
             operation: "AwaitConnectIndication",
             services: "the same, from the other side: the stream is accepted",
         },
-        Mapping { operation: "DataRequest", services: "the whole unit into the stream's send buffer" },
+        Mapping {
+            operation: "DataRequest",
+            services: "the whole unit into the stream's send buffer",
+        },
         Mapping {
             operation: "AwaitDataIndication",
             services: "out of the stream until the unit is there; what is ahead serves the next unit",
         },
-        Mapping { operation: "RPCCall", services: "the request into the stream, the response out of it" },
-        Mapping { operation: "RPCAwaitCallInd, RPCReturn", services: "the same, from the other side" },
-        Mapping { operation: "StartBulkGet, StartBulkPut", services: "1 byte" },
-        Mapping { operation: "StopBulkGet", services: "none: the last unit has arrived" },
-        Mapping { operation: "AwaitStopBulkGet", services: "none: nothing is held back" },
-        Mapping { operation: "StopBulkPut", services: "1 byte that confirms the arrival" },
-        Mapping { operation: "AwaitStopBulkPut", services: "that byte" },
-        Mapping { operation: "end of stream (time limit)", services: "FIN of the stream" },
+        Mapping {
+            operation: "RPCCall",
+            services: "the request into the stream, the response out of it",
+        },
+        Mapping {
+            operation: "RPCAwaitCallInd, RPCReturn",
+            services: "the same, from the other side",
+        },
+        Mapping {
+            operation: "StartBulkGet, StartBulkPut",
+            services: "1 byte",
+        },
+        Mapping {
+            operation: "StopBulkGet",
+            services: "none: the last unit has arrived",
+        },
+        Mapping {
+            operation: "AwaitStopBulkGet",
+            services: "none: nothing is held back",
+        },
+        Mapping {
+            operation: "StopBulkPut",
+            services: "1 byte that confirms the arrival",
+        },
+        Mapping {
+            operation: "AwaitStopBulkPut",
+            services: "that byte",
+        },
+        Mapping {
+            operation: "end of stream (time limit)",
+            services: "FIN of the stream",
+        },
         Mapping {
             operation: "DisconnectRequest",
             services: "FIN of the stream; CONNECTION_CLOSE when it is acknowledged (at once when there are bytes nobody has taken)",
@@ -123,16 +152,24 @@ pub(super) const TABLE: StackTable = StackTable {
     ],
     least_mtu: |stack| stack.number("mtu").unwrap_or(terms::LEAST_MTU) + terms::HEADERS,
     // Its `retransmits` are packets found lost: what was in them is sent again in others.
-    unreported: (&["rtt_var_s", "bytes_acked"], "quinn-proto does not report it"),
+    unreported: (
+        &["rtt_var_s", "bytes_acked"],
+        "quinn-proto does not report it",
+    ),
     ecn: true,
-    facts: StackFacts { form: ClosedForm::Quic, ..StackTable::RELIABLE.facts },
+    facts: StackFacts {
+        form: ClosedForm::Quic,
+        ..StackTable::RELIABLE.facts
+    },
     ..StackTable::RELIABLE
 };
 
 /// The stack.
 pub(super) static STACK: Stack = Stack {
     table: &TABLE,
-    pair: |route, stack, seed, introduces| Ok(Rc::new(QuicPair::new(route, stack, seed, introduces)?)),
+    pair: |route, stack, seed, introduces| {
+        Ok(Rc::new(QuicPair::new(route, stack, seed, introduces)?))
+    },
 };
 
 /// Ports of initiators and responders.
@@ -175,21 +212,45 @@ impl fmt::Debug for QuicPair {
 impl QuicPair {
     /// # Errors
     /// An [`Error`] when the path is too narrow, or the TLS library takes none of its settings.
-    pub(super) fn new(route: Route, stack: &plan::Stack, seed: u64, introduces: bool) -> Result<Self> {
+    pub(super) fn new(
+        route: Route,
+        stack: &plan::Stack,
+        seed: u64,
+        introduces: bool,
+    ) -> Result<Self> {
         let terms = Terms::new(stack, seed);
         let needed = terms.mtu().map_or(terms::LEAST_MTU, u64::from) + terms::HEADERS;
         if route.mtu < needed {
-            let cause =
-                format!("QUIC's packets of {needed} B do not fit the path, whose largest packet has {} B", route.mtu);
+            let cause = format!(
+                "QUIC's packets of {needed} B do not fit the path, whose largest packet has {} B",
+                route.mtu
+            );
             return Err(Error::input(cause)
                 .hint("they are never fragmented, and no smaller ones than 1228 B are allowed: `mtu` of the links"));
         }
-        let ports = [EPHEMERAL.0 + route.pair.wrapping_mul(7919) % EPHEMERAL.1, LISTENING.0 + route.pair % LISTENING.1];
+        let ports = [
+            EPHEMERAL.0 + route.pair.wrapping_mul(7919) % EPHEMERAL.1,
+            LISTENING.0 + route.pair % LISTENING.1,
+        ];
         let half = |side: Side| {
-            let ([near, far], ports) = ([side, side.other()].map(Side::index), ports.map(|port| port as u16));
-            let (nodes, ports) = ([route.nodes[near], route.nodes[far]], [ports[near], ports[far]]);
-            let wire = Wire { pair: route.pair, nodes, ports };
-            Ok(Half { socket: Rc::new(RefCell::new(terms.endpoint(side)?)), wire, ends: RefCell::default() })
+            let ([near, far], ports) = (
+                [side, side.other()].map(Side::index),
+                ports.map(|port| port as u16),
+            );
+            let (nodes, ports) = (
+                [route.nodes[near], route.nodes[far]],
+                [ports[near], ports[far]],
+            );
+            let wire = Wire {
+                pair: route.pair,
+                nodes,
+                ports,
+            };
+            Ok(Half {
+                socket: Rc::new(RefCell::new(terms.endpoint(side)?)),
+                wire,
+                ends: RefCell::default(),
+            })
         };
         Ok(Self {
             route,
@@ -209,7 +270,12 @@ impl QuicPair {
 
     fn end(&self, number: u32, side: Side, made: (ConnectionHandle, Connection)) -> Rc<End> {
         let half = self.half(side);
-        let at = Place { wire: half.wire, side, endpoint: self.route.endpoint(side), number };
+        let at = Place {
+            wire: half.wire,
+            side,
+            endpoint: self.route.endpoint(side),
+            number,
+        };
         let index = made.0.0;
         let end = Rc::new(End::new(at, &half.socket, made, self.settings()));
         let mut ends = half.ends.borrow_mut();
@@ -228,9 +294,19 @@ impl QuicPair {
             ("crypto", terms.crypto().to_string()),
             ("send_buffer", format!("{} B", terms.send_buffer())),
             ("receive_buffer", format!("{} B", terms.receive_buffer())),
-            ("timeout", if timeout > 0.0 { stackline_core::units::time(timeout) } else { "none".to_string() }),
+            (
+                "timeout",
+                if timeout > 0.0 {
+                    stackline_core::units::time(timeout)
+                } else {
+                    "none".to_string()
+                },
+            ),
         ];
-        settings.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+        settings
+            .into_iter()
+            .map(|(name, value)| (name.to_string(), value))
+            .collect()
     }
 
     /// The first packet of a connection has come: once more, if it was on its way twice.
@@ -242,7 +318,12 @@ impl QuicPair {
         let made = {
             let mut frames = executor.frames.borrow_mut();
             frames.made.clear();
-            half.socket.borrow_mut().accept(incoming, moment(executor.now()), &mut frames.made, None)
+            half.socket.borrow_mut().accept(
+                incoming,
+                moment(executor.now()),
+                &mut frames.made,
+                None,
+            )
         };
         match made {
             Ok(made) => {
@@ -270,14 +351,23 @@ impl Pair for QuicPair {
     }
 
     fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
-        let Some(bytes) = packet.payload.take_bytes() else { return };
+        let Some(bytes) = packet.payload.take_bytes() else {
+            return;
+        };
         let half = self.half(side);
         let (now, number) = (moment(executor.now()), packet.payload.connection);
         let came = {
             let mut frames = executor.frames.borrow_mut();
             frames.made.clear();
             let mut socket = half.socket.borrow_mut();
-            socket.handle(now, half.wire.far(), None, wire::ecn(packet), bytes, &mut frames.made)
+            socket.handle(
+                now,
+                half.wire.far(),
+                None,
+                wire::ecn(packet),
+                bytes,
+                &mut frames.made,
+            )
         };
         match came {
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
@@ -285,7 +375,9 @@ impl Pair for QuicPair {
                     end.arrived(event, executor);
                 }
             }
-            Some(DatagramEvent::NewConnection(incoming)) => self.welcome(number, incoming, executor),
+            Some(DatagramEvent::NewConnection(incoming)) => {
+                self.welcome(number, incoming, executor)
+            }
             Some(DatagramEvent::Response(made)) => half.wire.send(number, made.ecn, executor),
             None => {}
         }
@@ -298,14 +390,24 @@ impl Pair for QuicPair {
     }
 
     fn sample(&self, at: Instant, log: &Log) -> usize {
-        let of_half = |half: &Half| half.ends.borrow().iter().flatten().filter(|end| end.sample(at, log)).count();
+        let of_half = |half: &Half| {
+            half.ends
+                .borrow()
+                .iter()
+                .flatten()
+                .filter(|end| end.sample(at, log))
+                .count()
+        };
         self.halves.iter().map(of_half).sum()
     }
 
     /// Lets go of an end that is over. Its number in the socket may already be another's.
     fn forget(&self, end: Rc<dyn ConnectionEnd>) {
         let mut ends = self.half(end.side()).ends.borrow_mut();
-        if let Some(known) = ends.iter_mut().find(|known| known.as_ref().is_some_and(|known| same(known, &end))) {
+        if let Some(known) = ends
+            .iter_mut()
+            .find(|known| known.as_ref().is_some_and(|known| same(known, &end)))
+        {
             *known = None;
         }
     }
@@ -318,7 +420,11 @@ impl Connect for QuicPair {
         Stream::connect(&**self, context).await
     }
 
-    async fn accept(self: &Rc<Self>, context: &Rc<Context>, _first: bool) -> Result<Stream<Rc<End>>> {
+    async fn accept(
+        self: &Rc<Self>,
+        context: &Rc<Context>,
+        _first: bool,
+    ) -> Result<Stream<Rc<End>>> {
         Stream::accept(&**self, context).await
     }
 }
@@ -334,8 +440,15 @@ impl Streams for QuicPair {
         let number = self.dialled.replace(self.dialled.get() + 1);
         let half = self.half(Side::Initiator);
         let asking = self.asking.clone();
-        let made = half.socket.borrow_mut().connect(moment(executor.now()), asking, half.wire.far(), certificate::NAME);
-        let made = made.map_err(|error| Error::measurement(format!("a connection cannot be asked for: {error}")))?;
+        let made = half.socket.borrow_mut().connect(
+            moment(executor.now()),
+            asking,
+            half.wire.far(),
+            certificate::NAME,
+        );
+        let made = made.map_err(|error| {
+            Error::measurement(format!("a connection cannot be asked for: {error}"))
+        })?;
         let end = self.end(number, Side::Initiator, made);
         end.touch(executor);
         Ok(end)

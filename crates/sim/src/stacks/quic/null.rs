@@ -6,8 +6,8 @@
 
 use bytes::BytesMut;
 use quinn_proto::crypto::{
-    AeadKey, ClientConfig, CryptoError, ExportKeyingMaterialError, HandshakeTokenKey, HeaderKey, HmacKey, KeyPair,
-    Keys, PacketKey, ServerConfig, Session, UnsupportedVersion,
+    AeadKey, ClientConfig, CryptoError, ExportKeyingMaterialError, HandshakeTokenKey, HeaderKey,
+    HmacKey, KeyPair, Keys, PacketKey, ServerConfig, Session, UnsupportedVersion,
 };
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError, TransportErrorCode};
@@ -32,11 +32,20 @@ pub(super) struct Null;
 
 fn keys() -> Keys {
     let header = || Box::new(Null) as Box<dyn HeaderKey>;
-    Keys { header: KeyPair { local: header(), remote: header() }, packet: packet_keys() }
+    Keys {
+        header: KeyPair {
+            local: header(),
+            remote: header(),
+        },
+        packet: packet_keys(),
+    }
 }
 
 fn packet_keys() -> KeyPair<Box<dyn PacketKey>> {
-    KeyPair { local: Box::new(Null), remote: Box::new(Null) }
+    KeyPair {
+        local: Box::new(Null),
+        remote: Box::new(Null),
+    }
 }
 
 impl PacketKey for Null {
@@ -75,7 +84,9 @@ impl HmacKey for Null {
     fn sign(&self, data: &[u8], signature: &mut [u8]) {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         for byte in data {
-            state = (state ^ u64::from(*byte)).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29);
+            state = (state ^ u64::from(*byte))
+                .wrapping_mul(0xff51_afd7_ed55_8ccd)
+                .rotate_left(29);
         }
         for chunk in signature.chunks_mut(8) {
             state = (state ^ (state >> 32)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
@@ -90,7 +101,11 @@ impl HmacKey for Null {
     fn verify(&self, data: &[u8], signature: &[u8]) -> Result<(), CryptoError> {
         let mut right = vec![0; signature.len()];
         self.sign(data, &mut right);
-        if right == signature { Ok(()) } else { Err(CryptoError) }
+        if right == signature {
+            Ok(())
+        } else {
+            Err(CryptoError)
+        }
     }
 }
 
@@ -170,8 +185,18 @@ impl Handshake {
     fn new(side: Side, params: &TransportParameters) -> Self {
         let mut own = Vec::new();
         params.write(&mut own);
-        let step = if side.is_client() { Step::Hello } else { Step::AwaitHello };
-        Self { side, step, own, peer: None, came: Vec::new() }
+        let step = if side.is_client() {
+            Step::Hello
+        } else {
+            Step::AwaitHello
+        };
+        Self {
+            side,
+            step,
+            own,
+            peer: None,
+            came: Vec::new(),
+        }
     }
 
     fn put(&self, (kind, bytes): (u8, usize), with_params: bool, into: &mut Vec<u8>) {
@@ -186,8 +211,13 @@ impl Handshake {
 
     /// The next whole message: its kind and the transport parameters in it.
     fn take(&mut self) -> Option<(u8, Vec<u8>)> {
-        let &[kind, a, b, c, d, ..] = self.came.as_slice() else { return None };
-        let (whole, own) = (usize::from(u16::from_be_bytes([a, b])), usize::from(u16::from_be_bytes([c, d])));
+        let &[kind, a, b, c, d, ..] = self.came.as_slice() else {
+            return None;
+        };
+        let (whole, own) = (
+            usize::from(u16::from_be_bytes([a, b])),
+            usize::from(u16::from_be_bytes([c, d])),
+        );
         if self.came.len() < whole || whole < HEAD + own {
             return None;
         }
@@ -203,7 +233,11 @@ impl Handshake {
 }
 
 fn violation(reason: &str) -> TransportError {
-    TransportError { code: TransportErrorCode::PROTOCOL_VIOLATION, frame: None, reason: reason.to_string() }
+    TransportError {
+        code: TransportErrorCode::PROTOCOL_VIOLATION,
+        frame: None,
+        reason: reason.to_string(),
+    }
 }
 
 impl Session for Handshake {
@@ -239,7 +273,9 @@ impl Session for Handshake {
                     self.learn(&params)?;
                     Step::Answer
                 }
-                (Step::AwaitHello, kind) if kind == SERVER_HELLO.0 && self.side.is_client() => Step::Answer,
+                (Step::AwaitHello, kind) if kind == SERVER_HELLO.0 && self.side.is_client() => {
+                    Step::Answer
+                }
                 (Step::AwaitFlight, kind) if kind == SERVER_FLIGHT.0 => {
                     self.learn(&params)?;
                     Step::Finish
@@ -283,7 +319,12 @@ impl Session for Handshake {
         false
     }
 
-    fn export_keying_material(&self, _: &mut [u8], _: &[u8], _: &[u8]) -> Result<(), ExportKeyingMaterialError> {
+    fn export_keying_material(
+        &self,
+        _: &mut [u8],
+        _: &[u8],
+        _: &[u8],
+    ) -> Result<(), ExportKeyingMaterialError> {
         Err(ExportKeyingMaterialError)
     }
 }

@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use quinn_proto::congestion::{ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn_proto::crypto;
 use quinn_proto::{
-    ClientConfig, ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, IdleTimeout, ServerConfig,
-    TransportConfig, VarInt,
+    ClientConfig, ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, IdleTimeout,
+    ServerConfig, TransportConfig, VarInt,
 };
 use stackline_core::plan::Stack;
 use stackline_core::program::Side;
@@ -41,7 +41,10 @@ pub(super) struct Terms {
 impl Terms {
     pub(super) fn new(stack: &Stack, seed: u64) -> Self {
         let seed = Seed(seed).child("quic");
-        Self { stack: stack.clone(), seeds: [seed.index(0), seed.index(1)] }
+        Self {
+            stack: stack.clone(),
+            seeds: [seed.index(0), seed.index(1)],
+        }
     }
 
     pub(super) fn congestion(&self) -> &str {
@@ -53,7 +56,9 @@ impl Terms {
     }
 
     pub(super) fn receive_buffer(&self) -> u64 {
-        self.stack.number("receive_buffer").unwrap_or(RECEIVE_BUFFER)
+        self.stack
+            .number("receive_buffer")
+            .unwrap_or(RECEIVE_BUFFER)
     }
 
     pub(super) fn send_buffer(&self) -> u64 {
@@ -67,7 +72,9 @@ impl Terms {
 
     /// The largest UDP payload, where it is not discovered.
     pub(super) fn mtu(&self) -> Option<u16> {
-        self.stack.number("mtu").and_then(|bytes| u16::try_from(bytes).ok())
+        self.stack
+            .number("mtu")
+            .and_then(|bytes| u16::try_from(bytes).ok())
     }
 
     fn congestion_factory(&self) -> Arc<dyn ControllerFactory + Send + Sync> {
@@ -76,13 +83,18 @@ impl Terms {
             cubic.initial_window(bytes);
             reno.initial_window(bytes);
         }
-        if self.congestion() == "reno" { Arc::new(Watched(Arc::new(reno))) } else { Arc::new(Watched(Arc::new(cubic))) }
+        if self.congestion() == "reno" {
+            Arc::new(Watched(Arc::new(reno)))
+        } else {
+            Arc::new(Watched(Arc::new(cubic)))
+        }
     }
 
     fn transport(&self) -> Arc<TransportConfig> {
         let mut transport = TransportConfig::default();
         let varint = |value: u64| VarInt::from_u64(value).unwrap_or(VarInt::MAX);
-        let timeout = (self.timeout() > 0.0).then(|| Duration::from_secs_f64(self.timeout().min(1e9)));
+        let timeout =
+            (self.timeout() > 0.0).then(|| Duration::from_secs_f64(self.timeout().min(1e9)));
         transport
             .congestion_controller_factory(self.congestion_factory())
             .stream_receive_window(varint(self.receive_buffer()))
@@ -101,19 +113,27 @@ impl Terms {
     /// # Errors
     /// An [`Error`] when the TLS library takes none of its settings.
     pub(super) fn client(&self) -> Result<ClientConfig> {
-        let crypto: Arc<dyn crypto::ClientConfig> =
-            if self.crypto() == "null" { Arc::new(Null) } else { certificate::tls().map_err(no_tls)?.client };
+        let crypto: Arc<dyn crypto::ClientConfig> = if self.crypto() == "null" {
+            Arc::new(Null)
+        } else {
+            certificate::tls().map_err(no_tls)?.client
+        };
         let mut config = ClientConfig::new(crypto);
         let (seed, count) = (self.seeds[0].child("first"), AtomicU64::new(0));
         config
-            .initial_dst_cid_provider(Arc::new(move || id::<FIRST_ID>(seed, count.fetch_add(1, Ordering::Relaxed))))
+            .initial_dst_cid_provider(Arc::new(move || {
+                id::<FIRST_ID>(seed, count.fetch_add(1, Ordering::Relaxed))
+            }))
             .transport_config(self.transport());
         Ok(config)
     }
 
     fn server(&self) -> Result<Arc<ServerConfig>> {
-        let crypto: Arc<dyn crypto::ServerConfig> =
-            if self.crypto() == "null" { Arc::new(Null) } else { certificate::tls().map_err(no_tls)?.server };
+        let crypto: Arc<dyn crypto::ServerConfig> = if self.crypto() == "null" {
+            Arc::new(Null)
+        } else {
+            certificate::tls().map_err(no_tls)?.server
+        };
         let mut config = ServerConfig::new(crypto, Arc::new(Null));
         config.transport_config(self.transport());
         Ok(Arc::new(config))
@@ -126,8 +146,13 @@ impl Terms {
     pub(super) fn endpoint(&self, side: Side) -> Result<Endpoint> {
         let mut config = EndpointConfig::new(Arc::new(Null));
         let seed = self.seeds[side.index()];
-        let ids = Ids { seed: seed.child("ids"), count: 0 };
-        config.cid_generator(move || Box::new(ids)).rng_seed(Some(bytes(seed.child("draws"))));
+        let ids = Ids {
+            seed: seed.child("ids"),
+            count: 0,
+        };
+        config
+            .cid_generator(move || Box::new(ids))
+            .rng_seed(Some(bytes(seed.child("draws"))));
         if let Some(mtu) = self.mtu() {
             // Only values below 1200 are refused, and the option has none of them.
             let _ = config.max_udp_payload_size(mtu);

@@ -36,7 +36,14 @@ impl Wire {
         let bytes = copy(&mut frames.room, &frames.made);
         let length = HEADERS + bytes.len();
         let mut header = [0; HEADERS];
-        header[..IP].copy_from_slice(&ipv4(self.nodes[0], self.nodes[1], UDP, length, 0, DONT_FRAGMENT));
+        header[..IP].copy_from_slice(&ipv4(
+            self.nodes[0],
+            self.nodes[1],
+            UDP,
+            length,
+            0,
+            DONT_FRAGMENT,
+        ));
         header[1] = ecn.map_or(0, |ecn| ecn as u8);
         header[20..22].copy_from_slice(&self.ports[0].to_be_bytes());
         header[22..24].copy_from_slice(&self.ports[1].to_be_bytes());
@@ -48,7 +55,11 @@ impl Wire {
             from: self.nodes[0],
             to: self.nodes[1],
             flow: self.pair,
-            ecn: if ecn.is_some() { Ecn::Capable } else { Ecn::NotCapable },
+            ecn: if ecn.is_some() {
+                Ecn::Capable
+            } else {
+                Ecn::NotCapable
+            },
             segments: Segments::one(length as u32),
             payload,
         });

@@ -47,10 +47,17 @@ impl Datagrams {
     }
 
     /// Waits for HELLO; what a socket got before the first one is dropped unread.
-    pub(super) async fn accept(pair: &Rc<UdpPair>, context: &Rc<Context>, first: bool) -> Result<Self> {
+    pub(super) async fn accept(
+        pair: &Rc<UdpPair>,
+        context: &Rc<Context>,
+        first: bool,
+    ) -> Result<Self> {
         let mut connection = Self::new(pair, Side::Responder, context);
         if first {
-            let hello = Received::Control { kind: Control::Hello as u8, value: 0 };
+            let hello = Received::Control {
+                kind: Control::Hello as u8,
+                value: 0,
+            };
             let socket = connection.socket();
             while context.until("a HELLO", || socket.take()).await? != hello {}
             socket.clear();
@@ -73,7 +80,8 @@ impl Datagrams {
 
     fn send_control(&self, kind: u8, value: u64) {
         let bytes = write_control(&self.pair.token, kind, value);
-        self.socket().send(Body::Control(bytes), None, &self.context.executor);
+        self.socket()
+            .send(Body::Control(bytes), None, &self.context.executor);
     }
 
     /// Sends control until it is answered.
@@ -89,10 +97,15 @@ impl Datagrams {
                         .hint("it ended, the network lost every control datagram for seconds, or what was sent without pacing still waits in a queue (`queue` of the link bounds it)"));
                 }
             }
-            let until = self.conversation.deadline().unwrap_or_else(|| self.context.now());
+            let until = self
+                .conversation
+                .deadline()
+                .unwrap_or_else(|| self.context.now());
             let received = {
                 let socket = self.socket();
-                self.context.until_or(words(kind), until, || socket.take()).await?
+                self.context
+                    .until_or(words(kind), until, || socket.take())
+                    .await?
             };
             if let Some(received) = received {
                 self.arrived(received);
@@ -122,7 +135,10 @@ impl Datagrams {
             Received::Refused => self.conversation.refused(),
             Received::Unit { number, bytes } => {
                 let head = number.to_le_bytes();
-                match self.conversation.handle_unit(&head[..NUMBER.min(bytes as usize)], u64::from(bytes)) {
+                match self
+                    .conversation
+                    .handle_unit(&head[..NUMBER.min(bytes as usize)], u64::from(bytes))
+                {
                     Unit::Call => self.note(number.saturating_sub(1), bytes),
                     Unit::Numbered(_) | Unit::Unnumbered => self.note(number, bytes),
                     Unit::Repeated => {}
@@ -140,16 +156,21 @@ impl Datagrams {
 
     /// Records data units that are taken.
     fn emit(&mut self, units: u64, what: Coming) {
-        let units = usize::try_from(units).unwrap_or(usize::MAX).min(self.numbers.len());
+        let units = usize::try_from(units)
+            .unwrap_or(usize::MAX)
+            .min(self.numbers.len());
         for (number, bytes) in self.numbers.drain(..units) {
-            self.context.trace(|line, at| line.comes(at, what, bytes, Some(number)));
+            self.context
+                .trace(|line, at| line.comes(at, what, bytes, Some(number)));
         }
     }
 
     // --- what leaves ---
 
     async fn send_unit(&self, what: Leaving, number: u64, bytes: u64) -> Result<()> {
-        self.socket().send_unit(&self.context, what, number, bytes).await
+        self.socket()
+            .send_unit(&self.context, what, number, bytes)
+            .await
     }
 
     /// Takes so many units, or calls one at a time, of so many bytes each.
@@ -175,11 +196,15 @@ impl Datagrams {
         loop {
             let received = {
                 let socket = self.socket();
-                self.context.until_or("the answer to its call", until, || socket.take()).await?
+                self.context
+                    .until_or("the answer to its call", until, || socket.take())
+                    .await?
             };
             match received {
                 None => return Ok(false),
-                Some(Received::Refused) => return Err(vanished("while a call waited for its answer")),
+                Some(Received::Refused) => {
+                    return Err(vanished("while a call waited for its answer"));
+                }
                 Some(received) => self.arrived(received),
             }
             self.numbers.clear();
@@ -223,9 +248,12 @@ impl Service for Datagrams {
         let number = self.conversation.call();
         self.send_unit(Leaving::Call, number, request).await?;
         let n = NUMBER.min(request as usize).min(response as usize);
-        let answered = self.await_answer(number, n, since + self.pair.timeout).await?;
+        let answered = self
+            .await_answer(number, n, since + self.pair.timeout)
+            .await?;
         if answered {
-            self.context.trace(|line, at| line.comes(at, Coming::Response, response, None));
+            self.context
+                .trace(|line, at| line.comes(at, Coming::Response, response, None));
         } else {
             self.context.trace(|line, at| line.lost(at, request));
             self.conversation.call_lost();
@@ -244,7 +272,12 @@ impl Service for Datagrams {
             self.conversation.refused();
             return Ok(());
         }
-        self.send_unit(Leaving::Reply, u64::from_le_bytes(*self.conversation.head()), bytes).await
+        self.send_unit(
+            Leaving::Reply,
+            u64::from_le_bytes(*self.conversation.head()),
+            bytes,
+        )
+        .await
     }
 
     async fn start_bulk(&mut self, _way: Bulk) -> Result<()> {
@@ -273,7 +306,11 @@ impl Service for Datagrams {
     }
 
     async fn end_stream(&mut self) -> Result<()> {
-        if self.conversation.end_sent() { Ok(()) } else { self.exchange(Control::End).await }
+        if self.conversation.end_sent() {
+            Ok(())
+        } else {
+            self.exchange(Control::End).await
+        }
     }
 
     async fn disconnect(mut self) -> Result<()> {
@@ -297,6 +334,10 @@ impl Service for Datagrams {
 
     fn facts(&self) -> Facts {
         let conversation = &self.conversation;
-        Facts { losses: conversation.losses(), received_bytes: conversation.received_bytes(), ..Facts::default() }
+        Facts {
+            losses: conversation.losses(),
+            received_bytes: conversation.received_bytes(),
+            ..Facts::default()
+        }
     }
 }

@@ -13,7 +13,9 @@ use crate::datagram::Datagram;
 use crate::error::Result;
 use crate::executor::Executor;
 use crate::world::{self, Connect, Work};
-use stackline_core::catalogue::{ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable};
+use stackline_core::catalogue::{
+    ClosedForm, Mapping, OptionKind, OptionTable, PacketContent, StackFacts, StackTable,
+};
 use stackline_core::plan;
 use stackline_core::program::Side;
 use stackline_core::time::{Duration, Instant};
@@ -34,37 +36,84 @@ const TABLE: StackTable = StackTable {
     options: &[
         SEND_BUFFER,
         RECEIVE_BUFFER,
-        OptionTable::new("timeout", OptionKind::Time, "1 s", "a call without an answer after this time counts as lost"),
+        OptionTable::new(
+            "timeout",
+            OptionKind::Time,
+            "1 s",
+            "a call without an answer after this time counts as lost",
+        ),
     ],
     mapping: &[
-        Mapping { operation: "ConnectRequest", services: "control HELLO until answered" },
-        Mapping { operation: "AwaitConnectIndication", services: "a HELLO with the token, answer" },
-        Mapping { operation: "DataRequest", services: "a datagram, in fragments where the path's MTU is smaller" },
-        Mapping { operation: "AwaitDataIndication", services: "a datagram" },
+        Mapping {
+            operation: "ConnectRequest",
+            services: "control HELLO until answered",
+        },
+        Mapping {
+            operation: "AwaitConnectIndication",
+            services: "a HELLO with the token, answer",
+        },
+        Mapping {
+            operation: "DataRequest",
+            services: "a datagram, in fragments where the path's MTU is smaller",
+        },
+        Mapping {
+            operation: "AwaitDataIndication",
+            services: "a datagram",
+        },
         Mapping {
             operation: "RPCCall",
             services: "a datagram each way; an answer to an earlier call is dropped, none within `timeout` is a loss",
         },
-        Mapping { operation: "RPCAwaitCallInd", services: "a datagram" },
-        Mapping { operation: "RPCReturn", services: "a datagram, with the number of the request" },
+        Mapping {
+            operation: "RPCAwaitCallInd",
+            services: "a datagram",
+        },
+        Mapping {
+            operation: "RPCReturn",
+            services: "a datagram, with the number of the request",
+        },
         Mapping {
             operation: "StartBulkGet, StartBulkPut",
             services: "control START until answered (or until data comes)",
         },
-        Mapping { operation: "AwaitStartBulkGet, AwaitStartBulkPut", services: "START, answer" },
-        Mapping { operation: "StopBulkGet, AwaitStopBulkPut", services: "END with the number of units sent, answer" },
-        Mapping { operation: "AwaitStopBulkGet, StopBulkPut", services: "control END until answered" },
-        Mapping { operation: "end of stream (time limit)", services: "control END until answered" },
-        Mapping { operation: "DisconnectRequest", services: "control BYE until answered" },
-        Mapping { operation: "AwaitDisconnectIndication", services: "BYE, answer" },
+        Mapping {
+            operation: "AwaitStartBulkGet, AwaitStartBulkPut",
+            services: "START, answer",
+        },
+        Mapping {
+            operation: "StopBulkGet, AwaitStopBulkPut",
+            services: "END with the number of units sent, answer",
+        },
+        Mapping {
+            operation: "AwaitStopBulkGet, StopBulkPut",
+            services: "control END until answered",
+        },
+        Mapping {
+            operation: "end of stream (time limit)",
+            services: "control END until answered",
+        },
+        Mapping {
+            operation: "DisconnectRequest",
+            services: "control BYE until answered",
+        },
+        Mapping {
+            operation: "AwaitDisconnectIndication",
+            services: "BYE, answer",
+        },
     ],
-    facts: StackFacts { packets: PacketContent::Datagrams, form: ClosedForm::Udp, ..StackTable::RELIABLE.facts },
+    facts: StackFacts {
+        packets: PacketContent::Datagrams,
+        form: ClosedForm::Udp,
+        ..StackTable::RELIABLE.facts
+    },
     ..StackTable::RELIABLE
 };
 
 /// The stack.
-pub(super) static STACK: Stack =
-    Stack { table: &TABLE, pair: |route, stack, seed, _| Ok(Rc::new(UdpPair::new(route, stack, seed))) };
+pub(super) static STACK: Stack = Stack {
+    table: &TABLE,
+    pair: |route, stack, seed, _| Ok(Rc::new(UdpPair::new(route, stack, seed))),
+};
 
 /// The two sockets of a pair.
 #[derive(Debug)]
@@ -79,7 +128,12 @@ impl UdpPair {
     pub(super) fn new(route: Route, stack: &plan::Stack, seed: u64) -> Self {
         let sockets = Socket::pair(&route, stack, PORTS);
         let timeout = Duration::from_seconds(stack.seconds("timeout").unwrap_or(1.0));
-        Self { route, token: control::token(seed), timeout, sockets }
+        Self {
+            route,
+            token: control::token(seed),
+            timeout,
+            sockets,
+        }
     }
 
     fn socket(&self, side: Side) -> &Socket {
@@ -102,7 +156,8 @@ impl Pair for UdpPair {
     }
 
     fn arrived(&self, side: Side, packet: &mut Packet<Datagram>, executor: &Rc<Executor>) {
-        self.socket(side).arrived(&packet.payload, &self.token, executor);
+        self.socket(side)
+            .arrived(&packet.payload, &self.token, executor);
     }
 
     fn wants_departures(&self) -> bool {

@@ -9,11 +9,19 @@ use stackline_core::network::{Discipline, Network, Queue};
 
 /// Reports disciplines that such a switch could not follow: its own, and those of links it sends onto.
 pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut Report) {
-    let cutting = network.switches.iter().filter(|switch| switch.cell_bytes.is_some());
+    let cutting = network
+        .switches
+        .iter()
+        .filter(|switch| switch.cell_bytes.is_some());
     let cutting: BTreeSet<&str> = cutting.map(|switch| switch.name.as_str()).collect();
     for (item, switch) in item.switches.iter().zip(&network.switches) {
         if switch.cell_bytes.is_some() {
-            queue(item.queue.as_ref(), switch.queue.as_ref(), &switch.name, report);
+            queue(
+                item.queue.as_ref(),
+                switch.queue.as_ref(),
+                &switch.name,
+                report,
+            );
         }
     }
     for (item, link) in item.links.iter().zip(&network.links) {
@@ -24,11 +32,16 @@ pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut Report)
 }
 
 fn queue(item: Option<&QueueItem>, queue: Option<&Queue>, switch: &str, report: &mut Report) {
-    let (Some(item), Some(queue)) = (item.and_then(|item| item.discipline.as_ref()), queue) else { return };
+    let (Some(item), Some(queue)) = (item.and_then(|item| item.discipline.as_ref()), queue) else {
+        return;
+    };
     if queue.discipline == Discipline::DropTail {
         return;
     }
-    let message = format!("the cells of `{switch}` cannot be queued by `{}`", item.name.text);
+    let message = format!(
+        "the cells of `{switch}` cannot be queued by `{}`",
+        item.name.text
+    );
     let label = "a switch with `cells` drops what finds no room";
     let hint = "leave the discipline out, or the switch's `cells`; `early_packet_discard on` refuses whole frames";
     report.push(Diagnostic::error(item.name.span, message, label).hint(hint));

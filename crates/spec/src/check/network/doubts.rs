@@ -25,7 +25,9 @@ pub(super) fn report(item: &NetworkItem, network: &Network, report: &mut Report)
         if switch.cell_bytes.is_some() {
             cutting.insert(&switch.name);
         }
-        let Some(mtu) = largest.get(switch.name.as_str()).copied() else { continue };
+        let Some(mtu) = largest.get(switch.name.as_str()).copied() else {
+            continue;
+        };
         if let (Some(value), Some(bytes)) = (&item.buffer, switch.buffer_bytes) {
             match switch.cell_bytes {
                 Some(cell) => cells(value.span, bytes, mtu, cell, switch, report),
@@ -59,27 +61,36 @@ fn queue(item: Option<&QueueItem>, mtu: u64, report: &mut Report) {
 
 fn small(span: Span, what: &str, bytes: u64, mtu: u64, report: &mut Report) {
     if bytes < mtu {
-        let message = format!("a packet of {mtu} bytes, the mtu of the link, has no room in a {what} of {bytes}");
+        let message = format!(
+            "a packet of {mtu} bytes, the mtu of the link, has no room in a {what} of {bytes}"
+        );
         let diagnostic = Diagnostic::warning(span, message, "nothing of full size will ever pass");
-        report.push(diagnostic.hint(format!("let the {what} hold {mtu} bytes at least, or lower the mtu")));
+        report.push(diagnostic.hint(format!(
+            "let the {what} hold {mtu} bytes at least, or lower the mtu"
+        )));
     }
 }
 
 /// Cells of a frame pass one by one, so a frame may pass that never was in the buffer as a whole.
 fn cells(span: Span, bytes: u64, mtu: u64, cell: u64, switch: &Switch, report: &mut Report) {
-    let Some(payload) = cell.checked_sub(CELL_HEADER).filter(|payload| *payload > 0) else { return };
+    let Some(payload) = cell.checked_sub(CELL_HEADER).filter(|payload| *payload > 0) else {
+        return;
+    };
     let count = (mtu + FRAME_TRAILER).div_ceil(payload);
     let frame = count * cell;
     if bytes >= frame {
         return;
     }
-    let message =
-        format!("a frame of {mtu} bytes is {count} cells of {cell} bytes, {frame} in all; this buffer holds {bytes}");
+    let message = format!(
+        "a frame of {mtu} bytes is {count} cells of {cell} bytes, {frame} in all; this buffer holds {bytes}"
+    );
     let label = if switch.early_packet_discard {
         "where frames meet here, some are refused whole"
     } else {
         "where frames meet here, one lost cell loses a whole frame"
     };
     let diagnostic = Diagnostic::warning(span, message, label);
-    report.push(diagnostic.hint("this is what the MAGIC testbed of 1996 ran into; keep it if that is what you study"));
+    report.push(diagnostic.hint(
+        "this is what the MAGIC testbed of 1996 ran into; keep it if that is what you study",
+    ));
 }

@@ -28,7 +28,8 @@ pub(super) fn delay(value: &Value, what: &str) -> Result<Duration, Diagnostic> {
         return Ok(Duration::from_seconds(seconds));
     }
     let message = format!("{what} may be at most 1 hour");
-    Err(Diagnostic::error(value.span, message, "too long").hint("a number without a unit is in seconds"))
+    Err(Diagnostic::error(value.span, message, "too long")
+        .hint("a number without a unit is in seconds"))
 }
 
 /// Per cent to a probability.
@@ -37,11 +38,19 @@ pub(super) fn share(value: &Value, what: impl Into<String>) -> Result<f64, Diagn
     if percent <= 100.0 {
         return Ok(percent / 100.0);
     }
-    Err(Diagnostic::error(value.span, what, "expected 0 to 100 per cent").hint("`1%` is one in a hundred"))
+    Err(
+        Diagnostic::error(value.span, what, "expected 0 to 100 per cent")
+            .hint("`1%` is one in a hundred"),
+    )
 }
 
 /// bit/s above zero.
-pub(super) fn positive_rate(value: &Value, what: &str, label: &str, hint: &str) -> Result<f64, Diagnostic> {
+pub(super) fn positive_rate(
+    value: &Value,
+    what: &str,
+    label: &str,
+    hint: &str,
+) -> Result<f64, Diagnostic> {
     let rate = number(value);
     if rate > 0.0 {
         return Ok(rate);

@@ -22,8 +22,14 @@ const MOST_PPM: f64 = 100_000.0;
 pub(super) fn resolve(item: &NodeItem, report: &mut Report) -> Vec<Host> {
     let (interface, clock) = (interface(item, report), clock(&item.clock, report));
     let work = work(item, report);
-    let share = item.share.as_ref().and_then(|value| report.keep(processor_share(value)));
-    let down = item.down.as_ref().and_then(|(from, to, _)| report.keep(outage(from, to.as_ref())));
+    let share = item
+        .share
+        .as_ref()
+        .and_then(|value| report.keep(processor_share(value)));
+    let down = item
+        .down
+        .as_ref()
+        .and_then(|(from, to, _)| report.keep(outage(from, to.as_ref())));
     let host = |name: &crate::tree::Word| Host {
         name: name.text.clone(),
         interface: interface.clone(),
@@ -43,24 +49,35 @@ pub(crate) fn processor_share(value: &Value) -> Result<ProcessorShare, Diagnosti
         return Ok(ProcessorShare((percent * 10.0) as u32));
     }
     let message = format!("a share of a processor is from 1% to {MOST_SHARE}%");
-    Err(Diagnostic::error(value.span, message, format!("this is {percent}%"))
-        .hint("`share 50%` is half of one, `share 200%` two"))
+    Err(
+        Diagnostic::error(value.span, message, format!("this is {percent}%"))
+            .hint("`share 50%` is half of one, `share 200%` two"),
+    )
 }
 
 fn outage(from: &Value, to: Option<&Value>) -> Result<Outage, Diagnostic> {
     let begins = delay(from, "when a host goes down")?;
-    let ends = to.map(|to| delay(to, "when a host comes up again")).transpose()?;
+    let ends = to
+        .map(|to| delay(to, "when a host comes up again"))
+        .transpose()?;
     if let (Some(ends), Some(to)) = (ends.filter(|ends| *ends <= begins), to) {
-        let diagnostic =
-            Diagnostic::error(to.span, "a host comes up before it goes down", format!("{} s", ends.seconds()));
+        let diagnostic = Diagnostic::error(
+            to.span,
+            "a host comes up before it goes down",
+            format!("{} s", ends.seconds()),
+        );
         return Err(diagnostic.hint("as in `down from 5 s to 20 s`"));
     }
-    Ok(Outage { from: begins, to: ends })
+    Ok(Outage {
+        from: begins,
+        to: ends,
+    })
 }
 
 fn interface(item: &NodeItem, report: &mut Report) -> Interface {
     let frames = item.buffer_frames.as_ref();
-    let frames = frames.and_then(|value| report.keep(fixed(value, "a buffer of frames", 1, MOST_FRAMES)));
+    let frames =
+        frames.and_then(|value| report.keep(fixed(value, "a buffer of frames", 1, MOST_FRAMES)));
     let per_packet = item.copy_per_packet.as_ref();
     let per_byte = item.copy_per_byte.as_ref();
     if let Some(value) = per_byte {
@@ -68,8 +85,13 @@ fn interface(item: &NodeItem, report: &mut Report) -> Interface {
     }
     let copies = item.copy.filter(|_| item.interface_copies.is_none());
     if let (Some(value), None) = (&item.cpu, copies.or(item.work)) {
-        let diagnostic = Diagnostic::warning(value.span, "the speed of a processor with nothing to do", "no effect");
-        report.push(diagnostic.hint("say what it does for a packet, as in `copy 100 us per packet`"));
+        let diagnostic = Diagnostic::warning(
+            value.span,
+            "the speed of a processor with nothing to do",
+            "no effect",
+        );
+        report
+            .push(diagnostic.hint("say what it does for a packet, as in `copy 100 us per packet`"));
     }
     own_processor(item, report);
     Interface {
@@ -81,43 +103,75 @@ fn interface(item: &NodeItem, report: &mut Report) -> Interface {
             .and_then(|value| report.keep(delay(value, "the time to copy a packet")))
             .unwrap_or_default(),
         copy_ns_per_byte: per_byte.map_or(0.0, |value| number(value) * 1e9),
-        cpu_speed: item.cpu.as_ref().and_then(|value| report.keep(speed(value))),
+        cpu_speed: item
+            .cpu
+            .as_ref()
+            .and_then(|value| report.keep(speed(value))),
         pace_bit_s: item.pace.as_ref().and_then(|value| {
             let hint = "leave `pace` out when it may send as fast as its link";
-            report.keep(positive_rate(value, "the pace of a host", "nothing would ever leave", hint))
+            report.keep(positive_rate(
+                value,
+                "the pace of a host",
+                "nothing would ever leave",
+                hint,
+            ))
         }),
     }
 }
 
 /// An interface that copies by itself needs something to copy, and no processor that waits for it.
 fn own_processor(item: &NodeItem, report: &mut Report) {
-    let Some(span) = item.interface_copies else { return };
+    let Some(span) = item.interface_copies else {
+        return;
+    };
     if item.busy_waiting.is_some() {
         let message = "a processor that waits for what it has copied does not leave the copying to the interface";
         let diagnostic = Diagnostic::error(span, message, "the interface copies by itself");
         report.push(diagnostic.hint("leave `busy_waiting` out, or `interface_copies`"));
     }
     if item.copy.is_none() {
-        let diagnostic = Diagnostic::error(span, "an interface that copies in no time", "nothing to copy with");
-        report.push(diagnostic.hint("say how long that takes, as in `copy 2 ms per packet; interface_copies;`"));
+        let diagnostic = Diagnostic::error(
+            span,
+            "an interface that copies in no time",
+            "nothing to copy with",
+        );
+        report.push(
+            diagnostic
+                .hint("say how long that takes, as in `copy 2 ms per packet; interface_copies;`"),
+        );
     }
 }
 
 /// What programs take of its processor.
 fn work(item: &NodeItem, report: &mut Report) -> Work {
-    let mut time = |value: Option<&Value>, what| value.and_then(|value| report.keep(delay(value, what)));
+    let mut time =
+        |value: Option<&Value>, what| value.and_then(|value| report.keep(delay(value, what)));
     let per_operation = time(item.work_per_operation.as_ref(), "the time of an operation");
     let per_message = time(item.work_per_message.as_ref(), "the time of a message");
     let per_switch = time(item.work_per_switch.as_ref(), "the time of a switch");
-    let per_byte = item.work_per_byte.as_ref().filter(|value| time(Some(*value), "the time of a byte").is_some());
+    let per_byte = item
+        .work_per_byte
+        .as_ref()
+        .filter(|value| time(Some(*value), "the time of a byte").is_some());
     let polls = time(item.polls.as_ref(), "how often a program looks");
     if let (Some(Duration::ZERO), Some(value)) = (polls, &item.polls) {
-        let diagnostic = Diagnostic::error(value.span, "a program that looks all the time needs no `polls`", "no time");
+        let diagnostic = Diagnostic::error(
+            value.span,
+            "a program that looks all the time needs no `polls`",
+            "no time",
+        );
         report.push(diagnostic.hint("leave it out, or say how often, as in `polls 200 ms`"));
     }
     if let (Some((_, span)), None) = (item.priority, item.work) {
-        let diagnostic = Diagnostic::warning(span, "priorities of programs that take no time", "no effect");
-        report.push(diagnostic.hint("say what they take, as in `work 1 ms per operation, 2 ms per message`"));
+        let diagnostic = Diagnostic::warning(
+            span,
+            "priorities of programs that take no time",
+            "no effect",
+        );
+        report.push(
+            diagnostic
+                .hint("say what they take, as in `work 1 ms per operation, 2 ms per message`"),
+        );
     }
     Work {
         per_operation: per_operation.unwrap_or_default(),
@@ -135,7 +189,10 @@ fn speed(value: &Value) -> Result<f64, Diagnostic> {
         return Ok(speed);
     }
     let message = "the speed of a processor is a factor from 1e-6 to 1e6";
-    Err(Diagnostic::error(value.span, message, format!("this is {speed}")).hint("`cpu 2` is twice as fast"))
+    Err(
+        Diagnostic::error(value.span, message, format!("this is {speed}"))
+            .hint("`cpu 2` is twice as fast"),
+    )
 }
 
 fn clock(items: &[ClockItem], report: &mut Report) -> Clock {
@@ -154,8 +211,14 @@ fn clock(items: &[ClockItem], report: &mut Report) -> Clock {
             ClockKind::Step(at) => step(item, at, &mut clock.steps, report),
         };
         if twice {
-            let diagnostic = Diagnostic::error(item.span, "this is said of the clock twice", "already given");
-            report.push(diagnostic.hint("a clock may be set more than once: `clock ahead 1 s at 10 s`"));
+            let diagnostic = Diagnostic::error(
+                item.span,
+                "this is said of the clock twice",
+                "already given",
+            );
+            report.push(
+                diagnostic.hint("a clock may be set more than once: `clock ahead 1 s at 10 s`"),
+            );
         }
     }
     clock.steps.sort_unstable_by_key(|(at, _)| *at);
@@ -163,7 +226,12 @@ fn clock(items: &[ClockItem], report: &mut Report) -> Clock {
 }
 
 /// Adds a step; true when there is one at that time.
-fn step(item: &ClockItem, at: &Value, steps: &mut Vec<(Duration, i64)>, report: &mut Report) -> bool {
+fn step(
+    item: &ClockItem,
+    at: &Value,
+    steps: &mut Vec<(Duration, i64)>,
+    report: &mut Report,
+) -> bool {
     let seconds = number(at);
     if seconds > LONGEST {
         let message = format!("a clock may be set within the first {LONGEST} seconds");
@@ -192,7 +260,8 @@ fn ppm(item: &ClockItem) -> Result<f64, Diagnostic> {
     let ppm = number(&item.value);
     if ppm > MOST_PPM {
         let message = format!("a clock may drift by at most {MOST_PPM} ppm");
-        return Err(Diagnostic::error(item.value.span, message, "too much").hint("a bad quartz drifts by 100 ppm"));
+        return Err(Diagnostic::error(item.value.span, message, "too much")
+            .hint("a bad quartz drifts by 100 ppm"));
     }
     Ok(if item.negative { -ppm } else { ppm })
 }

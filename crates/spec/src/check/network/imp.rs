@@ -3,7 +3,9 @@
 
 use crate::check::evaluate::fixed;
 use crate::diagnostic::{Diagnostic, Report};
-use crate::tree::{DelayItem, ImpItem, LinkItem, NetworkItem, NodeItem, RateItem, SwitchItem, Word};
+use crate::tree::{
+    DelayItem, ImpItem, LinkItem, NetworkItem, NodeItem, RateItem, SwitchItem, Word,
+};
 use alloc::format;
 use stackline_core::network::{Imp, ImpMachine, MOST_IMPS};
 
@@ -12,16 +14,22 @@ const MOST: u64 = 1024;
 
 /// The IMP.
 pub(super) fn resolve(item: &ImpItem, report: &mut Report) -> Imp {
-    let machine = ImpMachine::ALL.iter().find(|(name, _)| *name == item.machine.text).map(|(_, machine)| *machine);
+    let machine = ImpMachine::ALL
+        .iter()
+        .find(|(name, _)| *name == item.machine.text)
+        .map(|(_, machine)| *machine);
     let mut number = |value: &Option<_>, what| {
-        let kept = value.as_ref().and_then(|value| report.keep(fixed(value, what, 1, MOST)));
+        let kept = value
+            .as_ref()
+            .and_then(|value| report.keep(fixed(value, what, 1, MOST)));
         kept.and_then(|number| u32::try_from(number).ok())
     };
     Imp {
         machine: machine.unwrap_or_default(),
         reassembly: number(&item.reassembly, "room for messages"),
         window: number(&item.window, "a window"),
-        channels: number(&item.channels, "a number of channels").and_then(|count| u16::try_from(count).ok()),
+        channels: number(&item.channels, "a number of channels")
+            .and_then(|count| u16::try_from(count).ok()),
         buffers: number(&item.buffers, "a number of buffers"),
         september: item.september.unwrap_or_default(),
         unreserved: item.reservation == Some(false),
@@ -34,13 +42,21 @@ pub(super) fn report(item: &NetworkItem, report: &mut Report) {
     let is_imp = |switch: &&SwitchItem| switch.imp.is_some();
     if !item.switches.iter().any(|switch| is_imp(&switch)) {
         for (_, _, span) in item.hosts.iter().filter_map(|host| host.down.as_ref()) {
-            let diagnostic =
-                Diagnostic::error(*span, "hosts go down in networks of IMPs alone", "an IMP would tell others");
+            let diagnostic = Diagnostic::error(
+                *span,
+                "hosts go down in networks of IMPs alone",
+                "an IMP would tell others",
+            );
             report.push(diagnostic.hint("cut its link: `loss schedule(0 s 0%, 5 s 100%)`"));
         }
         for (_, span) in item.hosts.iter().filter_map(|host| host.fake) {
-            let diagnostic = Diagnostic::error(span, "fake hosts are programs of IMPs", "no IMP is in this network");
-            report.push(diagnostic.hint("leave `fake` out, or make its switch an IMP: `imp A 516;`"));
+            let diagnostic = Diagnostic::error(
+                span,
+                "fake hosts are programs of IMPs",
+                "no IMP is in this network",
+            );
+            report
+                .push(diagnostic.hint("leave `fake` out, or make its switch an IMP: `imp A 516;`"));
         }
     }
     if item.broken || !item.switches.iter().any(|switch| is_imp(&switch)) {
@@ -57,18 +73,32 @@ pub(super) fn report(item: &NetworkItem, report: &mut Report) {
             item.name.text,
             item.switches.len()
         );
-        let diagnostic = Diagnostic::warning(item.name.span, message, "a network that could not have been");
+        let diagnostic = Diagnostic::warning(
+            item.name.span,
+            message,
+            "a network that could not have been",
+        );
         report.push(diagnostic.hint("it is simulated all the same, with larger formats"));
     }
     for host in item.host_names() {
-        let is_own = |link: &&LinkItem| link.ends.0.text == host.text || link.ends.1.text == host.text;
+        let is_own =
+            |link: &&LinkItem| link.ends.0.text == host.text || link.ends.1.text == host.text;
         let own: alloc::vec::Vec<&LinkItem> = item.links.iter().filter(is_own).collect();
         let is_host = |name: &str| item.host_names().any(|host| host.text == name);
-        let joins_hosts = own.iter().any(|link| is_host(&link.ends.0.text) && is_host(&link.ends.1.text));
+        let joins_hosts = own
+            .iter()
+            .any(|link| is_host(&link.ends.0.text) && is_host(&link.ends.1.text));
         if own.len() != 1 || joins_hosts {
             let message = format!("`{}` has to be joined to one IMP, by one link", host.text);
-            let diagnostic = Diagnostic::error(host.span, message, "a host of the ARPANET has one interface");
-            report.push(diagnostic.hint(format!("write one link: `link {} - IMP 100 kbit/s 0 us;`", host.text)));
+            let diagnostic = Diagnostic::error(
+                host.span,
+                message,
+                "a host of the ARPANET has one interface",
+            );
+            report.push(diagnostic.hint(format!(
+                "write one link: `link {} - IMP 100 kbit/s 0 us;`",
+                host.text
+            )));
         }
     }
     for link in &item.links {
@@ -83,23 +113,45 @@ fn line(link: &LinkItem, host: Option<&NodeItem>, report: &mut Report) {
     let span = link.ends.0.span.to(link.ends.1.span);
     let is_fake = host.is_some_and(|host| host.fake.is_some());
     if is_fake && !matches!(link.rate, RateItem::Unlimited) {
-        let diagnostic = Diagnostic::error(span, "a fake host has no interface that could have a rate", "this one has");
-        report
-            .push(diagnostic.hint(format!("write `link {} - {} unlimited 0 us;`", link.ends.0.text, link.ends.1.text)));
+        let diagnostic = Diagnostic::error(
+            span,
+            "a fake host has no interface that could have a rate",
+            "this one has",
+        );
+        report.push(diagnostic.hint(format!(
+            "write `link {} - {} unlimited 0 us;`",
+            link.ends.0.text, link.ends.1.text
+        )));
     }
-    let name = if host.is_some() { "an interface of a host of IMPs" } else { "a line between IMPs" };
+    let name = if host.is_some() {
+        "an interface of a host of IMPs"
+    } else {
+        "a line between IMPs"
+    };
     let mut refuse = |is: bool, what: &str| {
         if is {
             let message = format!("{name} has no {what}");
-            report.push(Diagnostic::error(span, message, "this one has").hint("rate, delay and loss are all it has"));
+            report.push(
+                Diagnostic::error(span, message, "this one has")
+                    .hint("rate, delay and loss are all it has"),
+            );
         }
     };
     refuse(link.one_way, "direction of its own");
-    refuse(!is_fake && !matches!(link.rate, RateItem::Constant(_)), "rate that changes or is unlimited");
-    refuse(!matches!(link.delay, DelayItem::Constant(_)), "delay that changes");
+    refuse(
+        !is_fake && !matches!(link.rate, RateItem::Constant(_)),
+        "rate that changes or is unlimited",
+    );
+    refuse(
+        !matches!(link.delay, DelayItem::Constant(_)),
+        "delay that changes",
+    );
     refuse(link.jitter.is_some(), "jitter");
     refuse(link.duplicate.is_some(), "duplicates");
-    refuse(link.queue.is_some(), "queue that could be chosen: its channels are that");
+    refuse(
+        link.queue.is_some(),
+        "queue that could be chosen: its channels are that",
+    );
     refuse(link.mtu.is_some(), "packet size that could be chosen");
     refuse(link.charge.is_some(), "framing that could be chosen");
 }

@@ -20,7 +20,10 @@ const LAST_PACKET: u64 = 1_000_000_000_000;
 pub(super) fn resolve(item: &LinkItem, report: &mut Report, files: &mut Files<'_>) -> Link {
     let rate = rate::resolve(&item.rate, report, files);
     let (delay, delays) = delays(&item.delay, report);
-    let loss = item.loss.as_ref().map_or(Loss::None, |item| loss(item, report));
+    let loss = item
+        .loss
+        .as_ref()
+        .map_or(Loss::None, |item| loss(item, report));
     let duplicate = item.duplicate.as_ref();
     Link {
         ends: (item.ends.0.text.clone(), item.ends.1.text.clone()),
@@ -28,7 +31,10 @@ pub(super) fn resolve(item: &LinkItem, report: &mut Report, files: &mut Files<'_
         rate,
         delay,
         delays,
-        jitter: item.jitter.as_ref().and_then(|item| report.keep(jitter(item, files))),
+        jitter: item
+            .jitter
+            .as_ref()
+            .and_then(|item| report.keep(jitter(item, files))),
         loss,
         duplicate: duplicate
             .and_then(|value| report.keep(share(value, "a link cannot duplicate more than all")))
@@ -45,16 +51,21 @@ fn delays(item: &DelayItem, report: &mut Report) -> (Duration, Option<Schedule<D
     match item {
         DelayItem::Constant(value) => (one(value, report).unwrap_or_default(), None),
         DelayItem::Schedule(item) => {
-            let begin = "say how long the delay is at the beginning, as in `schedule(0 s 10 ms, ...)`";
+            let begin =
+                "say how long the delay is at the beginning, as in `schedule(0 s 10 ms, ...)`";
             let delays = schedule::resolve(item, begin, report, one);
-            (Duration::from_seconds(delays.mean(|delay| delay.seconds())), Some(delays))
+            (
+                Duration::from_seconds(delays.mean(|delay| delay.seconds())),
+                Some(delays),
+            )
         }
     }
 }
 
 fn mtu(value: &Value) -> Result<u64, Diagnostic> {
-    fixed(value, "an mtu", LEAST_MTU, LARGEST_PACKET)
-        .map_err(|mistake| mistake.hint("IP needs links for 68 bytes, and has packets of at most 65535"))
+    fixed(value, "an mtu", LEAST_MTU, LARGEST_PACKET).map_err(|mistake| {
+        mistake.hint("IP needs links for 68 bytes, and has packets of at most 65535")
+    })
 }
 
 fn jitter(item: &JitterItem, files: &mut Files<'_>) -> Result<Jitter, Diagnostic> {
@@ -62,26 +73,35 @@ fn jitter(item: &JitterItem, files: &mut Files<'_>) -> Result<Jitter, Diagnostic
     if let Distribution::Empirical(values) = &distribution {
         files.take_room(values.len(), item.drawn.span)?;
     }
-    Ok(Jitter { distribution, reorder: item.reordering })
+    Ok(Jitter {
+        distribution,
+        reorder: item.reordering,
+    })
 }
 
 fn loss(item: &LossItem, report: &mut Report) -> Loss {
     match item {
         LossItem::Schedule(item) => {
             let begin = "say what is lost at the beginning, as in `schedule(0 s 0%, ...)`";
-            Loss::Schedule(schedule::resolve(item, begin, report, |step, report| Some(loss(step, report))))
+            Loss::Schedule(schedule::resolve(item, begin, report, |step, report| {
+                Some(loss(step, report))
+            }))
         }
         LossItem::Share(value) => {
             let share = report.keep(share(value, "a link cannot lose more than all"));
-            share.filter(|share| *share > 0.0).map_or(Loss::None, Loss::Independent)
+            share
+                .filter(|share| *share > 0.0)
+                .map_or(Loss::None, Loss::Independent)
         }
         LossItem::BitErrors(value) => {
             let share = report.keep(bit_errors(value));
-            share.filter(|share| *share > 0.0).map_or(Loss::None, Loss::BitErrors)
+            share
+                .filter(|share| *share > 0.0)
+                .map_or(Loss::None, Loss::BitErrors)
         }
-        LossItem::Every(value) => {
-            report.keep(fixed(value, "which packets are lost", 1, LAST_PACKET)).map_or(Loss::None, Loss::Every)
-        }
+        LossItem::Every(value) => report
+            .keep(fixed(value, "which packets are lost", 1, LAST_PACKET))
+            .map_or(Loss::None, Loss::Every),
         LossItem::Packets(values) => Loss::List(packets(values, report)),
         LossItem::GilbertElliott(values) => gilbert_elliott(values, report),
     }
@@ -93,14 +113,21 @@ fn bit_errors(value: &Value) -> Result<f64, Diagnostic> {
         return Ok(share);
     }
     let message = "a share of bit errors is between 0 and 1";
-    Err(Diagnostic::error(value.span, message, "expected a probability such as `1e-6`"))
+    Err(Diagnostic::error(
+        value.span,
+        message,
+        "expected a probability such as `1e-6`",
+    ))
 }
 
 /// Their numbers, which ascend.
 fn packets(values: &[Value], report: &mut Report) -> Vec<u64> {
     let mut numbers: Vec<u64> = Vec::new();
     for value in values {
-        let Some(number) = report.keep(fixed(value, "the number of a packet", 1, LAST_PACKET)) else { continue };
+        let Some(number) = report.keep(fixed(value, "the number of a packet", 1, LAST_PACKET))
+        else {
+            continue;
+        };
         match numbers.last() {
             Some(last) if *last >= number => {
                 let message = format!("packet {number} stands behind packet {last}");
@@ -116,10 +143,18 @@ fn packets(values: &[Value], report: &mut Report) -> Vec<u64> {
 fn gilbert_elliott(values: &[Value], report: &mut Report) -> Loss {
     let mut at = |index: usize, otherwise: f64| match values.get(index) {
         Some(value) => {
-            let result = share(value, "a probability of `gilbert_elliott` is above 100 per cent");
+            let result = share(
+                value,
+                "a probability of `gilbert_elliott` is above 100 per cent",
+            );
             report.keep(result).unwrap_or_default()
         }
         None => otherwise,
     };
-    Loss::GilbertElliott { to_bad: at(0, 0.0), to_good: at(1, 1.0), loss_good: at(2, 0.0), loss_bad: at(3, 1.0) }
+    Loss::GilbertElliott {
+        to_bad: at(0, 0.0),
+        to_good: at(1, 1.0),
+        loss_good: at(2, 0.0),
+        loss_bad: at(3, 1.0),
+    }
 }

@@ -38,10 +38,26 @@ enum Kind {
 const TABLE: &[(&str, &[(&str, Kind)])] = &[
     ("drop_tail", &[]),
     ("drop_head", &[]),
-    ("red", &[("min", Kind::Size), ("max", Kind::Size), ("probability", Kind::Percent), ("weight", Kind::Weight)]),
+    (
+        "red",
+        &[
+            ("min", Kind::Size),
+            ("max", Kind::Size),
+            ("probability", Kind::Percent),
+            ("weight", Kind::Weight),
+        ],
+    ),
     ("codel", &[("target", Kind::Time), ("interval", Kind::Time)]),
     ("pie", &[("target", Kind::Time), ("update", Kind::Time)]),
-    ("fq_codel", &[("target", Kind::Time), ("interval", Kind::Time), ("flows", Kind::Whole), ("quantum", Kind::Size)]),
+    (
+        "fq_codel",
+        &[
+            ("target", Kind::Time),
+            ("interval", Kind::Time),
+            ("flows", Kind::Whole),
+            ("quantum", Kind::Size),
+        ],
+    ),
 ];
 
 pub(super) fn resolve(item: &QueueItem, report: &mut Report) -> Queue {
@@ -57,7 +73,10 @@ pub(super) fn resolve(item: &QueueItem, report: &mut Report) -> Queue {
         None => {}
     }
     if let Some(discipline) = &item.discipline {
-        let settings = Settings { item: discipline, values: known(discipline, report) };
+        let settings = Settings {
+            item: discipline,
+            values: known(discipline, report),
+        };
         queue.discipline = settings.discipline(queue.limit_bytes, report);
     }
     queue.ecn = item.ecn.is_some();
@@ -76,15 +95,24 @@ fn unit_doubted(value: &Value, report: &mut Report) {
 
 /// What does not go together, or does nothing.
 fn agreement(item: &QueueItem, queue: &Queue, report: &mut Report) {
-    let name = item.discipline.as_ref().map_or("drop_tail", |discipline| discipline.name.text.as_str());
+    let name = item
+        .discipline
+        .as_ref()
+        .map_or("drop_tail", |discipline| discipline.name.text.as_str());
     let plain = matches!(name, "drop_tail" | "drop_head");
     if let Some(span) = item.ecn.filter(|_| plain) {
         let message = format!("a `{name}` queue marks nothing");
         let diagnostic = Diagnostic::error(span, message, "it drops only when it is full");
-        report.push(diagnostic.hint("choose a discipline that acts early: `codel ecn`, `red(...) ecn`"));
+        report.push(
+            diagnostic.hint("choose a discipline that acts early: `codel ecn`, `red(...) ecn`"),
+        );
     }
     if name == "drop_head" && item.limit.is_none() && queue.discipline == Discipline::DropHead {
-        let diagnostic = Diagnostic::warning(item.span, "a queue without a limit is never full", "nothing is dropped");
+        let diagnostic = Diagnostic::warning(
+            item.span,
+            "a queue without a limit is never full",
+            "nothing is dropped",
+        );
         report.push(diagnostic.hint("give it a limit, as in `queue 64 KiB drop_head`"));
     }
 }
@@ -92,7 +120,10 @@ fn agreement(item: &QueueItem, queue: &Queue, report: &mut Report) {
 /// The settings that the discipline has, each once, each of its kind; the others are reported.
 fn known<'i>(item: &'i DisciplineItem, report: &mut Report) -> Vec<&'i SettingItem> {
     let mut good: Vec<&SettingItem> = Vec::new();
-    let takes = TABLE.iter().find(|(name, _)| *name == item.name.text).map_or(&[][..], |(_, takes)| *takes);
+    let takes = TABLE
+        .iter()
+        .find(|(name, _)| *name == item.name.text)
+        .map_or(&[][..], |(_, takes)| *takes);
     for setting in &item.settings {
         let name = &setting.name;
         let Some((_, kind)) = takes.iter().find(|(known, _)| *known == name.text) else {
@@ -103,13 +134,18 @@ fn known<'i>(item: &'i DisciplineItem, report: &mut Report) -> Vec<&'i SettingIt
             } else {
                 format!("its settings are {}", names.join(", "))
             };
-            let diagnostic = Diagnostic::error(name.span, message, "expected a setting of this discipline");
+            let diagnostic =
+                Diagnostic::error(name.span, message, "expected a setting of this discipline");
             report.push(diagnostic.did_you_mean(&name.text, names, hint));
             continue;
         };
         if good.iter().any(|other| other.name.text == name.text) {
             let message = format!("`{}` is written twice", name.text);
-            report.push(Diagnostic::error(name.span, message, "already given for this queue"));
+            report.push(Diagnostic::error(
+                name.span,
+                message,
+                "already given for this queue",
+            ));
         }
         if report.keep(is_kind(setting, *kind)).is_some() {
             good.push(setting);
@@ -137,7 +173,11 @@ fn is_kind(setting: &SettingItem, kind: Kind) -> Result<(), Diagnostic> {
         Kind::Whole => ("a whole number", "1024"),
     };
     let message = format!("`{}` is {what}", setting.name.text);
-    Err(Diagnostic::error(setting.value.span, message, format!("expected {what} such as `{such_as}`")))
+    Err(Diagnostic::error(
+        setting.value.span,
+        message,
+        format!("expected {what} such as `{such_as}`"),
+    ))
 }
 
 struct Settings<'i> {
@@ -147,12 +187,16 @@ struct Settings<'i> {
 
 impl Settings<'_> {
     fn get(&self, name: &str) -> Option<&Value> {
-        self.values.iter().find(|setting| setting.name.text == name).map(|setting| &setting.value)
+        self.values
+            .iter()
+            .find(|setting| setting.name.text == name)
+            .map(|setting| &setting.value)
     }
 
     /// Where a pair of settings stands.
     fn span(&self, name: &str) -> Span {
-        self.get(name).map_or(self.item.name.span, |value| value.span)
+        self.get(name)
+            .map_or(self.item.name.span, |value| value.span)
     }
 
     fn discipline(&self, limit: Option<u64>, report: &mut Report) -> Discipline {
@@ -171,27 +215,42 @@ impl Settings<'_> {
                 let (target, interval) = self.control(report);
                 let flows = self.whole("flows", FQ_CODEL.0, MOST_FLOWS, report);
                 let quantum = self.whole("quantum", FQ_CODEL.1, MOST_QUANTUM, report);
-                Discipline::FqCoDel { target, interval, flows, quantum }
+                Discipline::FqCoDel {
+                    target,
+                    interval,
+                    flows,
+                    quantum,
+                }
             }
             _ => Discipline::DropTail,
         }
     }
 
     fn time(&self, name: &str, otherwise: Duration, report: &mut Report) -> Duration {
-        let Some(value) = self.get(name) else { return otherwise };
+        let Some(value) = self.get(name) else {
+            return otherwise;
+        };
         let seconds = number(value);
         let time = Duration::from_seconds(seconds);
         if time == Duration::ZERO || seconds > LONGEST {
             let message = format!("`{name}` has to be above zero and at most 1 hour");
-            report.push(Diagnostic::error(value.span, message, format!("this is {seconds} s")));
+            report.push(Diagnostic::error(
+                value.span,
+                message,
+                format!("this is {seconds} s"),
+            ));
         }
         time
     }
 
     fn whole(&self, name: &str, otherwise: u32, most: u64, report: &mut Report) -> u32 {
-        let Some(value) = self.get(name) else { return otherwise };
+        let Some(value) = self.get(name) else {
+            return otherwise;
+        };
         let number = report.keep(fixed(value, &format!("`{name}`"), 1, most));
-        number.and_then(|number| u32::try_from(number).ok()).unwrap_or(otherwise)
+        number
+            .and_then(|number| u32::try_from(number).ok())
+            .unwrap_or(otherwise)
     }
 
     /// Target and interval of `CoDel`.
@@ -199,10 +258,20 @@ impl Settings<'_> {
         let target = self.time("target", CODEL.0, report);
         let interval = self.time("interval", CODEL.1, report);
         if target >= interval {
-            let span = if self.get("target").is_some() { self.span("target") } else { self.span("interval") };
-            let message = format!("the target of `{}` has to be below its interval", self.item.name.text);
+            let span = if self.get("target").is_some() {
+                self.span("target")
+            } else {
+                self.span("interval")
+            };
+            let message = format!(
+                "the target of `{}` has to be below its interval",
+                self.item.name.text
+            );
             let label = format!("a target of {target} and an interval of {interval}");
-            report.push(Diagnostic::error(span, message, label).hint("a target is about 5 % of the interval"));
+            report.push(
+                Diagnostic::error(span, message, label)
+                    .hint("a target is about 5 % of the interval"),
+            );
         }
         (target, interval)
     }
@@ -216,28 +285,53 @@ impl Settings<'_> {
                 let message = format!("`red` has no `{name}`");
                 let label = "expected its thresholds, or a limit in bytes to take them from";
                 let diagnostic = Diagnostic::error(self.item.name.span, message, label);
-                report.push(diagnostic.hint("write `red(min = 10 KiB, max = 30 KiB)` or `queue 64 KiB red`"));
+                report.push(
+                    diagnostic
+                        .hint("write `red(min = 10 KiB, max = 30 KiB)` or `queue 64 KiB red`"),
+                );
                 None
             }
         };
         let (min, max) = (threshold("min", 6), threshold("max", 2));
-        let most = self.get("probability").map_or(RED.0, |value| number(value) / 100.0);
+        let most = self
+            .get("probability")
+            .map_or(RED.0, |value| number(value) / 100.0);
         if most <= 0.0 || most > 1.0 {
             let message = "the probability of `red` is above 0 and at most 100 per cent";
-            report.push(Diagnostic::error(self.span("probability"), message, "out of range"));
+            report.push(Diagnostic::error(
+                self.span("probability"),
+                message,
+                "out of range",
+            ));
         }
         let weight = self.get("weight").map_or(RED.1, number);
         if weight <= 0.0 || weight > 1.0 {
             let message = "the weight of `red` is above 0 and at most 1";
-            report.push(Diagnostic::error(self.span("weight"), message, "out of range"));
+            report.push(Diagnostic::error(
+                self.span("weight"),
+                message,
+                "out of range",
+            ));
         }
         let (min_bytes, max_bytes) = (min?, max?);
         if min_bytes >= max_bytes {
-            let name = if self.get("min").is_some() { "min" } else { "max" };
+            let name = if self.get("min").is_some() {
+                "min"
+            } else {
+                "max"
+            };
             let message = "the `min` of `red` has to be below its `max`";
             let label = format!("from {min_bytes} to {max_bytes} bytes");
-            report.push(Diagnostic::error(self.span(name), message, label).hint("`max` is often three times `min`"));
+            report.push(
+                Diagnostic::error(self.span(name), message, label)
+                    .hint("`max` is often three times `min`"),
+            );
         }
-        Some(Discipline::Red { min_bytes, max_bytes, most, weight })
+        Some(Discipline::Red {
+            min_bytes,
+            max_bytes,
+            most,
+            weight,
+        })
     }
 }

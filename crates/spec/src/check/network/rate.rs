@@ -12,13 +12,19 @@ pub(super) fn resolve(item: &RateItem, report: &mut Report, files: &mut Files<'_
     match item {
         RateItem::Unlimited => Rate::Unlimited,
         RateItem::Constant(value) => {
-            let hint =
-                "write `unlimited` for a link that takes no time to send, `loss 100%` for one that lets nothing pass";
-            let rate = positive_rate(value, "the rate of a link", "nothing would ever arrive", hint);
+            let hint = "write `unlimited` for a link that takes no time to send, `loss 100%` for one that lets nothing pass";
+            let rate = positive_rate(
+                value,
+                "the rate of a link",
+                "nothing would ever arrive",
+                hint,
+            );
             report.keep(rate).map_or(Rate::Unlimited, Rate::Constant)
         }
         RateItem::Schedule(item) => Rate::Schedule(schedule(item, report)),
-        RateItem::Trace(file) => report.keep(trace(file, files)).map_or(Rate::Unlimited, Rate::Trace),
+        RateItem::Trace(file) => report
+            .keep(trace(file, files))
+            .map_or(Rate::Unlimited, Rate::Trace),
     }
 }
 
@@ -26,15 +32,20 @@ fn schedule(item: &ScheduleItem<Value>, report: &mut Report) -> RateSchedule {
     let begin = "say how fast the link is at the beginning, as in `schedule(0 s 1 Mbit/s, ...)`";
     let schedule = schedule::resolve(item, begin, report, |rate, _| Some(number(rate)));
     if item.steps.iter().all(|(_, rate)| number(rate) <= 0.0) {
-        let diagnostic =
-            Diagnostic::error(item.span, "every rate of the schedule is zero", "nothing would ever arrive");
+        let diagnostic = Diagnostic::error(
+            item.span,
+            "every rate of the schedule is zero",
+            "nothing would ever arrive",
+        );
         report.push(diagnostic.hint("give it at least one rate above zero"));
     } else if let (Some((from, rate)), None) = (item.steps.last(), &item.every)
         && number(rate) <= 0.0
     {
         let message = format!("nothing leaves from {} s on", number(from));
         let diagnostic = Diagnostic::warning(rate.span, message, "the last rate goes on for ever");
-        report.push(diagnostic.hint("add a later step, or let it begin again: `schedule(...) every 10 s`"));
+        report.push(
+            diagnostic.hint("add a later step, or let it begin again: `schedule(...) every 10 s`"),
+        );
     }
     schedule
 }
@@ -42,5 +53,8 @@ fn schedule(item: &ScheduleItem<Value>, report: &mut Report) -> RateSchedule {
 fn trace(file: &Word, files: &mut Files<'_>) -> Result<DeliveryTrace, Diagnostic> {
     let opportunities_ms = files.moments(file)?;
     files.take_room(opportunities_ms.len(), file.span)?;
-    Ok(DeliveryTrace { file: file.text.clone(), opportunities_ms })
+    Ok(DeliveryTrace {
+        file: file.text.clone(),
+        opportunities_ms,
+    })
 }

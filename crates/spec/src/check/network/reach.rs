@@ -16,12 +16,17 @@ struct Graph {
 
 impl Graph {
     fn new(item: &NetworkItem, names: &[&Word]) -> Self {
-        let index: BTreeMap<&str, usize> =
-            names.iter().enumerate().map(|(at, word)| (word.text.as_str(), at)).collect();
+        let index: BTreeMap<&str, usize> = names
+            .iter()
+            .enumerate()
+            .map(|(at, word)| (word.text.as_str(), at))
+            .collect();
         let mut next = vec![Vec::new(); names.len()];
         let mut lead = |from: &Word, to: &Word| {
             let to = index.get(to.text.as_str());
-            let from = index.get(from.text.as_str()).and_then(|from| next.get_mut(*from));
+            let from = index
+                .get(from.text.as_str())
+                .and_then(|from| next.get_mut(*from));
             if let (Some(from), Some(to)) = (from, to) {
                 from.push(*to);
             }
@@ -32,7 +37,10 @@ impl Graph {
                 lead(&link.ends.1, &link.ends.0);
             }
         }
-        Self { hosts: item.host_names().count(), next }
+        Self {
+            hosts: item.host_names().count(),
+            next,
+        }
     }
 
     /// Whether one search is enough: all switches reach each other, every host sends to one of them and hears from one.
@@ -48,10 +56,14 @@ impl Graph {
         }
         let all = |next: &[Vec<usize>]| {
             let reached = self.closure(switches.start, next);
-            switches.clone().all(|switch| reached.get(switch) == Some(&true))
+            switches
+                .clone()
+                .all(|switch| reached.get(switch) == Some(&true))
         };
         let joined = |next: &[Vec<usize>]| {
-            next.iter().take(self.hosts).all(|next| next.iter().any(|node| switches.contains(node)))
+            next.iter()
+                .take(self.hosts)
+                .all(|next| next.iter().any(|node| switches.contains(node)))
         };
         !switches.is_empty() && joined(&self.next) && joined(&back) && all(&self.next) && all(&back)
     }
@@ -66,7 +78,9 @@ impl Graph {
         let mut reached = vec![false; next.len()];
         let mut open = vec![start];
         while let Some(node) = open.pop() {
-            let Some(visited) = reached.get_mut(node) else { continue };
+            let Some(visited) = reached.get_mut(node) else {
+                continue;
+            };
             if !core::mem::replace(visited, true) && (node == start || node >= self.hosts) {
                 open.extend(next.get(node).into_iter().flatten());
             }
@@ -81,7 +95,11 @@ pub(super) fn check(item: &NetworkItem, report: &mut Report) {
     let graph = Graph::new(item, &names);
     if graph.hosts == 0 {
         let message = format!("the network `{}` has no host", item.name.text);
-        report.push(Diagnostic::error(item.name.span, message, "expected `host NAME;` in it"));
+        report.push(Diagnostic::error(
+            item.name.span,
+            message,
+            "expected `host NAME;` in it",
+        ));
         return;
     }
     if graph.has_core() {

@@ -22,7 +22,13 @@ pub(super) fn resolve<T, U>(
             steps.push((at, what));
         }
     }
-    Schedule { steps, period: item.every.as_ref().and_then(|every| report.keep(period(every, &item.steps))) }
+    Schedule {
+        steps,
+        period: item
+            .every
+            .as_ref()
+            .and_then(|every| report.keep(period(every, &item.steps))),
+    }
 }
 
 /// When a step begins: zero for the first, later than the one before for the others.
@@ -30,31 +36,49 @@ fn next(from: &Value, last: Option<Duration>, begin: &str) -> Result<Duration, D
     let seconds = number(from);
     let at = Duration::from_seconds(seconds);
     if seconds > LONGEST {
-        return Err(Diagnostic::error(from.span, format!("a time may be at most {LONGEST} seconds"), "too long"));
+        return Err(Diagnostic::error(
+            from.span,
+            format!("a time may be at most {LONGEST} seconds"),
+            "too long",
+        ));
     }
     match last {
         None if at != Duration::ZERO => {
-            let diagnostic = Diagnostic::error(from.span, "a schedule begins at 0 s", "expected `0 s`");
+            let diagnostic =
+                Diagnostic::error(from.span, "a schedule begins at 0 s", "expected `0 s`");
             Err(diagnostic.hint(begin))
         }
         Some(last) if at <= last => {
             let message = "the times of a schedule have to ascend";
-            Err(Diagnostic::error(from.span, message, "not later than the one before")
-                .hint("order the steps by their times"))
+            Err(
+                Diagnostic::error(from.span, message, "not later than the one before")
+                    .hint("order the steps by their times"),
+            )
         }
         _ => Ok(at),
     }
 }
 
 fn period<T>(every: &Value, steps: &[(Value, T)]) -> Result<Duration, Diagnostic> {
-    let (seconds, last) = (number(every), steps.last().map_or(0.0, |(from, _)| number(from)));
+    let (seconds, last) = (
+        number(every),
+        steps.last().map_or(0.0, |(from, _)| number(from)),
+    );
     if seconds > LONGEST {
-        return Err(Diagnostic::error(every.span, format!("a time may be at most {LONGEST} seconds"), "too long"));
+        return Err(Diagnostic::error(
+            every.span,
+            format!("a time may be at most {LONGEST} seconds"),
+            "too long",
+        ));
     }
     let period = Duration::from_seconds(seconds);
     if period > Duration::from_seconds(last) {
         return Ok(period);
     }
     let message = "a schedule cannot begin again before its last step";
-    Err(Diagnostic::error(every.span, message, format!("expected more than {last} s")))
+    Err(Diagnostic::error(
+        every.span,
+        message,
+        format!("expected more than {last} s"),
+    ))
 }

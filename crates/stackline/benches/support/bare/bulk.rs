@@ -42,14 +42,23 @@ pub(crate) fn bulk(bulk: Bulk) -> Result<Figure, String> {
     let [initiator, responder] = both.0;
     if bulk.nodelay {
         for fd in both.0 {
-            sys::option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1).map_err(|error| error.to_string())?;
+            sys::option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
+                .map_err(|error| error.to_string())?;
         }
     }
-    let far = End::fork(bulk.place.responder(), || respond(responder, initiator, bulk))?;
-    let near = End::fork(bulk.place.initiator(), || initiate(initiator, responder, bulk))?;
+    let far = End::fork(bulk.place.responder(), || {
+        respond(responder, initiator, bulk)
+    })?;
+    let near = End::fork(bulk.place.initiator(), || {
+        initiate(initiator, responder, bulk)
+    })?;
     drop(both); // so that an end sees it when the other one dies
     let (near, far) = (near.join()?, far.join()?);
-    Ok(Figure::throughput(bulk.bytes(), said(&near, "wall_s"), said(&near, "cpu_s") + said(&far, "cpu_s")))
+    Ok(Figure::throughput(
+        bulk.bytes(),
+        said(&near, "wall_s"),
+        said(&near, "cpu_s") + said(&far, "cpu_s"),
+    ))
 }
 
 fn initiate(mine: RawFd, other: RawFd, bulk: Bulk) -> io::Result<Value> {
@@ -87,8 +96,15 @@ fn respond(mine: RawFd, other: RawFd, bulk: Bulk) -> io::Result<Value> {
 fn drain(fd: RawFd, buffer: &mut [u8], bulk: Bulk) -> io::Result<()> {
     let mut left = bulk.bytes();
     while left > 0 {
-        let got = if bulk.truncate { sys::discard(fd, READ)? } else { sys::read(fd, buffer)? };
-        left = left.checked_sub(got as u64).filter(|_| got > 0).ok_or_else(cut)?;
+        let got = if bulk.truncate {
+            sys::discard(fd, READ)?
+        } else {
+            sys::read(fd, buffer)?
+        };
+        left = left
+            .checked_sub(got as u64)
+            .filter(|_| got > 0)
+            .ok_or_else(cut)?;
     }
     Ok(())
 }

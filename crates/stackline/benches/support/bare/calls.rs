@@ -43,23 +43,43 @@ impl Socket {
 
 /// Two UDP sockets connected to each other.
 pub(crate) fn udp_pair() -> io::Result<[RawFd; 2]> {
-    let (a, b) = (UdpSocket::bind(("127.0.0.1", 0))?, UdpSocket::bind(("127.0.0.1", 0))?);
+    let (a, b) = (
+        UdpSocket::bind(("127.0.0.1", 0))?,
+        UdpSocket::bind(("127.0.0.1", 0))?,
+    );
     a.connect(b.local_addr()?)?;
     b.connect(a.local_addr()?)?;
     Ok([a.into_raw_fd(), b.into_raw_fd()])
 }
 
 /// Makes `count` calls of `size` bytes each way; the figure is the median.
-pub(crate) fn calls(socket: Socket, size: usize, count: u64, place: Place) -> Result<Figure, String> {
+pub(crate) fn calls(
+    socket: Socket,
+    size: usize,
+    count: u64,
+    place: Place,
+) -> Result<Figure, String> {
     let both = Both(socket.pair().map_err(|error| error.to_string())?);
     let [initiator, responder] = both.0;
-    let far = End::fork(place.responder(), || respond(responder, initiator, size, count))?;
-    let near = End::fork(place.initiator(), || initiate(initiator, responder, size, count))?;
+    let far = End::fork(place.responder(), || {
+        respond(responder, initiator, size, count)
+    })?;
+    let near = End::fork(place.initiator(), || {
+        initiate(initiator, responder, size, count)
+    })?;
     drop(both); // so that an end sees it when the other one dies
     let (near, far) = (near.join()?, far.join()?);
     let cpu_s = said(&near, "cpu_s") + said(&far, "cpu_s");
-    let note = format!("mean {:.2}, p99 {:.2} us", said(&near, "mean_s") * 1e6, said(&near, "p99_s") * 1e6);
-    Ok(Figure { value: said(&near, "median_s"), cpu: Some(cpu_s / count as f64), note })
+    let note = format!(
+        "mean {:.2}, p99 {:.2} us",
+        said(&near, "mean_s") * 1e6,
+        said(&near, "p99_s") * 1e6
+    );
+    Ok(Figure {
+        value: said(&near, "median_s"),
+        cpu: Some(cpu_s / count as f64),
+        note,
+    })
 }
 
 fn initiate(mine: RawFd, other: RawFd, size: usize, count: u64) -> io::Result<Value> {

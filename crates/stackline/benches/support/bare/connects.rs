@@ -20,9 +20,17 @@ pub(crate) const BACKLOG: i32 = 4096;
 pub(crate) fn connects(count: u64, place: Place) -> Result<Figure, String> {
     let (near, far) = both(count, place, false)?;
     let cycle_s = said(&near, "wall_s") / count as f64;
-    let note = format!("mean {:.2}, with close {:.2} us", said(&near, "mean_s") * 1e6, cycle_s * 1e6);
+    let note = format!(
+        "mean {:.2}, with close {:.2} us",
+        said(&near, "mean_s") * 1e6,
+        cycle_s * 1e6
+    );
     let cpu_s = said(&near, "cpu_s") + said(&far, "cpu_s");
-    Ok(Figure { value: said(&near, "median_s"), cpu: Some(cpu_s / count as f64), note })
+    Ok(Figure {
+        value: said(&near, "median_s"),
+        cpu: Some(cpu_s / count as f64),
+        note,
+    })
 }
 
 /// The same with a call over each; the figure is the time from one connection to the next.
@@ -30,14 +38,23 @@ pub(crate) fn called(count: u64, place: Place) -> Result<Figure, String> {
     let (near, far) = both(count, place, true)?;
     let cpu_s = said(&near, "cpu_s") + said(&far, "cpu_s");
     let value = said(&near, "wall_s") / count as f64;
-    Ok(Figure { value, cpu: Some(cpu_s / count as f64), note: String::new() })
+    Ok(Figure {
+        value,
+        cpu: Some(cpu_s / count as f64),
+        note: String::new(),
+    })
 }
 
 fn both(count: u64, place: Place, calls: bool) -> Result<(Value, Value), String> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
     sys::listen(listener.as_raw_fd(), BACKLOG).map_err(|error| error.to_string())?;
-    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
-    let far = End::fork(place.responder(), || respond(listener.as_raw_fd(), count, calls))?;
+    let port = listener
+        .local_addr()
+        .map_err(|error| error.to_string())?
+        .port();
+    let far = End::fork(place.responder(), || {
+        respond(listener.as_raw_fd(), count, calls)
+    })?;
     let near = End::fork(place.initiator(), || initiate(port, count, calls))?;
     Ok((near.join()?, far.join()?))
 }

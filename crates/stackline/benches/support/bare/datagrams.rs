@@ -25,7 +25,9 @@ pub(crate) fn datagrams(size: usize, count: u64, place: Place) -> Result<Figure,
     let [initiator, responder] = both.0;
     options(both.0, size).map_err(|error| error.to_string())?;
     let far = End::fork(place.responder(), || respond(responder, initiator))?;
-    let near = End::fork(place.initiator(), || initiate(initiator, responder, size, count))?;
+    let near = End::fork(place.initiator(), || {
+        initiate(initiator, responder, size, count)
+    })?;
     drop(both); // so that an end sees it when the other one dies
     let (near, far) = (near.join()?, far.join()?);
     let (sent, received) = (said(&near, "bytes"), said(&far, "bytes"));
@@ -58,7 +60,10 @@ fn initiate(mine: RawFd, other: RawFd, size: usize, count: u64) -> io::Result<Va
             return Ok(meter.stop(calls * unit.len() as u64));
         }
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the responder never saw the end"))
+    Err(io::Error::new(
+        io::ErrorKind::TimedOut,
+        "the responder never saw the end",
+    ))
 }
 
 fn respond(mine: RawFd, other: RawFd) -> io::Result<Value> {

@@ -42,7 +42,10 @@ struct Meter {
 impl Meter {
     fn start() -> Self {
         let cpu_s = sys::cpu_s();
-        Self { wall_ns: sys::now_ns(), cpu_s }
+        Self {
+            wall_ns: sys::now_ns(),
+            cpu_s,
+        }
     }
 
     /// What an end says, with the bytes it received.

@@ -18,10 +18,19 @@ pub(crate) fn installed(program: &str) -> bool {
 }
 
 /// Starts a server on a free port and waits until it listens.
-fn serve(program: &str, arguments: &[&str], udp: bool, place: Place) -> Result<(Running, String), String> {
+fn serve(
+    program: &str,
+    arguments: &[&str],
+    udp: bool,
+    place: Place,
+) -> Result<(Running, String), String> {
     let port = process::free_port()?;
     let mut command = Command::new(program);
-    command.args(arguments.iter().map(|argument| argument.replace("PORT", &port.to_string())));
+    command.args(
+        arguments
+            .iter()
+            .map(|argument| argument.replace("PORT", &port.to_string())),
+    );
     let server = Running::start(&mut command, place.responder())?;
     process::until_bound(port, udp)?;
     Ok((server, port.to_string()))
@@ -29,7 +38,11 @@ fn serve(program: &str, arguments: &[&str], udp: bool, place: Place) -> Result<(
 
 /// The number after a word, as the peer prints it: `percentile 50.000 =   10.711`.
 fn number_after(text: &str, word: &str) -> Result<f64, String> {
-    let rest = text.split_once(word).map(|(_, rest)| rest.trim_start_matches([' ', '=', ':']));
+    let rest = text
+        .split_once(word)
+        .map(|(_, rest)| rest.trim_start_matches([' ', '=', ':']));
     let digits = rest.and_then(|rest| rest.split(|c: char| !c.is_ascii_digit() && c != '.').next());
-    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| format!("it does not say `{word}`"))
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .ok_or_else(|| format!("it does not say `{word}`"))
 }

@@ -13,7 +13,15 @@ pub(crate) fn calls(connections: u32) -> Result<Figure, String> {
     let (control, port) = (process::free_port()?, process::free_port()?);
     let command = || {
         let mut command = Command::new(CALLS);
-        command.args(["--nolog", "-T", "1", "-l", "1", "-F", &connections.to_string()]);
+        command.args([
+            "--nolog",
+            "-T",
+            "1",
+            "-l",
+            "1",
+            "-F",
+            &connections.to_string(),
+        ]);
         command.args(["-C", &control.to_string(), "-P", &port.to_string()]);
         command
     };
@@ -23,5 +31,9 @@ pub(crate) fn calls(connections: u32) -> Result<Figure, String> {
     let cpu_s = client.cpu_s + server.end().cpu_s;
     let said = client.output()?;
     let calls = number_after(said, "num_transactions")?;
-    Ok(Figure { value: 1.0 / number_after(said, "\nthroughput")?, cpu: Some(cpu_s / calls), note: String::new() })
+    Ok(Figure {
+        value: 1.0 / number_after(said, "\nthroughput")?,
+        cpu: Some(cpu_s / calls),
+        note: String::new(),
+    })
 }

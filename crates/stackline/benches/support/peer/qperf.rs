@@ -11,9 +11,23 @@ pub(crate) fn ping_pong(size: usize, tcp: bool, place: Place) -> Result<Figure, 
     let (server, port) = serve("qperf", &["-lp", "PORT"], false, place)?;
     let mut client = Command::new("qperf");
     let test = if tcp { "tcp_lat" } else { "udp_lat" };
-    client.args(["127.0.0.1", "-lp", &port, "-t", "1", "-uu", "-m", &size.to_string(), test]);
+    client.args([
+        "127.0.0.1",
+        "-lp",
+        &port,
+        "-t",
+        "1",
+        "-uu",
+        "-m",
+        &size.to_string(),
+        test,
+    ]);
     let client = process::run(&mut client, place.initiator())?;
     drop(server);
     let half_ns = number_after(client.output()?, "latency")?;
-    Ok(Figure { value: 2.0 * half_ns / 1e9, cpu: None, note: "mean, not median".to_owned() })
+    Ok(Figure {
+        value: 2.0 * half_ns / 1e9,
+        cpu: None,
+        note: "mean, not median".to_owned(),
+    })
 }

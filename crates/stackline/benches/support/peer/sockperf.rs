@@ -15,7 +15,18 @@ pub(crate) fn ping_pong(size: usize, tcp: bool, place: Place) -> Result<Figure, 
     let arguments = [&["server", "-i", "127.0.0.1", "-p", "PORT"], protocol].concat();
     let (server, port) = serve("sockperf", &arguments, !tcp, place)?;
     let mut client = Command::new("sockperf");
-    client.args(["ping-pong", "-i", "127.0.0.1", "-p", &port, "-t", "1", "--full-rtt", "-m", &size.to_string()]);
+    client.args([
+        "ping-pong",
+        "-i",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "-t",
+        "1",
+        "--full-rtt",
+        "-m",
+        &size.to_string(),
+    ]);
     let client = process::run(client.args(protocol), place.initiator())?;
     let cpu_s = client.cpu_s + server.stop();
     let said = client.output()?;
@@ -26,5 +37,9 @@ pub(crate) fn ping_pong(size: usize, tcp: bool, place: Place) -> Result<Figure, 
         number_after(said, "percentile 99.000")?
     );
     let median = number_after(said, "percentile 50.000")? / 1e6;
-    Ok(Figure { value: median, cpu: Some(cpu_s / calls), note })
+    Ok(Figure {
+        value: median,
+        cpu: Some(cpu_s / calls),
+        note,
+    })
 }

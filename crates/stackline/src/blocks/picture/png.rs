@@ -7,11 +7,17 @@ use std::fs::File;
 use std::io::BufReader;
 
 pub(super) fn cut(file: File) -> Made {
-    let limits = Limits { bytes: MOST_AT_ONCE as usize };
+    let limits = Limits {
+        bytes: MOST_AT_ONCE as usize,
+    };
     let mut decoder = Decoder::new_with_limits(BufReader::with_capacity(1 << 20, file), limits);
     decoder.set_transformations(Transformations::normalize_to_color8());
     let mut reader = decoder.read_info().map_err(unreadable)?;
-    let (width, height, interlaced) = (reader.info().width, reader.info().height, reader.info().interlaced);
+    let (width, height, interlaced) = (
+        reader.info().width,
+        reader.info().height,
+        reader.info().interlaced,
+    );
     let about = cutter::about(width, height)?;
     let samples = reader.output_color_type().0.samples();
     let mut cutter = Cutter::new(about.clone())?;
@@ -22,7 +28,9 @@ pub(super) fn cut(file: File) -> Made {
         cutter.row(&rgb)
     };
     if interlaced {
-        let size = reader.output_buffer_size().filter(|size| *size as u64 <= MOST_AT_ONCE);
+        let size = reader
+            .output_buffer_size()
+            .filter(|size| *size as u64 <= MOST_AT_ONCE);
         let size = size.ok_or_else(|| unreadable("it is interlaced, and larger than 1 GiB"))?;
         let mut all = vec![0; size];
         reader.next_frame(&mut all).map_err(unreadable)?;

@@ -13,7 +13,9 @@ fn colour(x: u32, y: u32) -> [u8; 3] {
 }
 
 fn pixels() -> Vec<u8> {
-    (0..SIZE.1).flat_map(|y| (0..SIZE.0).flat_map(move |x| colour(x, y))).collect()
+    (0..SIZE.1)
+        .flat_map(|y| (0..SIZE.0).flat_map(move |x| colour(x, y)))
+        .collect()
 }
 
 fn tiles_of(form: Form, bytes: &[u8]) -> Result<(File, Pyramid)> {
@@ -24,7 +26,13 @@ fn tiles_of(form: Form, bytes: &[u8]) -> Result<(File, Pyramid)> {
 }
 
 fn pixel((file, about): &(File, Pyramid), x: u32, y: u32) -> [u8; 3] {
-    let number = about.number(Tile { level: 0, row: y / 128, column: x / 128 }).unwrap();
+    let number = about
+        .number(Tile {
+            level: 0,
+            row: y / 128,
+            column: x / 128,
+        })
+        .unwrap();
     let mut pixel = [0; 3];
     let at = number * u64::from(TILE_BYTES) + u64::from((y % 128) * 128 + x % 128) * 3;
     file.read_exact_at(&mut pixel, at).unwrap();
@@ -42,7 +50,11 @@ fn png() -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = ::png::Encoder::new(&mut bytes, SIZE.0, SIZE.1);
     encoder.set_color(::png::ColorType::Rgb);
-    encoder.write_header().unwrap().write_image_data(&pixels()).unwrap();
+    encoder
+        .write_header()
+        .unwrap()
+        .write_image_data(&pixels())
+        .unwrap();
     bytes
 }
 
@@ -56,14 +68,24 @@ fn tiff_comes_strip_by_strip() {
     use ::tiff::encoder::{TiffEncoder, colortype};
     let mut bytes = std::io::Cursor::new(Vec::new());
     let mut encoder = TiffEncoder::new(&mut bytes).unwrap();
-    encoder.write_image::<colortype::RGB8>(SIZE.0, SIZE.1, &pixels()).unwrap();
+    encoder
+        .write_image::<colortype::RGB8>(SIZE.0, SIZE.1, &pixels())
+        .unwrap();
     assert_eq!(Form::of(bytes.get_ref()), Some(Form::Tiff));
     is_right(&tiles_of(Form::Tiff, bytes.get_ref()).unwrap());
 
     let mut bytes = std::io::Cursor::new(Vec::new());
-    let grey: Vec<u16> = (0..SIZE.1).flat_map(|y| (0..SIZE.0).map(move |x| ((x + y) as u8 as u16) << 8 | 7)).collect();
-    TiffEncoder::new(&mut bytes).unwrap().write_image::<colortype::Gray16>(SIZE.0, SIZE.1, &grey).unwrap();
-    assert_eq!(pixel(&tiles_of(Form::Tiff, bytes.get_ref()).unwrap(), 150, 160), [(150 + 160 - 256) as u8; 3]);
+    let grey: Vec<u16> = (0..SIZE.1)
+        .flat_map(|y| (0..SIZE.0).map(move |x| ((x + y) as u8 as u16) << 8 | 7))
+        .collect();
+    TiffEncoder::new(&mut bytes)
+        .unwrap()
+        .write_image::<colortype::Gray16>(SIZE.0, SIZE.1, &grey)
+        .unwrap();
+    assert_eq!(
+        pixel(&tiles_of(Form::Tiff, bytes.get_ref()).unwrap(), 150, 160),
+        [(150 + 160 - 256) as u8; 3]
+    );
 }
 
 #[test]
@@ -82,5 +104,8 @@ fn what_is_cut_short_is_an_error() {
 fn forms_are_told_by_their_first_bytes() {
     assert_eq!(Form::of(&png()), Some(Form::Png));
     assert_eq!(Form::of(b"\xff\xd8\xff\xe0"), Some(Form::Jpeg));
-    assert_eq!((Form::of(b"II+\0"), Form::of(b""), Form::of(b"II")), (Some(Form::Tiff), None, None));
+    assert_eq!(
+        (Form::of(b"II+\0"), Form::of(b""), Form::of(b"II")),
+        (Some(Form::Tiff), None, None)
+    );
 }

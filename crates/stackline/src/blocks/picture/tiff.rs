@@ -39,15 +39,24 @@ pub(super) fn cut(file: File) -> Made {
             let (wide, high) = decoder.chunk_data_dimensions(index);
             rgb.clear();
             colours.convert(decoder.read_chunk(index).map_err(unreadable)?, &mut rgb)?;
-            let (wide, at) = (wide as usize * PIXEL, (column * chunk_width) as usize * PIXEL);
+            let (wide, at) = (
+                wide as usize * PIXEL,
+                (column * chunk_width) as usize * PIXEL,
+            );
             if rgb.len() < wide * high as usize || at + wide > row_bytes || (high as usize) < rows {
                 return Err(unreadable("a strip of it is too short"));
             }
-            for (from, to) in rgb.chunks_exact(wide).zip(band.chunks_exact_mut(row_bytes)).take(rows) {
+            for (from, to) in rgb
+                .chunks_exact(wide)
+                .zip(band.chunks_exact_mut(row_bytes))
+                .take(rows)
+            {
                 to[at..at + wide].copy_from_slice(from);
             }
         }
-        band.chunks_exact(row_bytes).take(rows).try_for_each(|row| cutter.row(row))?;
+        band.chunks_exact(row_bytes)
+            .take(rows)
+            .try_for_each(|row| cutter.row(row))?;
     }
     Ok((cutter, about))
 }
@@ -63,19 +72,28 @@ enum Colours {
 impl Colours {
     fn of(decoder: &mut Decoder<BufReader<File>>) -> Result<Self> {
         let colours = decoder.colortype().map_err(unreadable)?;
-        let planes = decoder.find_tag_unsigned::<u16>(Tag::PlanarConfiguration).map_err(unreadable)?;
+        let planes = decoder
+            .find_tag_unsigned::<u16>(Tag::PlanarConfiguration)
+            .map_err(unreadable)?;
         if planes == Some(2) && colours.num_samples() > 1 {
-            return Err(unreadable("each colour is in a plane of its own (`gdal_translate -co INTERLEAVE=PIXEL`)"));
+            return Err(unreadable(
+                "each colour is in a plane of its own (`gdal_translate -co INTERLEAVE=PIXEL`)",
+            ));
         }
         match colours {
-            ColorType::Gray(8 | 16) | ColorType::GrayA(8 | 16) | ColorType::RGB(8 | 16) | ColorType::RGBA(8 | 16) => {
-                Ok(Self::Samples(colours.num_samples().into()))
-            }
-            ColorType::Multiband { bit_depth: 8 | 16, num_samples: bands @ 1.. } => Ok(Self::Samples(bands.into())),
+            ColorType::Gray(8 | 16)
+            | ColorType::GrayA(8 | 16)
+            | ColorType::RGB(8 | 16)
+            | ColorType::RGBA(8 | 16) => Ok(Self::Samples(colours.num_samples().into())),
+            ColorType::Multiband {
+                bit_depth: 8 | 16,
+                num_samples: bands @ 1..,
+            } => Ok(Self::Samples(bands.into())),
             ColorType::Palette(8) => {
                 let map = decoder.get_tag_u16_vec(Tag::ColorMap).map_err(unreadable)?;
                 let third = map.len() / 3;
-                let colour = |index: usize| [0, 1, 2].map(|colour| (map[colour * third + index] >> 8) as u8);
+                let colour =
+                    |index: usize| [0, 1, 2].map(|colour| (map[colour * third + index] >> 8) as u8);
                 Ok(Self::Palette((0..third).map(colour).collect()))
             }
             other => Err(unreadable(format!(
@@ -87,7 +105,10 @@ impl Colours {
     fn convert(&self, read: DecodingResult, rgb: &mut Vec<u8>) -> Result<()> {
         let samples = match read {
             DecodingResult::U8(samples) => samples,
-            DecodingResult::U16(samples) => samples.into_iter().map(|sample| (sample >> 8) as u8).collect(),
+            DecodingResult::U16(samples) => samples
+                .into_iter()
+                .map(|sample| (sample >> 8) as u8)
+                .collect(),
             _ => {
                 return Err(unreadable(
                     "its samples are no whole numbers without sign (`gdal_translate -ot Byte -scale`)",
@@ -97,7 +118,8 @@ impl Colours {
         match self {
             Self::Samples(a_pixel) => to_rgb(&samples, *a_pixel, rgb),
             Self::Palette(table) => {
-                let colour = |index: &u8| table.get(usize::from(*index)).copied().unwrap_or_default();
+                let colour =
+                    |index: &u8| table.get(usize::from(*index)).copied().unwrap_or_default();
                 rgb.extend(samples.iter().flat_map(colour));
             }
         }

@@ -7,8 +7,12 @@ use stackline_core::time::Duration;
 
 /// Between lists, and for how long.
 pub(super) fn schedule(flags: &Replay) -> Schedule {
-    let of = |time: std::time::Duration| Duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-    Schedule { interval: of(flags.interval), duration: of(flags.duration) }
+    let of =
+        |time: std::time::Duration| Duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    Schedule {
+        interval: of(flags.interval),
+        duration: of(flags.duration),
+    }
 }
 
 /// What is asked for, where no trace says it.
@@ -22,12 +26,22 @@ pub(super) fn demand(flags: &Replay) -> Demand {
                 ViewerPath::Zoom => Path::Zoom,
                 ViewerPath::Flight => Path::Flight,
             };
-            Demand::Viewer(Viewer { path, window: flags.window, speed: flags.speed })
+            Demand::Viewer(Viewer {
+                path,
+                window: flags.window,
+                speed: flags.speed,
+            })
         }
     }
 }
 
 /// Blocks that are kept: a viewer's some thousand, of lists of so many blocks none.
 pub(super) fn keeps(flags: &Replay) -> usize {
-    flags.keep.unwrap_or(if flags.blocks.is_some() || flags.trace.is_some() { 0 } else { 4096 })
+    flags
+        .keep
+        .unwrap_or(if flags.blocks.is_some() || flags.trace.is_some() {
+            0
+        } else {
+            4096
+        })
 }

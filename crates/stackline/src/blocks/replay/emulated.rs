@@ -57,7 +57,10 @@ impl Buffers {
 
 /// Where a disk of a server is.
 fn disk_path(scratch: &Scratch, server: usize, disk: u16) -> PathBuf {
-    scratch.path().join(format!("server{server}")).join(format!("disk{disk}"))
+    scratch
+        .path()
+        .join(format!("server{server}"))
+        .join(format!("disk{disk}"))
 }
 
 /// A process on a host; it ends when its standard input does.
@@ -84,8 +87,10 @@ pub(super) fn replay(flags: &Replay) -> Result {
     stackline_emu::CAPABILITIES.accepts(&network)?;
     let roles = Roles::of(flags, &network)?;
     if roles.servers.contains(&roles.client) || roles.servers.contains(&roles.master) {
-        return Err(Error::input("a server shares its host with the client or the master")
-            .hint("name other hosts with --client, --master-host and --server"));
+        return Err(
+            Error::input("a server shares its host with the client or the master")
+                .hint("name other hosts with --client, --master-host and --server"),
+        );
     }
     // However it is ended: what was started ends, and the directory with the key goes, before this process does.
     let interrupted = Arc::new(AtomicBool::new(false));
@@ -94,29 +99,57 @@ pub(super) fn replay(flags: &Replay) -> Result {
         Error::environment(format!("no temporary directory can be made: {error}"))
             .hint("TMPDIR names another place for the disks of the servers")
     })?;
-    let failed = |error: std::io::Error| Error::environment(format!("the key cannot be made: {error}"));
+    let failed =
+        |error: std::io::Error| Error::environment(format!("the key cannot be made: {error}"));
     let made = key::fresh().map_err(failed)?;
     let key_file = scratch.path().join("key");
     key::write(&key_file, &made).map_err(failed)?;
     fill(flags, &roles, &scratch, &made, &interrupted)?;
     goes_on(&interrupted)?;
-    let program = std::env::current_exe()
-        .map_err(|error| Error::environment(format!("this program's own file cannot be found: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| {
+        Error::environment(format!("this program's own file cannot be found: {error}"))
+    })?;
     let seed = Seed::root(flags.seed).child("network").child(&network.name);
-    let mut emulation = Emulation::shared(&program, &network.name, &network, seed, &Default::default())?;
-    let site = Site { flags, network: &network, program: &program, buffers, interrupted: &interrupted };
+    let mut emulation =
+        Emulation::shared(&program, &network.name, &network, seed, &Default::default())?;
+    let site = Site {
+        flags,
+        network: &network,
+        program: &program,
+        buffers,
+        interrupted: &interrupted,
+    };
     let at = |host: &str, port: u16| Ok::<String, Error>(format!("{}:{port}", site.address(host)?));
     let master_address = at(&roles.master, PORTS.0)?;
     let mut parts = Vec::new();
-    let words = ["master", "--with-stdin", "--listen", &format!("0.0.0.0:{}", PORTS.0), "--data"];
+    let words = [
+        "master",
+        "--with-stdin",
+        "--listen",
+        &format!("0.0.0.0:{}", PORTS.0),
+        "--data",
+    ];
     let mut command: Vec<OsString> = words.iter().map(OsString::from).collect();
-    command.extend([scratch.path().join("master").into(), "--key".into(), key_file.clone().into()]);
+    command.extend([
+        scratch.path().join("master").into(),
+        "--key".into(),
+        key_file.clone().into(),
+    ]);
     parts.push(site.start(&roles.master, &command)?);
     for (number, host) in roles.servers.iter().enumerate() {
         let listen = at(host, PORTS.1 + number as u16)?;
         let cache = flags.cache.to_string();
-        let words =
-            ["serve", "--with-stdin", "--name", host, "--master", &master_address, "--listen", &listen, "--cache"];
+        let words = [
+            "serve",
+            "--with-stdin",
+            "--name",
+            host,
+            "--master",
+            &master_address,
+            "--listen",
+            &listen,
+            "--cache",
+        ];
         let mut command: Vec<OsString> = words.iter().map(OsString::from).collect();
         command.extend([cache.into(), "--key".into(), key_file.clone().into()]);
         if let Some(time) = &flags.disk {
@@ -129,7 +162,12 @@ pub(super) fn replay(flags: &Replay) -> Result {
         command.extend((0..flags.disks).map(|disk| disk_path(&scratch, number, disk).into()));
         parts.push(site.start(host, &command)?);
     }
-    let code = site.client(&roles, &master_address, &mut emulation, &scratch.path().join("ports"));
+    let code = site.client(
+        &roles,
+        &master_address,
+        &mut emulation,
+        &scratch.path().join("ports"),
+    );
     drop(parts);
     drop(emulation);
     let code = code?;
@@ -138,18 +176,34 @@ pub(super) fn replay(flags: &Replay) -> Result {
 }
 
 /// Loads the picture over loopback, onto the disks that the servers will have.
-fn fill(flags: &Replay, roles: &Roles, scratch: &Scratch, made: &Key, interrupted: &AtomicBool) -> Result<()> {
-    let failed = |error: std::io::Error| Error::environment(format!("a disk cannot be made: {error}"));
+fn fill(
+    flags: &Replay,
+    roles: &Roles,
+    scratch: &Scratch,
+    made: &Key,
+    interrupted: &AtomicBool,
+) -> Result<()> {
+    let failed =
+        |error: std::io::Error| Error::environment(format!("a disk cannot be made: {error}"));
     let anywhere = ([127, 0, 0, 1], 0).into();
     let say: fn(&str) = |_| {};
-    let options = master::Options { listen: anywhere, key: Some(made.clone()), places: Limits::default(), say };
+    let options = master::Options {
+        listen: anywhere,
+        key: Some(made.clone()),
+        places: Limits::default(),
+        say,
+    };
     let master = master::start(options, &scratch.path().join("master"))?;
     let mut servers = Vec::new();
     for (number, host) in roles.servers.iter().enumerate() {
         let mut disks = Vec::new();
         for disk in 0..flags.disks {
             let path = disk_path(scratch, number, disk);
-            DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(&path)
+                .map_err(failed)?;
             disks.push(Disk::open(&path, false, None)?);
         }
         let options = server::Options {
@@ -167,23 +221,39 @@ fn fill(flags: &Replay, roles: &Roles, scratch: &Scratch, made: &Key, interrupte
         };
         servers.push(server::start(options, disks)?);
     }
-    let client =
-        Client::connect(&master.address().to_string(), Options { key: Some(made.clone()), ..Options::default() })?;
-    wait(interrupted, || Ok(client.list()?.1.iter().filter(|server| server.up).count() == roles.servers.len()))?;
+    let client = Client::connect(
+        &master.address().to_string(),
+        Options {
+            key: Some(made.clone()),
+            ..Options::default()
+        },
+    )?;
+    wait(interrupted, || {
+        Ok(client.list()?.1.iter().filter(|server| server.up).count() == roles.servers.len())
+    })?;
     let (width, height) = flags.picture;
     let text = format!("terrain:{width}x{height}:{}", flags.seed);
-    let mut terrain = Terrain::of(&text).ok_or_else(|| Error::input(format!("{text} is no terrain")))??;
-    load::load(&client, made, &set(flags), &mut terrain, None, |_| goes_on(interrupted))?;
+    let mut terrain =
+        Terrain::of(&text).ok_or_else(|| Error::input(format!("{text} is no terrain")))??;
+    load::load(&client, made, &set(flags), &mut terrain, None, |_| {
+        goes_on(interrupted)
+    })?;
     drop(client);
     servers.iter().for_each(server::Running::stop);
     master.stop();
     // Their disks, and the master's file, are free when the last thread has gone.
-    wait(interrupted, || Ok(master.is_over() && servers.iter().all(server::Running::is_over)))
+    wait(interrupted, || {
+        Ok(master.is_over() && servers.iter().all(server::Running::is_over))
+    })
 }
 
 /// That nobody has ended it.
 fn goes_on(interrupted: &AtomicBool) -> Result<()> {
-    if interrupted.load(Ordering::Relaxed) { Err(Error::interrupted()) } else { Ok(()) }
+    if interrupted.load(Ordering::Relaxed) {
+        Err(Error::interrupted())
+    } else {
+        Ok(())
+    }
 }
 
 fn wait(interrupted: &AtomicBool, done: impl Fn() -> Result<bool>) -> Result<()> {
@@ -191,7 +261,9 @@ fn wait(interrupted: &AtomicBool, done: impl Fn() -> Result<bool>) -> Result<()>
     while !done()? {
         goes_on(interrupted)?;
         if Instant::now() > until {
-            return Err(Error::environment("the servers do not come up, or do not end"));
+            return Err(Error::environment(
+                "the servers do not come up, or do not end",
+            ));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -208,47 +280,92 @@ struct Site<'s> {
 
 impl Site<'_> {
     fn address(&self, host: &str) -> Result<Ipv4Addr> {
-        let at = self.network.hosts.iter().position(|known| known.name == host);
+        let at = self
+            .network
+            .hosts
+            .iter()
+            .position(|known| known.name == host);
         let at = at.ok_or_else(|| Error::input(format!("there is no host {host}")))?;
-        Ok(Ipv4Addr::from(address(Node(u32::try_from(at).unwrap_or(u32::MAX)))))
+        Ok(Ipv4Addr::from(address(Node(
+            u32::try_from(at).unwrap_or(u32::MAX),
+        ))))
     }
 
     /// `stackline blocks ...` on a host.
     fn command(&self, host: &str) -> Command {
         let mut command = Command::new(self.program);
         command.args(["net", "exec", "--join", "--network", &self.network.name]);
-        command.args(self.flags.across.as_deref().map(Path::as_os_str)).args([host, "--"]).arg(self.program);
+        command
+            .args(self.flags.across.as_deref().map(Path::as_os_str))
+            .args([host, "--"])
+            .arg(self.program);
         command.arg("blocks");
         command
     }
 
     /// Starts a part, and waits until it listens.
     fn start(&self, host: &str, words: &[OsString]) -> Result<Part> {
-        let failed = |error: std::io::Error| Error::environment(format!("nothing can be started on {host}: {error}"));
+        let failed = |error: std::io::Error| {
+            Error::environment(format!("nothing can be started on {host}: {error}"))
+        };
         let mut command = self.command(host);
         // What master and servers say of themselves is for those who run them by hand.
-        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         goes_on(self.interrupted)?;
         let mut part = Part(command.spawn().map_err(failed)?);
         let mut line = String::new();
         if let Some(out) = part.0.stdout.take() {
-            std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).map_err(failed)?;
+            std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line)
+                .map_err(failed)?;
         }
         if line.is_empty() {
-            return Err(Error::environment(format!("what was started on {host} ended at once")));
+            return Err(Error::environment(format!(
+                "what was started on {host} ended at once"
+            )));
         }
         Ok(part)
     }
 
     /// The session itself, on the client's host; its exit code.
-    fn client(&self, roles: &Roles, master: &str, emulation: &mut Emulation, ports: &Path) -> Result<u8> {
+    fn client(
+        &self,
+        roles: &Roles,
+        master: &str,
+        emulation: &mut Emulation,
+        ports: &Path,
+    ) -> Result<u8> {
         let flags = self.flags;
         let mut command = self.command(&roles.client);
         let us = |time: Duration| format!("{}us", time.as_micros());
         let servers = roles.servers.len().to_string();
-        command.args(["replay", "picture", "--master", master, "--servers", &servers, "--as-host", &roles.client]);
-        command.args(["--master-name", &roles.master, "--interval", &us(flags.interval), "--for", &us(flags.duration)]);
-        command.args(["--seed", &flags.seed.to_string(), "--most", &flags.most.to_string()]);
+        command.args([
+            "replay",
+            "picture",
+            "--master",
+            master,
+            "--servers",
+            &servers,
+            "--as-host",
+            &roles.client,
+        ]);
+        command.args([
+            "--master-name",
+            &roles.master,
+            "--interval",
+            &us(flags.interval),
+            "--for",
+            &us(flags.duration),
+        ]);
+        command.args([
+            "--seed",
+            &flags.seed.to_string(),
+            "--most",
+            &flags.most.to_string(),
+        ]);
         match flags.blocks {
             Some(blocks) => {
                 command.args(["--blocks", &blocks.to_string()]);
@@ -261,7 +378,14 @@ impl Site<'_> {
                     ViewerPath::Flight => "flight",
                 };
                 let window = format!("{}x{}", flags.window.0, flags.window.1);
-                command.args(["--path", path, "--speed", &flags.speed.to_string(), "--window", &window]);
+                command.args([
+                    "--path",
+                    path,
+                    "--speed",
+                    &flags.speed.to_string(),
+                    "--window",
+                    &window,
+                ]);
             }
         }
         if let Some(keep) = flags.keep {
@@ -289,10 +413,16 @@ impl Site<'_> {
             false => command.args(["--name", &flags.name]),
         };
         command.args(flags.json.then_some("--json"));
-        let failed = |error: std::io::Error| Error::environment(format!("the client cannot be started: {error}"));
+        let failed = |error: std::io::Error| {
+            Error::environment(format!("the client cannot be started: {error}"))
+        };
         command.arg("--watched").arg(ports);
         let mut child = command.stdin(Stdio::null()).spawn().map_err(failed)?;
-        let status = watched::until_over(&mut child, emulation, self.network, ports, self.interrupted)?;
-        Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+        let status =
+            watched::until_over(&mut child, emulation, self.network, ports, self.interrupted)?;
+        Ok(status
+            .code()
+            .and_then(|code| u8::try_from(code).ok())
+            .unwrap_or(1))
     }
 }

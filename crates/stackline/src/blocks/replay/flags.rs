@@ -88,14 +88,18 @@ pub(super) fn check(flags: &Replay, way: Way) -> Result<()> {
             };
             let others: Vec<&str> = ways.iter().map(|way| way.words()).collect();
             let hint = match way {
-                Live => "--across SPEC starts a master and servers of its own, which it is about".to_owned(),
+                Live => "--across SPEC starts a master and servers of its own, which it is about"
+                    .to_owned(),
                 _ => format!("it is of use {}", others.join(" and ")),
             };
             return Err(Error::input(format!("--{flag} says nothing {}", way.words())).hint(hint));
         }
     }
-    if flags.pace.is_some() && !matches!(flags.transport, BlockTransport::Udp | BlockTransport::Rtp) {
-        return Err(Error::input("--pace is of datagrams alone").hint("--transport udp or rtp sends them"));
+    if flags.pace.is_some() && !matches!(flags.transport, BlockTransport::Udp | BlockTransport::Rtp)
+    {
+        return Err(
+            Error::input("--pace is of datagrams alone").hint("--transport udp or rtp sends them")
+        );
     }
     if way == Simulated && flags.transport != BlockTransport::Tcp {
         return Err(Error::input("in the simulated world blocks go over tcp")
@@ -113,7 +117,10 @@ mod tests {
     #[test]
     fn it_is_known_of_every_flag_where_it_says_something() {
         let command = Replay::augment_args(Command::new("replay"));
-        let flags: BTreeSet<&str> = command.get_arguments().map(|argument| argument.get_id().as_str()).collect();
+        let flags: BTreeSet<&str> = command
+            .get_arguments()
+            .map(|argument| argument.get_id().as_str())
+            .collect();
         assert_eq!(flags, FLAGS.iter().map(|(field, _)| *field).collect());
     }
 }

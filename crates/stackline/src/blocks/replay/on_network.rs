@@ -23,29 +23,55 @@ pub(super) struct Roles {
 impl Roles {
     /// As the flags say, else the last host is the client, `master` the master, and the others are servers.
     pub(super) fn of(flags: &Replay, network: &Network) -> Result<Self> {
-        let names: Vec<&str> = network.hosts.iter().map(|host| host.name.as_str()).collect();
+        let names: Vec<&str> = network
+            .hosts
+            .iter()
+            .map(|host| host.name.as_str())
+            .collect();
         let known = |name: &String| {
             let hint = format!("hosts are {}", names.join(", "));
             let found = names.contains(&name.as_str()).then(|| name.clone());
-            found.ok_or_else(|| Error::input(format!("the network {} has no host {name}", network.name)).hint(hint))
+            found.ok_or_else(|| {
+                Error::input(format!("the network {} has no host {name}", network.name)).hint(hint)
+            })
         };
-        let last = names.iter().rev().find(|name| **name != "master").unwrap_or(&"");
-        let client = flags.client.as_ref().map_or(Ok((*last).to_owned()), known)?;
+        let last = names
+            .iter()
+            .rev()
+            .find(|name| **name != "master")
+            .unwrap_or(&"");
+        let client = flags
+            .client
+            .as_ref()
+            .map_or(Ok((*last).to_owned()), known)?;
         let master = match &flags.master_host {
             Some(name) => known(name)?,
-            None => names.iter().find(|name| **name == "master").map_or_else(|| client.clone(), |name| (*name).into()),
+            None => names
+                .iter()
+                .find(|name| **name == "master")
+                .map_or_else(|| client.clone(), |name| (*name).into()),
         };
         let servers: Vec<String> = if flags.server.is_empty() {
-            let others = names.iter().filter(|name| **name != client && **name != master);
+            let others = names
+                .iter()
+                .filter(|name| **name != client && **name != master);
             others.map(|name| (*name).to_owned()).collect()
         } else {
             flags.server.iter().map(known).collect::<Result<_>>()?
         };
         if servers.is_empty() {
             let hint = "declare a host for each disk server, or name one with --server HOST";
-            return Err(Error::input(format!("no host of the network {} is a server", network.name)).hint(hint));
+            return Err(Error::input(format!(
+                "no host of the network {} is a server",
+                network.name
+            ))
+            .hint(hint));
         }
-        Ok(Self { client, master, servers })
+        Ok(Self {
+            client,
+            master,
+            servers,
+        })
     }
 }
 
@@ -58,7 +84,12 @@ pub(super) fn network(flags: &Replay) -> Result<Network> {
 pub(super) fn set(flags: &Replay) -> Set {
     let (width, height) = flags.picture;
     let (tile, pixel_bytes) = TILE;
-    let picture = Pyramid { width, height, tile, pixel_bytes };
+    let picture = Pyramid {
+        width,
+        height,
+        tile,
+        pixel_bytes,
+    };
     Set {
         name: "picture".into(),
         block_size: USUAL_BLOCK,
@@ -72,9 +103,12 @@ pub(super) fn set(flags: &Replay) -> Set {
 /// The stack of `--over` as that world takes it, with the receive buffer that another flag asks for.
 pub(super) fn stack(flags: &Replay, world: World) -> Result<Stack> {
     let stack = judged(&flags.over, world)?;
-    let Some(bytes) = flags.receive_buffer else { return Ok(stack) };
+    let Some(bytes) = flags.receive_buffer else {
+        return Ok(stack);
+    };
     if stack.options.contains_key("receive_buffer") {
-        let error = Error::input("--receive-buffer and --over both say how large receive buffers are");
+        let error =
+            Error::input("--receive-buffer and --over both say how large receive buffers are");
         return Err(error.hint("leave one of them out"));
     }
     let option = format!("receive_buffer = {bytes} bytes");

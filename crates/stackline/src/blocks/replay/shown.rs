@@ -31,7 +31,9 @@ pub(super) struct Session {
 /// Percentile by rank of ascending values.
 fn at(sorted: &[u64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
-    sorted.get((last as f64 * share).round() as usize).map_or(f64::NAN, |ns| *ns as f64 / 1e9)
+    sorted
+        .get((last as f64 * share).round() as usize)
+        .map_or(f64::NAN, |ns| *ns as f64 / 1e9)
 }
 
 impl Session {
@@ -40,7 +42,10 @@ impl Session {
     }
 
     fn name(&self, server: u16) -> String {
-        self.names.get(&server).cloned().unwrap_or_else(|| format!("server {server}"))
+        self.names
+            .get(&server)
+            .cloned()
+            .unwrap_or_else(|| format!("server {server}"))
     }
 
     /// As tables.
@@ -61,7 +66,11 @@ impl Session {
         );
         let _ = writeln!(out, "useful throughput            {}", rate(useful));
         let late = rate(score.late_bytes as f64 * 8.0 / seconds);
-        let _ = writeln!(out, "came too late                {} blocks ({late})", score.late);
+        let _ = writeln!(
+            out,
+            "came too late                {} blocks ({late})",
+            score.late
+        );
         if score.missing > 0 {
             let _ = writeln!(out, "could not be sent            {} blocks", score.missing);
         }
@@ -82,33 +91,59 @@ impl Session {
         for (id, server) in &score.servers {
             let name = self.name(*id);
             let throughput = rate(server.bytes as f64 * 8.0 / seconds);
-            let burst = if server.burst > 0.0 { rate(server.burst) } else { "-".into() };
-            let gap = if server.blocks > 1 { time(server.longest_gap.seconds()) } else { "-".into() };
-            let again = self.again.get(&name).map_or_else(String::new, |again| format!("  {again:>10}"));
+            let burst = if server.burst > 0.0 {
+                rate(server.burst)
+            } else {
+                "-".into()
+            };
+            let gap = if server.blocks > 1 {
+                time(server.longest_gap.seconds())
+            } else {
+                "-".into()
+            };
+            let again = self
+                .again
+                .get(&name)
+                .map_or_else(String::new, |again| format!("  {again:>10}"));
             let _ = writeln!(
                 out,
                 "{name:12} {:>7} {:>8} {:>7} {throughput:>12} {burst:>12} {gap:>12}{again}",
                 server.blocks, server.flushed, server.cached
             );
         }
-        let _ = writeln!(out, "\n{:22} {:>7} {:>9} {:>9} {:>9}", "segment", "n", "median", "p90", "max");
+        let _ = writeln!(
+            out,
+            "\n{:22} {:>7} {:>9} {:>9} {:>9}",
+            "segment", "n", "median", "p90", "max"
+        );
         for (index, (_, _, words)) in SEGMENTS.iter().enumerate() {
             let times = self.record.score.segment(index);
             if times.is_empty() {
                 continue;
             }
             let [median, p90, max] = [0.5, 0.9, 1.0].map(|share| time(at(times, share)));
-            let _ = writeln!(out, "{words:22} {:>7} {median:>9} {p90:>9} {max:>9}", times.len());
+            let _ = writeln!(
+                out,
+                "{words:22} {:>7} {median:>9} {p90:>9} {max:>9}",
+                times.len()
+            );
         }
         if !self.drops.is_empty() {
-            let drops: Vec<String> = self.drops.iter().map(|(why, count)| format!("{count} {why}")).collect();
+            let drops: Vec<String> = self
+                .drops
+                .iter()
+                .map(|(why, count)| format!("{count} {why}"))
+                .collect();
             let _ = writeln!(out, "\npackets dropped: {}", drops.join(", "));
         }
         for note in &self.notes {
             let _ = writeln!(out, "note: {note}");
         }
         if let Some(run) = &self.run {
-            let _ = writeln!(out, "\nkept in {run}; `stackline diagnose last`, `lifelines last`, `open`");
+            let _ = writeln!(
+                out,
+                "\nkept in {run}; `stackline diagnose last`, `lifelines last`, `open`"
+            );
         }
         out
     }
@@ -166,5 +201,9 @@ impl Session {
 
 /// Prints it.
 pub(super) fn show(flags: &Replay, mut session: Session) -> Result<()> {
-    if flags.json { output::json(&session.json(), true) } else { output::print(&session.text()) }
+    if flags.json {
+        output::json(&session.json(), true)
+    } else {
+        output::print(&session.text())
+    }
 }

@@ -24,11 +24,18 @@ pub(super) fn replay(flags: &Replay) -> Result {
             "host {} of {} says what programs take, and a block server's have costs of their own",
             host.name, network.name
         );
-        return Err(Error::input(message).hint("leave `work`, `polls` and `priority` out; `copy` counts"));
+        return Err(
+            Error::input(message).hint("leave `work`, `polls` and `priority` out; `copy` counts")
+        );
     }
     let roles = Roles::of(flags, &network)?;
     let stack = stack(flags, World::Simulated)?;
-    let disk = flags.disk.as_deref().map(disk_time::of).transpose()?.unwrap_or(Distribution::Constant(0.0));
+    let disk = flags
+        .disk
+        .as_deref()
+        .map(disk_time::of)
+        .transpose()?
+        .unwrap_or(Distribution::Constant(0.0));
     let server = |host: &String| SimulatedServer {
         host: host.clone(),
         disks: vec![disk.clone(); usize::from(flags.disks)],
@@ -52,20 +59,51 @@ pub(super) fn replay(flags: &Replay) -> Result {
     };
     let (outcome, ()) = carry_out(&scene, ())?;
     let names: BTreeMap<u16, String> = (0..).zip(roles.servers.iter().cloned()).collect();
-    let run = if flags.no_history { None } else { Some(keep(flags, &scene, &outcome)?) };
-    let Outcome { record, end, servers, counters, .. } = outcome;
-    let again = servers.into_iter().map(|server| (server.host, server.sent_again)).collect();
+    let run = if flags.no_history {
+        None
+    } else {
+        Some(keep(flags, &scene, &outcome)?)
+    };
+    let Outcome {
+        record,
+        end,
+        servers,
+        counters,
+        ..
+    } = outcome;
+    let again = servers
+        .into_iter()
+        .map(|server| (server.host, server.sent_again))
+        .collect();
     let mut drops: BTreeMap<String, u64> = BTreeMap::new();
     for (reason, count) in counters.iter().flat_map(Counters::drops_by_reason) {
         *drops.entry(reason.to_string()).or_default() += count;
     }
     let asked_for = schedule(flags).duration;
-    show(flags, Session { record, end, asked_for, names, again, notes: Vec::new(), run, drops })?;
+    show(
+        flags,
+        Session {
+            record,
+            end,
+            asked_for,
+            names,
+            again,
+            notes: Vec::new(),
+            run,
+            drops,
+        },
+    )?;
     Ok(Exit::Done)
 }
 
 /// Keeps the ways of blocks, what was sent again, and what ports and connections did.
 fn keep(flags: &Replay, scene: &Scene<'_>, outcome: &Outcome) -> Result<String> {
-    let zero = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    kept::keep((&flags.name, flags.sharing.access()), &scene.client, |emit| tell(scene, outcome, zero, emit))
+    let zero = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64);
+    kept::keep(
+        (&flags.name, flags.sharing.access()),
+        &scene.client,
+        |emit| tell(scene, outcome, zero, emit),
+    )
 }

@@ -35,8 +35,14 @@ pub(super) fn until_over(
     file: &Path,
     interrupted: &AtomicBool,
 ) -> Result<ExitStatus> {
-    let failed = |error: std::io::Error| Error::environment(format!("ports cannot be watched: {error}"));
-    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(failed)?;
+    let failed =
+        |error: std::io::Error| Error::environment(format!("ports cannot be watched: {error}"));
+    let mut out = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)
+        .map_err(failed)?;
     let mut text = String::new();
     let mut put = |host: &str, keyword: &'static str, at_ns: u64, values: &[Value<'_>]| {
         text += &line(keyword, host, at_ns, values);
@@ -72,7 +78,13 @@ pub(super) fn until_over(
             for ((port, later), before) in (0..).zip(&later).zip(&before) {
                 let did = since(later, before);
                 if did != Counters::default() {
-                    port_use(network, port, (now, now.saturating_sub(last)), &did, &mut put);
+                    port_use(
+                        network,
+                        port,
+                        (now, now.saturating_sub(last)),
+                        &did,
+                        &mut put,
+                    );
                 }
             }
             out.write_all(text.as_bytes()).map_err(failed)?;
@@ -84,7 +96,9 @@ pub(super) fn until_over(
 }
 
 fn now_ns() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64)
 }
 
 fn read(emulation: &mut Emulation) -> Result<Vec<Counters>> {
@@ -103,7 +117,12 @@ fn counters(port: &Port) -> Counters {
     };
     for (reason, drops) in Reason::ALL.iter().zip(&mut counters.drops) {
         let words = reason.to_string();
-        *drops = port.drops.iter().filter(|(known, _)| *known == words).map(|(_, count)| count).sum();
+        *drops = port
+            .drops
+            .iter()
+            .filter(|(known, _)| *known == words)
+            .map(|(_, count)| count)
+            .sum();
     }
     counters
 }

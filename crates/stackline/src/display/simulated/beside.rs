@@ -14,10 +14,18 @@ use stackline_report::display::{Row, display_json};
 pub(super) fn bench(flags: &DisplayBench, stage: &Stage, beside: &str) -> Result {
     let first = stage.scene(1);
     if first.internet.is_none() {
-        return Err(Error::input("--beside compares two internet servers, and the first client has none")
-            .hint(format!("say where its stream ends, as in --internet {}", first.to)));
+        return Err(Error::input(
+            "--beside compares two internet servers, and the first client has none",
+        )
+        .hint(format!(
+            "say where its stream ends, as in --internet {}",
+            first.to
+        )));
     }
-    let second = Scene { internet: Some(stage.host(beside)?), ..first.clone() };
+    let second = Scene {
+        internet: Some(stage.host(beside)?),
+        ..first.clone()
+    };
     let places = [&first, &second].map(|scene| {
         let server = scene.internet.as_deref().unwrap_or_default();
         format!("{} through {server}, two at once, simulated", stage.place())
@@ -27,7 +35,9 @@ pub(super) fn bench(flags: &DisplayBench, stage: &Stage, beside: &str) -> Result
     for picture in &pictures(flags) {
         for rate in bench::rates(picture, &levels(flags)) {
             let measured = together(&scenes, picture, rate, usize::from(flags.trials))?;
-            all.iter_mut().zip(measured).for_each(|(all, measured)| all.push(measured));
+            all.iter_mut()
+                .zip(measured)
+                .for_each(|(all, measured)| all.push(measured));
         }
     }
     if all.iter().flatten().all(|one| one.trials.is_empty()) {
@@ -51,7 +61,10 @@ fn told(own: &[Measured], other: &[Measured], stage: &Stage) -> Vec<Row> {
         if !row.trials.is_empty() || other.trials.is_empty() {
             return stage.explained(row);
         }
-        Row { absent: Some("no trial was over before all of the other client's were".to_owned()), ..row }
+        Row {
+            absent: Some("no trial was over before all of the other client's were".to_owned()),
+            ..row
+        }
     };
     rows(own).into_iter().zip(other).map(row).collect()
 }

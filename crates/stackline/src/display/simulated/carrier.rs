@@ -44,22 +44,34 @@ pub(super) fn read(over: &str, display_over: Option<&str>) -> Result<Way> {
     };
     match (&way, display_over) {
         (Way::Tcp(_), _) | (_, None) => Ok(way),
-        _ => Err(Error::input(format!("--over {over}: only tcp has options for each end"))
-            .hint("leave --display-over out, or name tcp for both")),
+        _ => Err(
+            Error::input(format!("--over {over}: only tcp has options for each end"))
+                .hint("leave --display-over out, or name tcp for both"),
+        ),
     }
 }
 
 fn stack(over: &str, display_over: Option<&str>) -> Result<Way> {
-    if let Some(other) = display_over.filter(|other| matches!(named(other), Ok(("pup" | "tty", _)))) {
-        return Err(Error::input(format!("--display-over {other}: only tcp has options for each end"))
-            .hint("leave --display-over out, and name it by --over"));
+    if let Some(other) = display_over.filter(|other| matches!(named(other), Ok(("pup" | "tty", _))))
+    {
+        return Err(Error::input(format!(
+            "--display-over {other}: only tcp has options for each end"
+        ))
+        .hint("leave --display-over out, and name it by --over"));
     }
     let client = across::stack(over, World::Simulated)?;
-    let display = display_over.map(|over| across::stack(over, World::Simulated)).transpose()?;
+    let display = display_over
+        .map(|over| across::stack(over, World::Simulated))
+        .transpose()?;
     let display = display.unwrap_or_else(|| client.clone());
-    if let (Some(other), "tcp") = (display_over.filter(|_| display.name != "tcp"), client.name.as_str()) {
-        return Err(Error::input(format!("--display-over {other}: the display's end of tcp is tcp too"))
-            .hint("as in --over tcp --display-over 'tcp(nodelay)'"));
+    if let (Some(other), "tcp") = (
+        display_over.filter(|_| display.name != "tcp"),
+        client.name.as_str(),
+    ) {
+        return Err(Error::input(format!(
+            "--display-over {other}: the display's end of tcp is tcp too"
+        ))
+        .hint("as in --over tcp --display-over 'tcp(nodelay)'"));
     }
     match (client.name.as_str(), display.name.as_str()) {
         ("tcp", "tcp") => Ok(Way::Tcp([client, display])),
@@ -77,16 +89,29 @@ fn stack(over: &str, display_over: Option<&str>) -> Result<Way> {
 /// The name and the options of `name(option, option = value)`.
 fn named(over: &str) -> Result<(&str, Vec<(&str, &str)>)> {
     let text = over.trim();
-    let Some((name, rest)) = text.split_once('(') else { return Ok((text, Vec::new())) };
+    let Some((name, rest)) = text.split_once('(') else {
+        return Ok((text, Vec::new()));
+    };
     let inner = rest.strip_suffix(')').ok_or_else(|| {
-        Error::input(format!("--over {over} has a bracket that is not closed")).hint("as in 'tcp(nodelay)'")
+        Error::input(format!("--over {over} has a bracket that is not closed"))
+            .hint("as in 'tcp(nodelay)'")
     })?;
-    Ok((name.trim(), inner.split(',').filter(|option| !option.trim().is_empty()).map(option).collect()))
+    Ok((
+        name.trim(),
+        inner
+            .split(',')
+            .filter(|option| !option.trim().is_empty())
+            .map(option)
+            .collect(),
+    ))
 }
 
 /// `name = value`, or a name alone.
 fn option(text: &str) -> (&str, &str) {
-    text.split_once('=').map_or((text.trim(), ""), |(name, value)| (name.trim(), value.trim()))
+    text.split_once('=')
+        .map_or((text.trim(), ""), |(name, value)| {
+            (name.trim(), value.trim())
+        })
 }
 
 /// Bits of a character of a serial line: `tty` has start and stop bits, `tty(bits = 8)` has not.
@@ -97,7 +122,8 @@ fn bits(over: &str, options: &[(&str, &str)]) -> Result<u32> {
         _ => None,
     };
     bits.filter(|bits| (5..=12).contains(bits)).ok_or_else(|| {
-        Error::input(format!("--over {over} is no serial line")).hint("`tty`, or `tty(bits = 8)`: from 5 to 12")
+        Error::input(format!("--over {over} is no serial line"))
+            .hint("`tty`, or `tty(bits = 8)`: from 5 to 12")
     })
 }
 
@@ -114,21 +140,30 @@ fn pup_options(options: &[(&str, &str)]) -> Result<pup::Options> {
         match *name {
             "packet" => {
                 let packet = value.parse().or_else(|_| bytes())?;
-                let packet = u16::try_from(packet).ok().filter(|packet| (1..=MOST_DATA as u16).contains(packet));
-                own.packet = packet.ok_or_else(|| refused("a packet has from 1 to 532 bytes of data"))?;
+                let packet = u16::try_from(packet)
+                    .ok()
+                    .filter(|packet| (1..=MOST_DATA as u16).contains(packet));
+                own.packet =
+                    packet.ok_or_else(|| refused("a packet has from 1 to 532 bytes of data"))?;
             }
             "send_buffer" | "receive_buffer" => {
                 let bytes = usize::try_from(bytes()?).unwrap_or(0);
                 if !(1..=1 << 24).contains(&bytes) {
                     return Err(refused("a buffer has from 1 byte to 16 MiB"));
                 }
-                *(if *name == "send_buffer" { &mut own.send_buffer } else { &mut own.receive_buffer }) = bytes;
+                *(if *name == "send_buffer" {
+                    &mut own.send_buffer
+                } else {
+                    &mut own.receive_buffer
+                }) = bytes;
             }
             "timeout" => {
-                let time = duration(&value.replace(' ', "")).map_err(|why: String| refused(&why))?;
-                own.fixed_timeout =
-                    Some(Duration::from_seconds(time.as_secs_f64())).filter(|time| *time > Duration::ZERO);
-                own.fixed_timeout.ok_or_else(|| refused("a timeout takes some time"))?;
+                let time =
+                    duration(&value.replace(' ', "")).map_err(|why: String| refused(&why))?;
+                own.fixed_timeout = Some(Duration::from_seconds(time.as_secs_f64()))
+                    .filter(|time| *time > Duration::ZERO);
+                own.fixed_timeout
+                    .ok_or_else(|| refused("a timeout takes some time"))?;
             }
             _ => return Err(refused("there is no such option")),
         }

@@ -16,7 +16,9 @@ use stackline_displayserver::simulated::measure;
 use stackline_spec::{Factor, Level, vary_beside};
 
 /// Flags that can be factors, by their names; what is none of them is of the network.
-const FLAGS: [&str; 8] = ["level", "class", "over", "shown", "gathers", "client", "display", "internet"];
+const FLAGS: [&str; 8] = [
+    "level", "class", "over", "shown", "gathers", "client", "display", "internet",
+];
 
 /// What to do about most levels at which nothing differs.
 const OTHER: &str = "choose a level that is not there already";
@@ -44,12 +46,18 @@ impl Combination {
     pub(super) fn rate(&self, picture: &Picture, trials: usize, seed: u64) -> Result<f64> {
         let level = ProtocolLevel::from(self.level);
         if level == ProtocolLevel::Structured && picture.symbols.is_empty() {
-            let message = format!("the picture {} has no symbols that call each other", picture.name);
+            let message = format!(
+                "the picture {} has no symbols that call each other",
+                picture.name
+            );
             return Err(Error::input(message).hint("--picture rectangles has"));
         }
         let stage = self.stage()?;
         let measured = measure(&stage.scene(seed), picture, &[Rate::At(level)], trials)?;
-        let rates = measured.first().map(|one| one.trials.as_slice()).filter(|rates| !rates.is_empty());
+        let rates = measured
+            .first()
+            .map(|one| one.trials.as_slice())
+            .filter(|rates| !rates.is_empty());
         let rates = rates.ok_or_else(no_rate)?;
         Ok(rates.len() as f64 / rates.iter().map(|rate| 1.0 / rate).sum::<f64>())
     }
@@ -62,7 +70,11 @@ impl Combination {
     pub(super) fn words(&self, picture: &Picture) -> Result<String> {
         let level = ProtocolLevel::from(self.level).name();
         let class = named(&self.class());
-        Ok(format!("{} at level {level}, class {class}, display at {}", picture.name, self.stage()?.place()))
+        Ok(format!(
+            "{} at level {level}, class {class}, display at {}",
+            picture.name,
+            self.stage()?.place()
+        ))
     }
 
     /// Whether changes alone are sent.
@@ -80,7 +92,9 @@ impl Combination {
             Level::AsWritten => return Ok(()),
             Level::Text(text) => text.clone(),
             Level::Times(_) => {
-                let error = Error::input(format!("factor `{name}`: there are no multiples of what a flag says"));
+                let error = Error::input(format!(
+                    "factor `{name}`: there are no multiples of what a flag says"
+                ));
                 return Err(error.hint(format!("write levels, as in `{name} = ..., ...`")));
             }
         };
@@ -93,8 +107,10 @@ impl Combination {
             "display" => self.scene.display = Some(text),
             "internet" => self.scene.internet = Some(text),
             _ => {
-                let wrong =
-                    |why| Error::input(format!("factor `{name}`: {why}")).hint("as in `gathers = 200 B, 1 KiB`");
+                let wrong = |why| {
+                    Error::input(format!("factor `{name}`: {why}"))
+                        .hint("as in `gathers = 200 B, 1 KiB`")
+                };
                 self.scene.gathers = gathers(&text.replace(' ', "")).map_err(wrong)?;
             }
         }
@@ -112,25 +128,46 @@ fn what() -> String {
 
 /// A factor of which there is none, or a level at which nothing differs.
 fn without_effect(factor: &Factor, level: &Level, text: &str) -> Error {
-    const NETWORK: [&str; 7] = ["bandwidth", "delay", "loss", "queue", "mtu", "cpu", "buffer"];
+    const NETWORK: [&str; 7] = [
+        "bandwidth",
+        "delay",
+        "loss",
+        "queue",
+        "mtu",
+        "cpu",
+        "buffer",
+    ];
     let name = factor.name.split(' ').next().unwrap_or_default();
     let is_word = |word: &str| word == name;
-    let is_written = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(is_word);
+    let is_written = text
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .any(is_word);
     let hint = something_else(&factor.name);
-    if !is_written && !FLAGS.contains(&name) && !NETWORK.contains(&name) && hint.starts_with(OTHER) {
+    if !is_written && !FLAGS.contains(&name) && !NETWORK.contains(&name) && hint.starts_with(OTHER)
+    {
         return Error::input(format!("there is no factor `{}`", factor.name)).hint(what());
     }
-    Error::input(format!("factor `{}`: at {level} nothing differs", factor.name)).hint(hint)
+    Error::input(format!(
+        "factor `{}`: at {level} nothing differs",
+        factor.name
+    ))
+    .hint(hint)
 }
 
 /// What to write in the place of a factor at which nothing differs.
 fn something_else(name: &str) -> String {
     match name {
-        "request" | "pixel" | "rectangle" | "letter" | "added" | "added_rectangle" | "answer" => format!(
-            "what `{name}` of --draw takes follows the processor of the display's host: vary that, as in `cpu of HOST x 2`"
-        ),
+        "request" | "pixel" | "rectangle" | "letter" | "added" | "added_rectangle" | "answer" => {
+            format!(
+                "what `{name}` of --draw takes follows the processor of the display's host: vary that, as in `cpu of HOST x 2`"
+            )
+        }
         "trials" | "picture" | "network" | "rectangle_bytes" | "call_bytes" | "display_over" => {
-            format!("--{} is the same for all combinations; {}", name.replace('_', "-"), what())
+            format!(
+                "--{} is the same for all combinations; {}",
+                name.replace('_', "-"),
+                what()
+            )
         }
         "polls" | "work" => format!(
             "a variable varies what a host does: `{name} <V>` in its network, `1 from A to B rr across NETWORK; V = 9 ms` behind it, \
@@ -144,12 +181,14 @@ fn something_else(name: &str) -> String {
 fn one_of<F: ValueEnum>(name: &str, text: &str) -> Result<F> {
     F::from_str(text, false).map_err(|_| {
         let all: Vec<String> = F::value_variants().iter().map(named).collect();
-        Error::input(format!("factor `{name}`: there is no `{text}`")).hint(format!("there are {}", all.join(", ")))
+        Error::input(format!("factor `{name}`: there is no `{text}`"))
+            .hint(format!("there are {}", all.join(", ")))
     })
 }
 
 fn named<F: ValueEnum>(flag: &F) -> String {
-    flag.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    flag.to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// A specification, flags, and what is varied in both.
@@ -163,10 +202,24 @@ pub(super) struct Combinations<'f> {
 
 impl<'f> Combinations<'f> {
     /// Tries every level by itself, and whether factors change different things.
-    pub(super) fn new(flags: &'f DisplayFactors, source: Source, factors: Vec<Factor>) -> Result<Self> {
-        let mut all = Self { source, flags, factors, hosts: Default::default() };
+    pub(super) fn new(
+        flags: &'f DisplayFactors,
+        source: Source,
+        factors: Vec<Factor>,
+    ) -> Result<Self> {
+        let mut all = Self {
+            source,
+            flags,
+            factors,
+            hosts: Default::default(),
+        };
         let network = all.network(&[])?;
-        let scene = DisplayScene { class: ClassFlag::Agent, over: None, display_over: None, ..flags.scene.clone() };
+        let scene = DisplayScene {
+            class: ClassFlag::Agent,
+            over: None,
+            display_over: None,
+            ..flags.scene.clone()
+        };
         all.hosts = Stage::of(&scene, network)?.hosts();
         let base = all.of(&vec![0; all.factors.len()])?;
         for factor in &all.factors {
@@ -178,7 +231,11 @@ impl<'f> Combinations<'f> {
         }
         for (at, one) in all.factors.iter().enumerate() {
             for other in &all.factors[at + 1..] {
-                are_apart((one, other), |changes| all.changed(changes), Combination::same)?;
+                are_apart(
+                    (one, other),
+                    |changes| all.changed(changes),
+                    Combination::same,
+                )?;
             }
         }
         Ok(all)
@@ -200,36 +257,74 @@ impl<'f> Combinations<'f> {
 
     /// The factors at the levels of a row.
     pub(super) fn levels(&self, row: &[usize]) -> Vec<(&Factor, &Level)> {
-        self.factors.iter().zip(row).map(|(factor, level)| (factor, &factor.levels[*level])).collect()
+        self.factors
+            .iter()
+            .zip(row)
+            .map(|(factor, level)| (factor, &factor.levels[*level]))
+            .collect()
     }
 
     fn changed(&self, changes: &[(&Factor, &Level)]) -> Result<Combination> {
         let is_flag = |change: &&(&Factor, &Level)| FLAGS.contains(&change.0.name.as_str());
-        let of_network: Vec<(&Factor, &Level)> = changes.iter().filter(|change| !is_flag(change)).copied().collect();
-        let scene = DisplayScene { display: Some(self.hosts[0].clone()), ..self.flags.scene.clone() };
-        let network = self.network(&of_network).map_err(|error| with_levels(changes, error))?;
-        let mut combination = Combination { network, scene, level: self.flags.level };
+        let of_network: Vec<(&Factor, &Level)> = changes
+            .iter()
+            .filter(|change| !is_flag(change))
+            .copied()
+            .collect();
+        let scene = DisplayScene {
+            display: Some(self.hosts[0].clone()),
+            ..self.flags.scene.clone()
+        };
+        let network = self
+            .network(&of_network)
+            .map_err(|error| with_levels(changes, error))?;
+        let mut combination = Combination {
+            network,
+            scene,
+            level: self.flags.level,
+        };
         for (factor, level) in changes.iter().filter(is_flag) {
             combination.set(&factor.name, level)?;
         }
         // A local client is where the display is, whatever it is for other classes.
         if combination.class() != ClassFlag::Local {
-            combination.scene.client.get_or_insert_with(|| self.hosts[1].clone());
+            combination
+                .scene
+                .client
+                .get_or_insert_with(|| self.hosts[1].clone());
         } else if self.factors.iter().any(|factor| factor.name == "class") {
             combination.scene.client = None;
         }
-        combination.stage().map_err(|error| with_levels(changes, error))?;
+        combination
+            .stage()
+            .map_err(|error| with_levels(changes, error))?;
         Ok(combination)
     }
 
     fn network(&self, changes: &[(&Factor, &Level)]) -> Result<Network> {
-        if let Some((factor, _)) = changes.iter().find(|(factor, _)| factor.is_of_measurement()) {
-            let message = format!("factor `{}` is of a measurement, and a display has none", factor.name);
+        if let Some((factor, _)) = changes
+            .iter()
+            .find(|(factor, _)| factor.is_of_measurement())
+        {
+            let message = format!(
+                "factor `{}` is of a measurement, and a display has none",
+                factor.name
+            );
             return Err(Error::input(message).hint(what()));
         }
         // What drawing takes is said by a flag.
-        let working: Vec<&str> = if self.flags.scene.draw.takes_time() { vec![&self.hosts[0]] } else { Vec::new() };
-        let varied = self.source.varied(vary_beside(&self.source.text, None, changes, &working)?);
-        across::one_of(varied.declared()?.networks, &varied.name, self.flags.scene.network.as_deref())
+        let working: Vec<&str> = if self.flags.scene.draw.takes_time() {
+            vec![&self.hosts[0]]
+        } else {
+            Vec::new()
+        };
+        let varied = self
+            .source
+            .varied(vary_beside(&self.source.text, None, changes, &working)?);
+        across::one_of(
+            varied.declared()?.networks,
+            &varied.name,
+            self.flags.scene.network.as_deref(),
+        )
     }
 }

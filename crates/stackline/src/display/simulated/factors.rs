@@ -31,19 +31,43 @@ pub(crate) fn factors(flags: &DisplayFactors) -> Result {
         .as_ref()
         .map(|cost| prices(cost, flags.experiment.spend, &combinations.factors))
         .transpose()?;
-    let levels: Vec<usize> = combinations.factors.iter().map(|factor| factor.levels.len()).collect();
-    let budget = flags.experiment.budget.map(|within| one_run(flags, &picture, &base, within)).transpose()?;
+    let levels: Vec<usize> = combinations
+        .factors
+        .iter()
+        .map(|factor| factor.levels.len())
+        .collect();
+    let budget = flags
+        .experiment
+        .budget
+        .map(|within| one_run(flags, &picture, &base, within))
+        .transpose()?;
     let design = laid_out(flags, &levels, budget.as_ref())?;
-    let experiment = Experiment { flags, picture: &picture, combinations: &combinations, design: &design, budget };
-    let rows = design.rows.iter().map(|row| combinations.of(row)).collect::<Result<Vec<Combination>>>()?;
+    let experiment = Experiment {
+        flags,
+        picture: &picture,
+        combinations: &combinations,
+        design: &design,
+        budget,
+    };
+    let rows = design
+        .rows
+        .iter()
+        .map(|row| combinations.of(row))
+        .collect::<Result<Vec<Combination>>>()?;
     let (replicates, observed) = experiment.carry_out(&rows)?;
     let mut notes = notes(&design, &rows);
     notes.extend(budget.map(|budget| budget.given_up(&design, replicates)));
     let (steps, limits) = experiment.beyond(&base, replicates, &mut notes)?;
     let runs = observed.len();
     let response = response(flags, &picture, &design, observed)?;
-    let offers =
-        prices.map(|prices| offers((&design, &combinations.factors), &response, &prices, flags.experiment.spend));
+    let offers = prices.map(|prices| {
+        offers(
+            (&design, &combinations.factors),
+            &response,
+            &prices,
+            flags.experiment.spend,
+        )
+    });
     let outcome = Outcome {
         measurement: base.words(&picture)?,
         world: World::Simulated,
@@ -76,21 +100,41 @@ fn response(
         return Err(Error::measurement(error.clone()).hint("another `--model` or `--design`"));
     }
     let (name, unit, centre) = ("rate".to_owned(), Unit::PerSecond(picture.unit), Vec::new());
-    Ok(Response { name, unit, more_is_better: true, answer, observed, centre })
+    Ok(Response {
+        name,
+        unit,
+        more_is_better: true,
+        answer,
+        observed,
+        centre,
+    })
 }
 
 /// What a run takes, of a time that is given.
-fn one_run(flags: &DisplayFactors, picture: &Picture, base: &Combination, within: Duration) -> Result<Budget> {
+fn one_run(
+    flags: &DisplayFactors,
+    picture: &Picture,
+    base: &Combination,
+    within: Duration,
+) -> Result<Budget> {
     let begun = Instant::now();
     base.rate(picture, usize::from(flags.trials), 1)?;
-    Ok(Budget { within, each: begun.elapsed(), at_once: 1 })
+    Ok(Budget {
+        within,
+        each: begun.elapsed(),
+        at_once: 1,
+    })
 }
 
 /// The combinations: those that are wanted, or that fit.
 fn laid_out(flags: &DisplayFactors, levels: &[usize], budget: Option<&Budget>) -> Result<Design> {
     let fits = budget.map(|budget| (budget.runs() / RUNS.0 as usize).clamp(levels.len() + 1, MOST));
-    let wish = flags.experiment.design.unwrap_or(Wish::Best(fits.unwrap_or(MOST)));
-    Design::new(levels, wish).map_err(|error| Error::input(error).hint("leave `--design` out for the best that fits"))
+    let wish = flags
+        .experiment
+        .design
+        .unwrap_or(Wish::Best(fits.unwrap_or(MOST)));
+    Design::new(levels, wish)
+        .map_err(|error| Error::input(error).hint("leave `--design` out for the best that fits"))
 }
 
 /// The specification, and what is varied.
@@ -100,15 +144,18 @@ fn read(flags: &DisplayFactors) -> Result<Combinations<'_>> {
     source.declarations(&Text::default())?;
     let declared = stackline_spec::factors(&source.text).unwrap_or_default();
     if flags.factors.is_empty() && declared.is_empty() {
-        return Err(Error::input("there is no factor to vary")
-            .hint("name some, as in `--factor 'cpu of vax x 2' --factor 'level = pipelined, batched'`"));
+        return Err(Error::input("there is no factor to vary").hint(
+            "name some, as in `--factor 'cpu of vax x 2' --factor 'level = pipelined, batched'`",
+        ));
     }
     let factors = wanted(&flags.factors, &source)?;
     Combinations::new(flags, source, factors)
 }
 
 fn picture(flags: &DisplayFactors) -> Result<Picture> {
-    let found = bench::pictures().into_iter().find(|picture| picture.name == flags.picture.name());
+    let found = bench::pictures()
+        .into_iter()
+        .find(|picture| picture.name == flags.picture.name());
     found.ok_or_else(|| Error::input(format!("there is no picture {}", flags.picture.name())))
 }
 
@@ -129,12 +176,16 @@ impl Experiment<'_> {
         (0..first).try_for_each(|_| self.replicate(rows, &mut observed))?;
         let differs = |observed: &[Observation]| {
             let (one, other) = observed.split_at(rows.len().min(observed.len()));
-            one.iter().zip(other).any(|(one, other)| one.value.total_cmp(&other.value).is_ne())
+            one.iter()
+                .zip(other)
+                .any(|(one, other)| one.value.total_cmp(&other.value).is_ne())
         };
         if self.flags.replicates.is_some() || !differs(&observed) {
             return Ok((first, observed));
         }
-        let fit = self.budget.map_or(RUNS.1 as usize, |budget| budget.runs() / rows.len().max(1));
+        let fit = self
+            .budget
+            .map_or(RUNS.1 as usize, |budget| budget.runs() / rows.len().max(1));
         let all = (fit as u32).clamp(first, RUNS.1);
         (first..all).try_for_each(|_| self.replicate(rows, &mut observed))?;
         Ok((all, observed))
@@ -144,20 +195,42 @@ impl Experiment<'_> {
     fn replicate(&self, rows: &[Combination], observed: &mut Vec<Observation>) -> Result<()> {
         for (row, combination) in rows.iter().enumerate() {
             let order = observed.len() as u32;
-            let rate = combination.rate(self.picture, usize::from(self.flags.trials), u64::from(order) + 1);
-            let value = rate.map_err(|error| with_levels(&self.combinations.levels(&self.design.rows[row]), error))?;
-            observed.push(Observation { row, block: 0, order, value });
+            let rate = combination.rate(
+                self.picture,
+                usize::from(self.flags.trials),
+                u64::from(order) + 1,
+            );
+            let value = rate.map_err(|error| {
+                with_levels(&self.combinations.levels(&self.design.rows[row]), error)
+            })?;
+            observed.push(Observation {
+                row,
+                block: 0,
+                order,
+                value,
+            });
         }
         Ok(())
     }
 
     /// What to change first and what brings most then, and what factors without end would bring.
-    fn beyond(&self, base: &Combination, replicates: u32, notes: &mut Vec<String>) -> Result<(Vec<Step>, Vec<Limit>)> {
+    fn beyond(
+        &self,
+        base: &Combination,
+        replicates: u32,
+        notes: &mut Vec<String>,
+    ) -> Result<(Vec<Step>, Vec<Limit>)> {
         if self.flags.no_limits {
             return Ok((Vec::new(), Vec::new()));
         }
-        let search = Search { combinations: self.combinations, rate: &|made| self.mean(made, replicates) };
-        Ok((search.steps()?, self.limits(base, replicates, &search, notes)?))
+        let search = Search {
+            combinations: self.combinations,
+            rate: &|made| self.mean(made, replicates),
+        };
+        Ok((
+            search.steps()?,
+            self.limits(base, replicates, &search, notes)?,
+        ))
     }
 
     /// What each factor of which more is better would bring without end, with all others at their first level. Where there is none, as of
@@ -174,7 +247,9 @@ impl Experiment<'_> {
         let now = self.rates(base, runs)?;
         let mut limits = Vec::new();
         for (at, factor) in self.combinations.factors.iter().enumerate() {
-            let Some(level) = factor.better().map(Level::Times) else { continue };
+            let Some(level) = factor.better().map(Level::Times) else {
+                continue;
+            };
             let combination = match self.combinations.at(&[(at, level.clone())]) {
                 Ok(combination) => combination,
                 Err(error) => {
@@ -183,9 +258,15 @@ impl Experiment<'_> {
                 }
             };
             let then = self.rates(&combination, runs)?;
-            let times = ratio(&now, &then).and_then(|ratio| ratio.interval().map(|within| (ratio.value, within)));
+            let times = ratio(&now, &then)
+                .and_then(|ratio| ratio.interval().map(|within| (ratio.value, within)));
             let times = times.map(|(value, (least, most))| (value.exp(), least.exp(), most.exp()));
-            limits.push(Limit { factor: at, times, by_account: None, next: search.next(at, level)? });
+            limits.push(Limit {
+                factor: at,
+                times,
+                by_account: None,
+                next: search.next(at, level)?,
+            });
         }
         Ok(limits)
     }
@@ -199,18 +280,27 @@ impl Experiment<'_> {
     /// The rates of a combination, of so many seeds.
     fn rates(&self, combination: &Combination, replicates: u32) -> Result<Vec<f64>> {
         let trials = usize::from(self.flags.trials);
-        (1..=u64::from(replicates)).map(|seed| combination.rate(self.picture, trials, seed)).collect()
+        (1..=u64::from(replicates))
+            .map(|seed| combination.rate(self.picture, trials, seed))
+            .collect()
     }
 }
 
 /// What a reader has to know.
 fn notes(design: &Design, rows: &[Combination]) -> Vec<String> {
     let mut notes = Vec::new();
-    if rows.iter().any(Combination::is_distributed) && !rows.iter().all(Combination::is_distributed) {
-        notes.push("at class distributed one item is sent and all are drawn: the others send all of them".into());
+    if rows.iter().any(Combination::is_distributed) && !rows.iter().all(Combination::is_distributed)
+    {
+        notes.push(
+            "at class distributed one item is sent and all are drawn: the others send all of them"
+                .into(),
+        );
     }
     if design.kind == Kind::OneAtATime && design.levels.len() > 1 {
-        notes.push("one factor at a time: what factors do together is not seen, and gains do not multiply".into());
+        notes.push(
+            "one factor at a time: what factors do together is not seen, and gains do not multiply"
+                .into(),
+        );
     }
     notes
 }

@@ -30,14 +30,21 @@ impl Stage {
         stackline_sim::CAPABILITIES.accepts(&network)?;
         if network.has_imps() {
             let name = &network.name;
-            return Err(Error::input(format!("the network {name} is one of IMPs, over which no display is simulated"))
-                .hint("two lines of 56 kbit/s stand for it: `link near - middle 56 kbit/s 10 ms;`"));
+            return Err(Error::input(format!(
+                "the network {name} is one of IMPs, over which no display is simulated"
+            ))
+            .hint("two lines of 56 kbit/s stand for it: `link near - middle 56 kbit/s 10 ms;`"));
         }
-        if flags.class == ClassFlag::Local && (flags.over.is_some() || flags.display_over.is_some()) {
+        if flags.class == ClassFlag::Local && (flags.over.is_some() || flags.display_over.is_some())
+        {
             let error = Error::input("a local application has no transport between its hosts");
             return Err(error.hint("leave --over and --display-over out"));
         }
-        let usual = if flags.class == ClassFlag::Messages { "ikp" } else { "tcp" };
+        let usual = if flags.class == ClassFlag::Messages {
+            "ikp"
+        } else {
+            "tcp"
+        };
         let over = flags.over.as_deref().unwrap_or(usual);
         let way = carrier::read(over, flags.display_over.as_deref())?;
         let to = named(&network, flags.display.as_deref(), false)?;
@@ -45,7 +52,11 @@ impl Stage {
             (None, ClassFlag::Local) => to.clone(),
             (name, _) => named(&network, name.as_deref(), true)?,
         };
-        let internet = flags.internet.as_deref().map(|name| named(&network, Some(name), false)).transpose()?;
+        let internet = flags
+            .internet
+            .as_deref()
+            .map(|name| named(&network, Some(name), false))
+            .transpose()?;
         Ok(Self {
             way,
             over: over.to_owned(),
@@ -54,7 +65,11 @@ impl Stage {
             internet,
             class: flags.class.into(),
             drawing: flags.draw,
-            shown: if flags.shown == ShownFlag::Growing { Shown::Growing } else { Shown::Complete },
+            shown: if flags.shown == ShownFlag::Growing {
+                Shown::Growing
+            } else {
+                Shown::Complete
+            },
             gathers: flags.gathers,
             rectangle_bytes: flags.rectangle_bytes,
             call_bytes: flags.call_bytes,
@@ -102,10 +117,14 @@ impl Stage {
     pub(super) fn explained(&self, row: Row) -> Row {
         let absent = row.trials.is_empty().then(|| match row.rate {
             "construction" => {
-                format!("takes no time: its operations, messages and bytes cost host {} none", self.client())
+                format!(
+                    "takes no time: its operations, messages and bytes cost host {} none",
+                    self.client()
+                )
             }
             "display" => "takes no time: nothing that is drawn has a time in --draw".to_owned(),
-            _ => "takes no time: neither hosts, nor drawing, nor what lies between take any".to_owned(),
+            _ => "takes no time: neither hosts, nor drawing, nor what lies between take any"
+                .to_owned(),
         });
         Row { absent, ..row }
     }
@@ -125,11 +144,23 @@ pub(super) fn no_rate() -> Error {
 
 /// The host of that name, or the first or the last.
 fn named(network: &Network, name: Option<&str>, last: bool) -> Result<String> {
-    let usual = if last { network.hosts.last() } else { network.hosts.first() };
+    let usual = if last {
+        network.hosts.last()
+    } else {
+        network.hosts.first()
+    };
     let host = name.map_or(usual, |name| network.host(name));
     host.map(|host| host.name.clone()).ok_or_else(|| {
-        let names: Vec<&str> = network.hosts.iter().map(|host| host.name.as_str()).collect();
-        Error::input(format!("the network {} has no host {}", network.name, name.unwrap_or("at all")))
-            .hint(format!("its hosts are {}", names.join(", ")))
+        let names: Vec<&str> = network
+            .hosts
+            .iter()
+            .map(|host| host.name.as_str())
+            .collect();
+        Error::input(format!(
+            "the network {} has no host {}",
+            network.name,
+            name.unwrap_or("at all")
+        ))
+        .hint(format!("its hosts are {}", names.join(", ")))
     })
 }

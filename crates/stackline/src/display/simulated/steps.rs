@@ -24,7 +24,10 @@ impl Search<'_> {
         while steps.len() < MOST
             && let Some(step) = self.most(&made)?.filter(|step| step.times >= LEAST)
         {
-            made.push((step.factor, self.combinations.factors[step.factor].levels[step.level].clone()));
+            made.push((
+                step.factor,
+                self.combinations.factors[step.factor].levels[step.level].clone(),
+            ));
             steps.push(step);
         }
         Ok(steps)
@@ -42,7 +45,11 @@ impl Search<'_> {
     fn words(&self, step: &Step) -> String {
         let factor = &self.combinations.factors[step.factor];
         let level = &factor.levels[step.level];
-        let sign = if matches!(level, Level::Times(_)) { "" } else { "= " };
+        let sign = if matches!(level, Level::Times(_)) {
+            ""
+        } else {
+            "= "
+        };
         format!("{} {sign}{level}", factor.name)
     }
 
@@ -52,12 +59,27 @@ impl Search<'_> {
         let mut most: Option<Step> = None;
         let is_left = |factor: &usize| changed.iter().all(|(other, _)| other != factor);
         for factor in (0..self.combinations.factors.len()).filter(is_left) {
-            for (level, words) in self.combinations.factors[factor].levels.iter().enumerate().skip(1) {
+            for (level, words) in self.combinations.factors[factor]
+                .levels
+                .iter()
+                .enumerate()
+                .skip(1)
+            {
                 let changes = [changed, &[(factor, words.clone())]].concat();
                 // What does not go together is no way on.
-                let Ok(rate) = self.combinations.at(&changes).and_then(|made| (self.rate)(&made)) else { continue };
+                let Ok(rate) = self
+                    .combinations
+                    .at(&changes)
+                    .and_then(|made| (self.rate)(&made))
+                else {
+                    continue;
+                };
                 if most.is_none_or(|step| rate / now > step.times) {
-                    most = Some(Step { factor, level, times: rate / now });
+                    most = Some(Step {
+                        factor,
+                        level,
+                        times: rate / now,
+                    });
                 }
             }
         }

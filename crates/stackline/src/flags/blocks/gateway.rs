@@ -18,6 +18,11 @@ pub(crate) struct BlocksGateway {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:7481")]
     pub(crate) listen: SocketAddr,
     /// Where the master is
-    #[arg(long, value_name = "HOST:PORT", env = "STACKLINE_BLOCKS_MASTER", default_value = "127.0.0.1:7480")]
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        env = "STACKLINE_BLOCKS_MASTER",
+        default_value = "127.0.0.1:7480"
+    )]
     pub(crate) master: String,
 }

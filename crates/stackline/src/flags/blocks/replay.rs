@@ -68,8 +68,16 @@ impl Given {
 
 impl FromArgMatches for Given {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let is_given = |flag: &&clap::Id| matches.value_source(flag.as_str()) == Some(ValueSource::CommandLine);
-        Ok(Self(matches.ids().filter(is_given).map(ToString::to_string).collect()))
+        let is_given = |flag: &&clap::Id| {
+            matches.value_source(flag.as_str()) == Some(ValueSource::CommandLine)
+        };
+        Ok(Self(
+            matches
+                .ids()
+                .filter(is_given)
+                .map(ToString::to_string)
+                .collect(),
+        ))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -95,7 +103,12 @@ pub(crate) struct Replay {
     /// Sets that are asked for, each with lists of its own
     pub(crate) sets: Vec<String>,
     /// The master
-    #[arg(long, value_name = "ADDRESS", env = "STACKLINE_BLOCKS_MASTER", default_value = "127.0.0.1:7480")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "STACKLINE_BLOCKS_MASTER",
+        default_value = "127.0.0.1:7480"
+    )]
     pub(crate) master: String,
     /// A specification whose network it all is started on
     #[arg(long, value_name = "SPEC", conflicts_with = "sets")]
@@ -187,7 +200,12 @@ pub(crate) struct Replay {
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Name of the run that is kept
-    #[arg(long, value_name = "NAME", default_value = "replay", conflicts_with = "no_history")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "replay",
+        conflicts_with = "no_history"
+    )]
     pub(crate) name: String,
     /// Keep no run: only the figures
     #[arg(long)]
@@ -211,27 +229,47 @@ pub(crate) struct Replay {
 
 /// `WIDTHxHEIGHT`, each 1 to a million.
 fn pixels(text: &str) -> Result<(u32, u32), String> {
-    let side = |text: &str| text.parse::<u32>().ok().filter(|side| (1..=1_000_000).contains(side));
-    let sides = text.split_once('x').and_then(|(width, height)| Some((side(width)?, side(height)?)));
+    let side = |text: &str| {
+        text.parse::<u32>()
+            .ok()
+            .filter(|side| (1..=1_000_000).contains(side))
+    };
+    let sides = text
+        .split_once('x')
+        .and_then(|(width, height)| Some((side(width)?, side(height)?)));
     sides.ok_or_else(|| format!("`{text}` is no size in pixels such as 4096x2048"))
 }
 
 /// Blocks of a list.
 fn blocks(text: &str) -> Result<u32, String> {
     let most = limits::LONGEST_LIST;
-    let number = text.parse::<u32>().map_err(|_| format!("`{text}` is no number of blocks"))?;
+    let number = text
+        .parse::<u32>()
+        .map_err(|_| format!("`{text}` is no number of blocks"))?;
     match number as usize <= most {
         true => Ok(number),
-        false => Err(format!("a list has at most {most} blocks; a shorter --interval sends more lists")),
+        false => Err(format!(
+            "a list has at most {most} blocks; a shorter --interval sends more lists"
+        )),
     }
 }
 
 /// A rate, in bytes a second.
 fn rate(text: &str) -> Result<u64, String> {
-    let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let split = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let unit = unit.trim().strip_suffix("/s").unwrap_or("");
-    let bits = number.trim().parse::<f64>().ok().zip(units::factor(units::RATE_UNITS, unit));
-    let bytes = bits.map(|(number, bits)| number * bits / 8.0).filter(|bytes| (1.0..1e12).contains(bytes));
-    bytes.map(|bytes| bytes as u64).ok_or_else(|| format!("`{text}` is no rate such as 50Mbit/s"))
+    let bits = number
+        .trim()
+        .parse::<f64>()
+        .ok()
+        .zip(units::factor(units::RATE_UNITS, unit));
+    let bytes = bits
+        .map(|(number, bits)| number * bits / 8.0)
+        .filter(|bytes| (1.0..1e12).contains(bytes));
+    bytes
+        .map(|bytes| bytes as u64)
+        .ok_or_else(|| format!("`{text}` is no rate such as 50Mbit/s"))
 }

@@ -14,14 +14,24 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Waits until it says where it listens.
     fn start(mut command: Command) -> Option<Self> {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut address = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut address)
+            .unwrap();
         if address.is_empty() {
             child.wait().unwrap();
             return None;
         }
-        Some(Self { child, address: address.trim().into() })
+        Some(Self {
+            child,
+            address: address.trim().into(),
+        })
     }
 
     pub(crate) fn process(&self) -> Process {
@@ -53,8 +63,16 @@ impl Site {
     pub(crate) fn new(servers: usize) -> Self {
         let place = Place::new();
         place.stackline(&["blocks", "key", "key"]).succeeds();
-        let master = Daemon::start(served(&place, &["master", "--listen", "127.0.0.1:0", "--data", "m"])).unwrap();
-        let mut site = Self { place, master, servers: Vec::new() };
+        let master = Daemon::start(served(
+            &place,
+            &["master", "--listen", "127.0.0.1:0", "--data", "m"],
+        ))
+        .unwrap();
+        let mut site = Self {
+            place,
+            master,
+            servers: Vec::new(),
+        };
         for number in 0..servers {
             let server = site.start_server(number, "64GiB");
             site.servers.push(server);
@@ -72,8 +90,16 @@ impl Site {
     /// Kills the master and starts one in its place that remembers there.
     pub(crate) fn restart_master(&mut self, data: &str) {
         self.master.kill();
-        let arguments = ["master", "--listen", &self.master.address.clone(), "--data", data];
-        self.master = until("the master is back", || Daemon::start(served(&self.place, &arguments)));
+        let arguments = [
+            "master",
+            "--listen",
+            &self.master.address.clone(),
+            "--data",
+            data,
+        ];
+        self.master = until("the master is back", || {
+            Daemon::start(served(&self.place, &arguments))
+        });
     }
 
     /// Kills a server and starts it again with its disks.
@@ -84,9 +110,14 @@ impl Site {
 
     pub(crate) fn start_server(&self, number: usize, size: &str) -> Daemon {
         let disks = [0, 1].map(|disk| format!("s{number}/{disk}"));
-        disks.iter().for_each(|disk| std::fs::create_dir_all(self.place.path(disk)).unwrap());
+        disks
+            .iter()
+            .for_each(|disk| std::fs::create_dir_all(self.place.path(disk)).unwrap());
         let (name, master) = (format!("s{number}"), &self.master.address);
-        let arguments = ["serve", "--master", master, "--name", &name, "--size", size, "--disk", &disks[0], &disks[1]];
+        let arguments = [
+            "serve", "--master", master, "--name", &name, "--size", size, "--disk", &disks[0],
+            &disks[1],
+        ];
         Daemon::start(served(&self.place, &arguments)).unwrap()
     }
 
@@ -94,7 +125,11 @@ impl Site {
     pub(crate) fn is_ready(&self) {
         until("the servers are up", || {
             let known = self.client()?.list().ok()?.1;
-            let is_up = |server: &Daemon| known.iter().any(|info| info.up && info.address == server.address);
+            let is_up = |server: &Daemon| {
+                known
+                    .iter()
+                    .any(|info| info.up && info.address == server.address)
+            };
             self.servers.iter().all(is_up).then_some(())
         });
     }
@@ -120,13 +155,18 @@ impl Site {
 /// A process that serves is not one that a command leaves behind.
 fn served(place: &Place, arguments: &[&str]) -> Command {
     let mut command = place.command(&[&["blocks"], arguments].concat());
-    command.env("STACKLINE_BLOCKS_KEY", place.path("key")).env("STACKLINE_RUNS", place.path("served"));
+    command
+        .env("STACKLINE_BLOCKS_KEY", place.path("key"))
+        .env("STACKLINE_RUNS", place.path("served"));
     command
 }
 
 /// All of a file.
 pub(crate) fn content(place: &Place, name: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
-    std::fs::File::open(place.path(name)).unwrap().read_to_end(&mut bytes).unwrap();
+    std::fs::File::open(place.path(name))
+        .unwrap()
+        .read_to_end(&mut bytes)
+        .unwrap();
     bytes
 }

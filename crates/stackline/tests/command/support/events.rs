@@ -31,7 +31,9 @@ pub(crate) fn referred(run: &Path) -> (Index, Vec<Event>) {
 /// The events of one file of a run, in the text form.
 pub(crate) fn lines(file: &Path) -> Vec<String> {
     let table = stackline_runs::events::read_table(file).unwrap();
-    (0..table.len()).map(|row| table.event(row).to_string()).collect()
+    (0..table.len())
+        .map(|row| table.event(row).to_string())
+        .collect()
 }
 
 /// A number among the data of an event.

@@ -6,12 +6,22 @@ use stackline_core::catalogue::{PacketContent, StackTable};
 /// The names of the stacks of a world for which that is true. Those across IMPs need a network of these: they have tests of their own.
 pub(crate) fn which(world: &str, wanted: impl Fn(&StackTable) -> bool) -> Vec<String> {
     let simulated = world == "simulated";
-    let mut stacks = if simulated { stackline_sim::catalogue() } else { stackline_live::stacks::catalogue() };
-    if !std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1") {
+    let mut stacks = if simulated {
+        stackline_sim::catalogue()
+    } else {
+        stackline_live::stacks::catalogue()
+    };
+    if !std::fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|text| text.trim() == "1")
+    {
         skip("mptcp: the kernel lacks it or it is switched off");
         stacks.retain(|stack| stack.name != "mptcp");
     }
-    stacks.into_iter().filter(|stack| !stack.imps).filter(wanted).map(|stack| stack.name.to_owned()).collect()
+    stacks
+        .into_iter()
+        .filter(|stack| !stack.imps)
+        .filter(wanted)
+        .map(|stack| stack.name.to_owned())
+        .collect()
 }
 
 /// Those of a world over which every application type runs, because the responder may send too.
@@ -21,10 +31,18 @@ pub(crate) fn that_answer(world: &str) -> Vec<String> {
 
 /// Those whose packets show which bytes of a stream they carry.
 pub(crate) fn that_show_their_bytes(world: &str) -> Vec<String> {
-    which(world, |stack| matches!(stack.facts.packets, PacketContent::Stream | PacketContent::Blasts))
+    which(world, |stack| {
+        matches!(
+            stack.facts.packets,
+            PacketContent::Stream | PacketContent::Blasts
+        )
+    })
 }
 
 /// Names and, of some stacks, forms that go another way through the code because of their options.
 pub(crate) fn with(stacks: Vec<String>, forms: &[&str]) -> Vec<String> {
-    stacks.into_iter().chain(forms.iter().map(|form| (*form).to_owned())).collect()
+    stacks
+        .into_iter()
+        .chain(forms.iter().map(|form| (*form).to_owned()))
+        .collect()
 }

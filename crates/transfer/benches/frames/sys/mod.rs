@@ -25,7 +25,15 @@ impl Bare {
         let bytes = BUFFER;
         for name in [libc::SO_RCVBUFFORCE, libc::SO_SNDBUFFORCE] {
             // SAFETY: the pointer is to a live i32 of that length. Refused, the buffer is what it is.
-            unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, name, (&raw const bytes).cast(), 4) };
+            unsafe {
+                libc::setsockopt(
+                    socket.as_raw_fd(),
+                    libc::SOL_SOCKET,
+                    name,
+                    (&raw const bytes).cast(),
+                    4,
+                )
+            };
         }
         let name = CString::new(interface)?;
         // SAFETY: all bytes zero are a value of this type.
@@ -50,7 +58,14 @@ impl Bare {
     /// Takes a frame, or 0 bytes when none comes in that time.
     pub(crate) fn receive(&self, into: &mut [u8], wait: Duration) -> io::Result<usize> {
         // SAFETY: the pointer is to that many writable bytes.
-        let mut take = |flags| unsafe { libc::recv(self.0.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), flags) };
+        let mut take = |flags| unsafe {
+            libc::recv(
+                self.0.as_raw_fd(),
+                into.as_mut_ptr().cast(),
+                into.len(),
+                flags,
+            )
+        };
         match take(libc::MSG_DONTWAIT) {
             -1 if self.wait(wait) => Ok(usize::try_from(take(libc::MSG_DONTWAIT)).unwrap_or(0)),
             bytes => Ok(usize::try_from(bytes).unwrap_or(0)),
@@ -58,7 +73,11 @@ impl Bare {
     }
 
     fn wait(&self, wait: Duration) -> bool {
-        let mut poll = libc::pollfd { fd: self.0.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut poll = libc::pollfd {
+            fd: self.0.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
         // SAFETY: the pointer is to one live pollfd.
         unsafe { libc::poll(&raw mut poll, 1, wait.as_millis() as i32) > 0 }
     }
@@ -96,9 +115,18 @@ impl Many {
 
     fn fill(&mut self, memory: *mut u8) {
         for (index, vectors) in self.vectors.iter_mut().enumerate() {
-            let front = libc::iovec { iov_base: self.fronts[index].as_mut_ptr().cast(), iov_len: self.front };
+            let front = libc::iovec {
+                iov_base: self.fronts[index].as_mut_ptr().cast(),
+                iov_len: self.front,
+            };
             let base = memory.wrapping_add(index * self.payload).cast();
-            *vectors = [front, libc::iovec { iov_base: base, iov_len: self.payload }];
+            *vectors = [
+                front,
+                libc::iovec {
+                    iov_base: base,
+                    iov_len: self.payload,
+                },
+            ];
             self.messages[index].msg_hdr.msg_iov = vectors.as_mut_ptr();
             self.messages[index].msg_hdr.msg_iovlen = 2;
         }
@@ -108,17 +136,37 @@ impl Many {
     pub(crate) fn send(&mut self, socket: &Bare, data: &[u8]) -> io::Result<usize> {
         self.fill(data[..BATCH * self.payload].as_ptr().cast_mut());
         // SAFETY: the messages point at live vectors, these into live memory that is only read.
-        let sent = unsafe { libc::sendmmsg(socket.0.as_raw_fd(), self.messages.as_mut_ptr(), BATCH as u32, 0) };
+        let sent = unsafe {
+            libc::sendmmsg(
+                socket.0.as_raw_fd(),
+                self.messages.as_mut_ptr(),
+                BATCH as u32,
+                0,
+            )
+        };
         usize::try_from(sent).map_err(|_| io::Error::last_os_error())
     }
 
     /// Takes up to a batch of frames, their payloads straight into `into`; none when none comes in that time.
-    pub(crate) fn receive(&mut self, socket: &Bare, into: &mut [u8], wait: Duration) -> io::Result<usize> {
+    pub(crate) fn receive(
+        &mut self,
+        socket: &Bare,
+        into: &mut [u8],
+        wait: Duration,
+    ) -> io::Result<usize> {
         self.fill(into[self.at..][..BATCH * self.payload].as_mut_ptr());
         let mut take = || {
             let (messages, flags) = (self.messages.as_mut_ptr(), libc::MSG_DONTWAIT);
             // SAFETY: the messages point at live vectors, these into live memory borrowed for this call.
-            unsafe { libc::recvmmsg(socket.0.as_raw_fd(), messages, BATCH as u32, flags as _, std::ptr::null_mut()) }
+            unsafe {
+                libc::recvmmsg(
+                    socket.0.as_raw_fd(),
+                    messages,
+                    BATCH as u32,
+                    flags as _,
+                    std::ptr::null_mut(),
+                )
+            }
         };
         let frames = match take() {
             -1 if socket.wait(wait) => take(),

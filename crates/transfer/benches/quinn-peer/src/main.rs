@@ -12,7 +12,10 @@ mod tls;
 use bytes::Bytes;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
-use quinn::{Connection, Endpoint, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, TokioRuntime, TransportConfig};
+use quinn::{
+    Connection, Endpoint, EndpointConfig, IdleTimeout, MtuDiscoveryConfig, TokioRuntime,
+    TransportConfig,
+};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,7 +37,9 @@ fn main() -> Result<(), Failure> {
         return Err("usage: quinn-peer receive|send ADDRESS BYTES".into());
     };
     let (address, bytes) = (address.parse()?, bytes.parse()?);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     match what.as_str() {
         "receive" => runtime.block_on(receive(address, bytes)),
         "send" => runtime.block_on(send(address, bytes)),
@@ -48,7 +53,11 @@ async fn receive(address: SocketAddr, bytes: usize) -> Result<(), Failure> {
     server.transport_config(transport()?);
     let endpoint = endpoint(address, Some(server))?;
     println!("ready");
-    let connection = endpoint.accept().await.ok_or("no connection comes")?.await?;
+    let connection = endpoint
+        .accept()
+        .await
+        .ok_or("no connection comes")?
+        .await?;
     let clock = Clock::start()?;
     let (mut back, mut stream) = connection.accept_bi().await?;
     stream.read_exact(&mut into).await?;
@@ -56,7 +65,11 @@ async fn receive(address: SocketAddr, bytes: usize) -> Result<(), Failure> {
     clock.stop()?;
     connection.closed().await;
     endpoint.wait_idle().await;
-    if into == pattern(bytes) { Ok(()) } else { Err("other bytes came".into()) }
+    if into == pattern(bytes) {
+        Ok(())
+    } else {
+        Err("other bytes came".into())
+    }
 }
 
 async fn send(address: SocketAddr, bytes: usize) -> Result<(), Failure> {
@@ -80,22 +93,35 @@ fn endpoint(address: SocketAddr, server: Option<quinn::ServerConfig>) -> Result<
     socket.set_recv_buffer_size(SOCKET_BUFFER)?;
     socket.set_send_buffer_size(SOCKET_BUFFER)?;
     socket.bind(&address.into())?;
-    Ok(Endpoint::new(EndpointConfig::default(), server, socket.into(), Arc::new(TokioRuntime))?)
+    Ok(Endpoint::new(
+        EndpointConfig::default(),
+        server,
+        socket.into(),
+        Arc::new(TokioRuntime),
+    )?)
 }
 
 fn transport() -> Result<Arc<TransportConfig>, Failure> {
     let mut mtu = MtuDiscoveryConfig::default();
     mtu.upper_bound(PACKET);
     let mut transport = TransportConfig::default();
-    transport.initial_mtu(PACKET).min_mtu(PACKET).mtu_discovery_config(Some(mtu));
-    transport.stream_receive_window(WINDOW.into()).receive_window(WINDOW.into()).send_window(WINDOW.into());
+    transport
+        .initial_mtu(PACKET)
+        .min_mtu(PACKET)
+        .mtu_discovery_config(Some(mtu));
+    transport
+        .stream_receive_window(WINDOW.into())
+        .receive_window(WINDOW.into())
+        .send_window(WINDOW.into());
     transport.max_idle_timeout(Some(IdleTimeout::try_from(IDLE)?));
     Ok(Arc::new(transport))
 }
 
 /// Bytes that every peer sends.
 fn pattern(bytes: usize) -> Vec<u8> {
-    (0..bytes as u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect()
+    (0..bytes as u32)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect()
 }
 
 struct Clock {
@@ -105,11 +131,18 @@ struct Clock {
 
 impl Clock {
     fn start() -> Result<Self, Failure> {
-        Ok(Self { processor: processor()?, wall: Instant::now() })
+        Ok(Self {
+            processor: processor()?,
+            wall: Instant::now(),
+        })
     }
 
     fn stop(self) -> Result<(), Failure> {
-        println!("{} {}", self.wall.elapsed().as_secs_f64(), processor()? - self.processor);
+        println!(
+            "{} {}",
+            self.wall.elapsed().as_secs_f64(),
+            processor()? - self.processor
+        );
         Ok(())
     }
 }

@@ -11,7 +11,10 @@ use std::sync::Arc;
 /// The cipher suite that costs least.
 fn provider() -> Arc<CryptoProvider> {
     let suites = vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256];
-    Arc::new(CryptoProvider { cipher_suites: suites, ..ring::default_provider() })
+    Arc::new(CryptoProvider {
+        cipher_suites: suites,
+        ..ring::default_provider()
+    })
 }
 
 pub fn server() -> Result<quinn::ServerConfig, Failure> {
@@ -21,7 +24,9 @@ pub fn server() -> Result<quinn::ServerConfig, Failure> {
         .with_protocol_versions(&[&rustls::version::TLS13])?
         .with_no_client_auth()
         .with_single_cert(vec![made.cert.der().clone()], key)?;
-    Ok(quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(config)?)))
+    Ok(quinn::ServerConfig::with_crypto(Arc::new(
+        QuicServerConfig::try_from(config)?,
+    )))
 }
 
 pub fn client() -> Result<quinn::ClientConfig, Failure> {
@@ -30,7 +35,9 @@ pub fn client() -> Result<quinn::ClientConfig, Failure> {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Anyone))
         .with_no_client_auth();
-    Ok(quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(config)?)))
+    Ok(quinn::ClientConfig::new(Arc::new(
+        QuicClientConfig::try_from(config)?,
+    )))
 }
 
 /// Takes every certificate: both ends are on one machine, in a network that nobody else is in.
@@ -68,6 +75,8 @@ impl ServerCertVerifier for Anyone {
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        provider().signature_verification_algorithms.supported_schemes()
+        provider()
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }

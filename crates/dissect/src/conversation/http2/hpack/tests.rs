@@ -4,14 +4,24 @@ use super::*;
 
 /// The bytes of an example, as the RFC writes them.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    let digits: Vec<u8> = text
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .collect();
+    digits
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
+        .collect()
 }
 
 fn fields(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<String>, Undecoded> {
     let mut fields = Vec::new();
     decoder.block(block, |name, value| {
-        fields.push(format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)));
+        fields.push(format!(
+            "{}: {}",
+            String::from_utf8_lossy(name),
+            String::from_utf8_lossy(value)
+        ));
     })?;
     Ok(fields)
 }
@@ -19,7 +29,14 @@ fn fields(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<String>, Undecoded>
 /// The table, the newest first, and its bytes.
 fn table(decoder: &Decoder) -> (Vec<String>, usize) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    (decoder.table.iter().map(|field| format!("{}: {}", text(&field.name), text(&field.value))).collect(), decoder.size)
+    (
+        decoder
+            .table
+            .iter()
+            .map(|field| format!("{}: {}", text(&field.name), text(&field.value)))
+            .collect(),
+        decoder.size,
+    )
 }
 
 #[test]
@@ -27,20 +44,37 @@ fn numbers_of_appendix_c_1() {
     assert_eq!(integer(&mut &hex("0a")[..], 5), Ok(10));
     assert_eq!(integer(&mut &hex("1f9a0a")[..], 5), Ok(1337));
     assert_eq!(integer(&mut &hex("2a")[..], 8), Ok(42));
-    assert_eq!(integer(&mut &hex("1f9a")[..], 5), Err(Malformed), "it is cut");
-    assert_eq!(integer(&mut &hex("1fffffffffffffffffff7f")[..], 5), Err(Malformed), "it is too large");
+    assert_eq!(
+        integer(&mut &hex("1f9a")[..], 5),
+        Err(Malformed),
+        "it is cut"
+    );
+    assert_eq!(
+        integer(&mut &hex("1fffffffffffffffffff7f")[..], 5),
+        Err(Malformed),
+        "it is too large"
+    );
 }
 
 #[test]
 fn fields_of_appendix_c_2() {
     let mut decoder = Decoder::default();
     let indexed = hex("400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572");
-    assert_eq!(fields(&mut decoder, &indexed).unwrap(), ["custom-key: custom-header"]);
-    assert_eq!(table(&decoder), (vec!["custom-key: custom-header".into()], 55));
+    assert_eq!(
+        fields(&mut decoder, &indexed).unwrap(),
+        ["custom-key: custom-header"]
+    );
+    assert_eq!(
+        table(&decoder),
+        (vec!["custom-key: custom-header".into()], 55)
+    );
 
     let mut decoder = Decoder::default();
     let without = hex("040c 2f73 616d 706c 652f 7061 7468");
-    assert_eq!(fields(&mut decoder, &without).unwrap(), [":path: /sample/path"]);
+    assert_eq!(
+        fields(&mut decoder, &without).unwrap(),
+        [":path: /sample/path"]
+    );
     let never = hex("1008 7061 7373 776f 7264 0673 6563 7265 74");
     assert_eq!(fields(&mut decoder, &never).unwrap(), ["password: secret"]);
     assert_eq!(fields(&mut decoder, &hex("82")).unwrap(), [":method: GET"]);
@@ -51,8 +85,19 @@ fn fields_of_appendix_c_2() {
 fn requests(blocks: [&str; 3]) {
     let mut decoder = Decoder::default();
     let first = fields(&mut decoder, &hex(blocks[0])).unwrap();
-    assert_eq!(first, [":method: GET", ":scheme: http", ":path: /", ":authority: www.example.com"]);
-    assert_eq!(table(&decoder), (vec![":authority: www.example.com".into()], 57));
+    assert_eq!(
+        first,
+        [
+            ":method: GET",
+            ":scheme: http",
+            ":path: /",
+            ":authority: www.example.com"
+        ]
+    );
+    assert_eq!(
+        table(&decoder),
+        (vec![":authority: www.example.com".into()], 57)
+    );
 
     let second = fields(&mut decoder, &hex(blocks[1])).unwrap();
     assert_eq!(second[..4], first[..]);
@@ -71,7 +116,11 @@ fn requests(blocks: [&str; 3]) {
             "custom-key: custom-value"
         ]
     );
-    let sent = ["custom-key: custom-value", "cache-control: no-cache", ":authority: www.example.com"];
+    let sent = [
+        "custom-key: custom-value",
+        "cache-control: no-cache",
+        ":authority: www.example.com",
+    ];
     assert_eq!(table(&decoder), (sent.map(String::from).to_vec(), 164));
 }
 
@@ -95,22 +144,54 @@ fn requests_of_appendix_c_4_in_huffman_code() {
 
 /// Three responses of one connection with a table of 256 bytes: the oldest fields leave it.
 fn responses(blocks: [&str; 3]) {
-    let mut decoder = Decoder { limit: 256, ..Decoder::default() };
+    let mut decoder = Decoder {
+        limit: 256,
+        ..Decoder::default()
+    };
     let first = fields(&mut decoder, &hex(blocks[0])).unwrap();
     let date = "date: Mon, 21 Oct 2013 20:13:21 GMT";
-    assert_eq!(first, [":status: 302", "cache-control: private", date, "location: https://www.example.com"]);
+    assert_eq!(
+        first,
+        [
+            ":status: 302",
+            "cache-control: private",
+            date,
+            "location: https://www.example.com"
+        ]
+    );
     assert_eq!(decoder.size, 222);
 
     let second = fields(&mut decoder, &hex(blocks[1])).unwrap();
-    assert_eq!(second, [":status: 307", first[1].as_str(), date, first[3].as_str()]);
+    assert_eq!(
+        second,
+        [":status: 307", first[1].as_str(), date, first[3].as_str()]
+    );
     let sent = [":status: 307", first[3].as_str(), date, first[1].as_str()];
     assert_eq!(table(&decoder), (sent.map(String::from).to_vec(), 222));
 
     let third = fields(&mut decoder, &hex(blocks[2])).unwrap();
     let cookie = "set-cookie: foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1";
     let later = "date: Mon, 21 Oct 2013 20:13:22 GMT";
-    assert_eq!(third, [":status: 200", first[1].as_str(), later, first[3].as_str(), "content-encoding: gzip", cookie]);
-    assert_eq!(table(&decoder), ([cookie, "content-encoding: gzip", later].map(String::from).to_vec(), 215));
+    assert_eq!(
+        third,
+        [
+            ":status: 200",
+            first[1].as_str(),
+            later,
+            first[3].as_str(),
+            "content-encoding: gzip",
+            cookie
+        ]
+    );
+    assert_eq!(
+        table(&decoder),
+        (
+            [cookie, "content-encoding: gzip", later]
+                .map(String::from)
+                .to_vec(),
+            215
+        )
+    );
 }
 
 #[test]
@@ -147,21 +228,45 @@ fn the_table_is_resized_and_bounded() {
     assert_eq!(fields(&mut decoder, &hex("20 be")), Err(Malformed));
     // To 65,536 bytes, and to one more.
     assert_eq!(fields(&mut decoder, &hex("3fe1ff03")), Ok(vec![]));
-    assert_eq!(fields(&mut decoder, &hex("3fe2ff03")), Err(Undecoded::Table));
+    assert_eq!(
+        fields(&mut decoder, &hex("3fe2ff03")),
+        Err(Undecoded::Table)
+    );
 }
 
 #[test]
 fn what_is_larger_than_the_table_empties_it_and_is_still_a_field() {
-    let mut decoder = Decoder { limit: 40, ..Decoder::default() };
+    let mut decoder = Decoder {
+        limit: 40,
+        ..Decoder::default()
+    };
     fields(&mut decoder, &hex("400161 0162")).unwrap();
-    assert_eq!(fields(&mut decoder, &hex("7e 09 313233343536373839")).unwrap(), ["a: 123456789"]);
+    assert_eq!(
+        fields(&mut decoder, &hex("7e 09 313233343536373839")).unwrap(),
+        ["a: 123456789"]
+    );
     assert_eq!(table(&decoder), (vec![], 0));
 }
 
 #[test]
 fn what_is_cut_or_refers_to_nothing_is_malformed() {
-    for block in ["80", "be", "ff", "40", "400161", "40016101", "4001610262", "7e0161", "418cf1e3", "4181ff"] {
-        assert_eq!(fields(&mut Decoder::default(), &hex(block)), Err(Malformed), "{block}");
+    for block in [
+        "80",
+        "be",
+        "ff",
+        "40",
+        "400161",
+        "40016101",
+        "4001610262",
+        "7e0161",
+        "418cf1e3",
+        "4181ff",
+    ] {
+        assert_eq!(
+            fields(&mut Decoder::default(), &hex(block)),
+            Err(Malformed),
+            "{block}"
+        );
     }
 }
 

@@ -7,8 +7,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, KeyLog, ServerConfig, ServerConnection, SignatureScheme,
-    SupportedCipherSuite, SupportedProtocolVersion,
+    ClientConfig, ClientConnection, DigitallySignedStruct, KeyLog, ServerConfig, ServerConnection,
+    SignatureScheme, SupportedCipherSuite, SupportedProtocolVersion,
 };
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,12 @@ struct Written(Mutex<String>);
 
 impl KeyLog for Written {
     fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
-        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hex = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect::<String>()
+        };
         *self.0.lock().unwrap() += &format!("{label} {} {}\n", hex(client_random), hex(secret));
     }
 }
@@ -73,18 +78,34 @@ struct Wire {
 
 impl Wire {
     fn new(version: &'static SupportedProtocolVersion, suite: SupportedCipherSuite) -> Self {
-        let provider = Arc::new(CryptoProvider { cipher_suites: vec![suite], ..ring::default_provider() });
+        let provider = Arc::new(CryptoProvider {
+            cipher_suites: vec![suite],
+            ..ring::default_provider()
+        });
         let made = rcgen::generate_simple_self_signed(vec!["a.local".into()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
-        let server = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&[version]);
-        let server = server.unwrap().with_no_client_auth().with_single_cert(vec![made.cert.der().clone()], key);
-        let client = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(&[version]);
+        let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[version]);
+        let server = server
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key);
+        let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&[version]);
         let anybody = Arc::new(Anybody(provider));
-        let mut client = client.unwrap().dangerous().with_custom_certificate_verifier(anybody).with_no_client_auth();
+        let mut client = client
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(anybody)
+            .with_no_client_auth();
         let written = Arc::new(Written::default());
         client.key_log = Arc::<Written>::clone(&written);
         Self {
-            client: ClientConnection::new(Arc::new(client), ServerName::try_from("a.local").unwrap()).unwrap(),
+            client: ClientConnection::new(
+                Arc::new(client),
+                ServerName::try_from("a.local").unwrap(),
+            )
+            .unwrap(),
             server: ServerConnection::new(Arc::new(server.unwrap())).unwrap(),
             written,
             went: Vec::new(),
@@ -121,19 +142,32 @@ impl Wire {
     }
 
     /// A handshake, two requests, and the secrets.
-    fn two_requests(version: &'static SupportedProtocolVersion, suite: SupportedCipherSuite) -> (Self, Secrets) {
+    fn two_requests(
+        version: &'static SupportedProtocolVersion,
+        suite: SupportedCipherSuite,
+    ) -> (Self, Secrets) {
         let mut wire = Self::new(version, suite);
         wire.carry();
-        let long = [&b"HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n"[..], &[b'x'; 40_000]].concat();
+        let long = [
+            &b"HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n"[..],
+            &[b'x'; 40_000],
+        ]
+        .concat();
         wire.ask(b"GET /long HTTP/1.1\r\n\r\n", &long);
-        wire.ask(b"GET /none HTTP/1.1\r\n\r\n", b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n");
+        wire.ask(
+            b"GET /none HTTP/1.1\r\n\r\n",
+            b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+        );
         let secrets = Secrets::default();
         assert!(secrets.learn(&wire.written.0.lock().unwrap()) > 0);
         (wire, secrets)
     }
 
     fn script(&self) -> Vec<(char, &[u8])> {
-        self.went.iter().map(|(side, bytes)| (*side, &bytes[..])).collect()
+        self.went
+            .iter()
+            .map(|(side, bytes)| (*side, &bytes[..]))
+            .collect()
     }
 }
 
@@ -144,7 +178,11 @@ fn suites() -> Vec<(&'static SupportedProtocolVersion, SupportedCipherSuite)> {
     };
     // The certificate's key is of a curve.
     let is_usable = |suite: &&SupportedCipherSuite| !format!("{:?}", suite.suite()).contains("RSA");
-    ring::ALL_CIPHER_SUITES.iter().filter(is_usable).map(of).collect()
+    ring::ALL_CIPHER_SUITES
+        .iter()
+        .filter(is_usable)
+        .map(of)
+        .collect()
 }
 
 #[test]
@@ -153,15 +191,37 @@ fn requests_within_are_told_where_secrets_are_known() {
     for (version, suite) in suites() {
         let (wire, secrets) = Wire::two_requests(version, suite);
         let told = lines(&mut Deciphered::new(secrets.clone(), 443), &wire.script());
-        let what: Vec<&str> = told.iter().map(String::as_str).filter(|line| line.contains(" is ")).collect();
-        let name = if suite.tls13().is_some() { "0 response is TLS 1.3" } else { "0 response is TLS 1.2" };
-        for line in [name, "1 request is GET /long", "1 response is 200", "2 request is GET /none", "2 response is 404"]
-        {
+        let what: Vec<&str> = told
+            .iter()
+            .map(String::as_str)
+            .filter(|line| line.contains(" is "))
+            .collect();
+        let name = if suite.tls13().is_some() {
+            "0 response is TLS 1.3"
+        } else {
+            "0 response is TLS 1.2"
+        };
+        for line in [
+            name,
+            "1 request is GET /long",
+            "1 response is 200",
+            "2 request is GET /none",
+            "2 response is 404",
+        ] {
             assert!(what.contains(&line), "{suite:?}: no {line} in {told:#?}");
         }
-        assert!(!told.iter().any(|line| line.contains("void") || line.starts_with("3 ")), "{told:#?}");
+        assert!(
+            !told
+                .iter()
+                .any(|line| line.contains("void") || line.starts_with("3 ")),
+            "{told:#?}"
+        );
         for piece in [1, 7, 1000] {
-            let cut = lines_cut(&mut Deciphered::new(secrets.clone(), 443), &wire.script(), piece);
+            let cut = lines_cut(
+                &mut Deciphered::new(secrets.clone(), 443),
+                &wire.script(),
+                piece,
+            );
             assert_eq!(cut, told, "{suite:?} in pieces of {piece}");
         }
     }
@@ -174,25 +234,54 @@ fn messages_are_where_their_records_are() {
     let (mut at, mut found) = ([0, 0], Vec::new());
     let mut ends = Vec::new();
     for (side, bytes) in &wire.went {
-        let side = if *side == '>' { Direction::There } else { Direction::Back };
+        let side = if *side == '>' {
+            Direction::There
+        } else {
+            Direction::Back
+        };
         dissector.bytes(side, at[side as usize], bytes, &mut found);
         at[side as usize] += bytes.len() as u64;
         ends.push(at);
     }
     let long = found.iter().filter_map(|found| match found {
-        Found::Begins { exchange: 1, side: Direction::Back, at, .. } => Some(*at),
-        Found::Ends { exchange: 1, side: Direction::Back, at, .. } => Some(*at),
+        Found::Begins {
+            exchange: 1,
+            side: Direction::Back,
+            at,
+            ..
+        } => Some(*at),
+        Found::Ends {
+            exchange: 1,
+            side: Direction::Back,
+            at,
+            ..
+        } => Some(*at),
         _ => None,
     });
-    let [begin, end] = long.collect::<Vec<_>>()[..] else { panic!("{found:#?}") };
-    let whole = wire.went.iter().find(|(side, bytes)| *side == '<' && bytes.len() > 40_000).unwrap().1.len() as u64;
-    assert_eq!(end - begin, whole, "three records with their heads and proofs");
+    let [begin, end] = long.collect::<Vec<_>>()[..] else {
+        panic!("{found:#?}")
+    };
+    let whole = wire
+        .went
+        .iter()
+        .find(|(side, bytes)| *side == '<' && bytes.len() > 40_000)
+        .unwrap()
+        .1
+        .len() as u64;
+    assert_eq!(
+        end - begin,
+        whole,
+        "three records with their heads and proofs"
+    );
 }
 
 #[test]
 fn without_secrets_it_goes_by_turns() {
     let (wire, _) = Wire::two_requests(&rustls::version::TLS13, suites()[0].1);
-    let told = lines(&mut Deciphered::new(Secrets::default(), 443), &wire.script());
+    let told = lines(
+        &mut Deciphered::new(Secrets::default(), 443),
+        &wire.script(),
+    );
     assert_eq!(told, lines(&mut Tls::default(), &wire.script()));
 }
 
@@ -202,7 +291,11 @@ fn a_record_that_was_not_seen_makes_its_request_unknown_alone() {
     let mut dissector = Deciphered::new(secrets, 443);
     let (mut at, mut found) = ([0, 0], Vec::new());
     for (side, bytes) in &wire.went {
-        let side = if *side == '>' { Direction::There } else { Direction::Back };
+        let side = if *side == '>' {
+            Direction::There
+        } else {
+            Direction::Back
+        };
         let from = at[side as usize];
         if bytes.len() > 40_000 {
             // Within the second of its records.
@@ -214,13 +307,23 @@ fn a_record_that_was_not_seen_makes_its_request_unknown_alone() {
         }
         at[side as usize] += bytes.len() as u64;
     }
-    let is_named =
-        |name: &str| found.iter().any(|found| matches!(found, Found::Named { name: of, .. } if of.kept() == name));
-    assert!(is_named("200") && is_named("404"), "a hole in a body does no harm: {found:#?}");
+    let is_named = |name: &str| {
+        found
+            .iter()
+            .any(|found| matches!(found, Found::Named { name: of, .. } if of.kept() == name))
+    };
+    assert!(
+        is_named("200") && is_named("404"),
+        "a hole in a body does no harm: {found:#?}"
+    );
 }
 
-const WORDS: &[&[u8]] =
-    &[b"\x16\x03\x03\0\x04\x01\0\0\0", b"\x17\x03\x03\0\x02ab", b"\x14\x03\x03\0\x01\x01", b"\x15\x03\x03\0\x02\x01\0"];
+const WORDS: &[&[u8]] = &[
+    b"\x16\x03\x03\0\x04\x01\0\0\0",
+    b"\x17\x03\x03\0\x02ab",
+    b"\x14\x03\x03\0\x01\x01",
+    b"\x15\x03\x03\0\x02\x01\0",
+];
 
 /// What went over a wire, and the secrets of it.
 type Kept = (Vec<(char, Vec<u8>)>, Secrets);
@@ -274,7 +377,13 @@ fn messages_that_began_too_many_records_before_are_counted() {
         (0..records as u64).for_each(|at| connection.sides[0].holds(10, [at * 32, at * 32 + 32]));
         let (mut found, mut left_out) = (Vec::new(), LeftOut::default());
         let (exchange, role, kind, side, at) = (0, Role::Request, Kind::Call, Direction::There, 0);
-        let begins = Found::Begins { exchange, role, kind, side, at };
+        let begins = Found::Begins {
+            exchange,
+            role,
+            kind,
+            side,
+            at,
+        };
         connection.within(&mut found, |_, found| found.push(begins));
         for found in found {
             if let Found::LeftOut(bound, count) = found {

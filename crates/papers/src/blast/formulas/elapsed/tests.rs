@@ -23,7 +23,11 @@ fn elapsed_times_of_both_cost_sets() {
     for (costs, packets, expected) in rows {
         for (protocol, expected) in Protocol::ALL.into_iter().zip(expected) {
             let found = ms(protocol, &costs, packets);
-            assert!(close(found, expected, 1e-9), "{} {packets}: {found} for {expected}", protocol.name());
+            assert!(
+                close(found, expected, 1e-9),
+                "{} {packets}: {found} for {expected}",
+                protocol.name()
+            );
         }
     }
 }
@@ -32,14 +36,29 @@ fn elapsed_times_of_both_cost_sets() {
 fn what_survived_of_the_paper() {
     let printed = |value: f64| format!("{value:.1}");
     // To(1) and To(D) of Figure 5, from the lost Table 3.
-    assert_eq!(printed(ms(Protocol::StopAndWait, &Costs::V_KERNEL, 1)), "5.9");
+    assert_eq!(
+        printed(ms(Protocol::StopAndWait, &Costs::V_KERNEL, 1)),
+        "5.9"
+    );
     assert_eq!(ms(Protocol::Blast, &Costs::V_KERNEL, 64).round(), 173.0);
     // The printed sliding window is short by Ca for one packet.
-    assert!(close(1e3 * sliding_window_printed(&Costs::STANDALONE, 1), 3.74, 1e-9));
-    assert!(close(1e3 * sliding_window_printed(&Costs::STANDALONE, 3), 8.42, 1e-9));
+    assert!(close(
+        1e3 * sliding_window_printed(&Costs::STANDALONE, 1),
+        3.74,
+        1e-9
+    ));
+    assert!(close(
+        1e3 * sliding_window_printed(&Costs::STANDALONE, 3),
+        8.42,
+        1e-9
+    ));
     // About twice: stop-and-wait beside the others.
-    let [saw, window, blast, _] = Protocol::ALL.map(|protocol| protocol.elapsed(&Costs::STANDALONE, 64));
-    assert_eq!([saw / blast, saw / window].map(|ratio| format!("{ratio:.2}")), ["1.78", "1.66"]);
+    let [saw, window, blast, _] =
+        Protocol::ALL.map(|protocol| protocol.elapsed(&Costs::STANDALONE, 64));
+    assert_eq!(
+        [saw / blast, saw / window].map(|ratio| format!("{ratio:.2}")),
+        ["1.78", "1.66"]
+    );
 }
 
 #[test]
@@ -49,10 +68,27 @@ fn utilisation_of_the_network() {
     assert_eq!(percent(utilisation(Protocol::Blast, costs, 64)), "37.4");
     // Printed: 38.
     assert_eq!(percent(utilisation_limit(costs)), "37.8");
-    assert_eq!(percent(utilisation(Protocol::DoubleBuffered, costs, 64)), "59.0");
-    assert!(utilisation(Protocol::Blast, costs, 64) > utilisation(Protocol::StopAndWait, costs, 64));
-    let nothing = Costs { copy_data: 0.0, copy_ack: 0.0, send_data: 0.0, send_ack: 0.0, latency: 0.0 };
-    assert_eq!((utilisation(Protocol::Blast, &nothing, 5), utilisation_limit(&nothing)), (0.0, 0.0));
+    assert_eq!(
+        percent(utilisation(Protocol::DoubleBuffered, costs, 64)),
+        "59.0"
+    );
+    assert!(
+        utilisation(Protocol::Blast, costs, 64) > utilisation(Protocol::StopAndWait, costs, 64)
+    );
+    let nothing = Costs {
+        copy_data: 0.0,
+        copy_ack: 0.0,
+        send_data: 0.0,
+        send_ack: 0.0,
+        latency: 0.0,
+    };
+    assert_eq!(
+        (
+            utilisation(Protocol::Blast, &nothing, 5),
+            utilisation_limit(&nothing)
+        ),
+        (0.0, 0.0)
+    );
 }
 
 /// Two hosts, event by event: what is free when.
@@ -64,7 +100,11 @@ struct Machines {
 
 impl Machines {
     const fn new(costs: Costs) -> Self {
-        Self { costs, sender: 0.0, receiver: 0.0 }
+        Self {
+            costs,
+            sender: 0.0,
+            receiver: 0.0,
+        }
     }
 
     /// The receiver takes a packet that arrived out of its interface.
@@ -80,10 +120,20 @@ impl Machines {
 
     /// A blast through `buffers` send buffers.
     fn blast(mut self, packets: u32, buffers: usize) -> f64 {
-        let Costs { copy_data, copy_ack, send_data, latency, .. } = self.costs;
+        let Costs {
+            copy_data,
+            copy_ack,
+            send_data,
+            latency,
+            ..
+        } = self.costs;
         let mut left: Vec<f64> = Vec::new();
         for at in 0..packets as usize {
-            let free = if at < buffers { 0.0 } else { left[at - buffers] };
+            let free = if at < buffers {
+                0.0
+            } else {
+                left[at - buffers]
+            };
             self.sender = self.sender.max(free) + copy_data;
             let wire = left.last().copied().unwrap_or(0.0).max(self.sender);
             left.push(wire + send_data);
@@ -94,7 +144,13 @@ impl Machines {
 
     /// A window that never closes: acknowledgements are copied out between two packets.
     fn window(mut self, packets: u32) -> f64 {
-        let Costs { copy_data, copy_ack, send_data, latency, .. } = self.costs;
+        let Costs {
+            copy_data,
+            copy_ack,
+            send_data,
+            latency,
+            ..
+        } = self.costs;
         let mut waiting: Vec<f64> = Vec::new();
         for _ in 0..packets {
             let there = waiting.iter().filter(|ack| **ack <= self.sender).count();
@@ -104,20 +160,29 @@ impl Machines {
             self.take(self.sender + latency);
             waiting.push(self.acknowledge());
         }
-        waiting.into_iter().fold(self.sender, |now, ack| now.max(ack) + copy_ack)
+        waiting
+            .into_iter()
+            .fold(self.sender, |now, ack| now.max(ack) + copy_ack)
     }
 }
 
 fn any_costs() -> impl Strategy<Value = Costs> {
-    (1e-6..1e-2_f64, 1e-6..1e-2_f64, 1e-6..1e-2_f64, 1e-6..1e-2_f64, 0.0..1e-3_f64).prop_map(
-        |(copy_data, copy_ack, send_data, send_ack, latency)| Costs {
-            copy_data,
-            copy_ack,
-            send_data,
-            send_ack,
-            latency,
-        },
+    (
+        1e-6..1e-2_f64,
+        1e-6..1e-2_f64,
+        1e-6..1e-2_f64,
+        1e-6..1e-2_f64,
+        0.0..1e-3_f64,
     )
+        .prop_map(
+            |(copy_data, copy_ack, send_data, send_ack, latency)| Costs {
+                copy_data,
+                copy_ack,
+                send_data,
+                send_ack,
+                latency,
+            },
+        )
 }
 
 proptest! {

@@ -10,7 +10,13 @@ use stackline_core::random::{Generator, Seed};
 fn lossy(loss: f64, intervals: f64) -> Lossy {
     let costs = Costs::V_KERNEL;
     let interval = intervals * Protocol::Blast.elapsed(&costs, 64);
-    Lossy { costs, double_buffered: false, packets: 64, interval, loss }
+    Lossy {
+        costs,
+        double_buffered: false,
+        packets: 64,
+        interval,
+        loss,
+    }
 }
 
 #[test]
@@ -19,23 +25,59 @@ fn an_independent_monte_carlo_of_figure_6() {
     // except where nearly all of the variance comes from the one transfer in 500 or 5000 whose last packet or answer is
     // lost.
     let rows = [
-        (1e-4, 1.0, [175.1, 28.1, 174.0, 14.8, 173.4, 8.5, 172.9, 2.4]),
-        (1e-4, 10.0, [185.0, 152.2, 174.3, 29.5, 173.7, 25.6, 173.2, 24.7]),
-        (1e-3, 1.0, [196.4, 93.4, 184.9, 48.6, 178.8, 26.9, 173.5, 8.1]),
-        (1e-3, 10.0, [301.8, 512.1, 188.1, 99.2, 182.1, 85.7, 176.6, 77.1]),
-        (1e-2, 1.0, [492.1, 460.9, 338.4, 240.1, 234.6, 88.6, 181.2, 31.2]),
-        (1e-2, 10.0, [1925.2, 2526.4, 393.4, 459.1, 283.8, 328.5, 228.1, 306.0]),
+        (
+            1e-4,
+            1.0,
+            [175.1, 28.1, 174.0, 14.8, 173.4, 8.5, 172.9, 2.4],
+        ),
+        (
+            1e-4,
+            10.0,
+            [185.0, 152.2, 174.3, 29.5, 173.7, 25.6, 173.2, 24.7],
+        ),
+        (
+            1e-3,
+            1.0,
+            [196.4, 93.4, 184.9, 48.6, 178.8, 26.9, 173.5, 8.1],
+        ),
+        (
+            1e-3,
+            10.0,
+            [301.8, 512.1, 188.1, 99.2, 182.1, 85.7, 176.6, 77.1],
+        ),
+        (
+            1e-2,
+            1.0,
+            [492.1, 460.9, 338.4, 240.1, 234.6, 88.6, 181.2, 31.2],
+        ),
+        (
+            1e-2,
+            10.0,
+            [1925.2, 2526.4, 393.4, 459.1, 283.8, 328.5, 228.1, 306.0],
+        ),
     ];
     for (loss, intervals, drawn) in rows {
         for (strategy, drawn) in Strategy::ALL.into_iter().zip(drawn.chunks(2)) {
-            let share = if strategy == Strategy::Selective && loss < 1e-2 { 0.08 } else { 0.03 };
+            let share = if strategy == Strategy::Selective && loss < 1e-2 {
+                0.08
+            } else {
+                0.03
+            };
             // It kept the last packet with partial retransmission.
             let Moments { mean, sd } = match strategy {
                 Strategy::Partial => lossy(loss, intervals).partial_keeping_last().unwrap(),
                 _ => lossy(loss, intervals).moments(strategy).unwrap(),
             };
-            assert!(close(1e3 * mean, drawn[0], 1.5e-2), "{} {loss} {intervals}: {mean}", strategy.name());
-            assert!(close(1e3 * sd, drawn[1], share), "{} {loss} {intervals}: {sd}", strategy.name());
+            assert!(
+                close(1e3 * mean, drawn[0], 1.5e-2),
+                "{} {loss} {intervals}: {mean}",
+                strategy.name()
+            );
+            assert!(
+                close(1e3 * sd, drawn[1], share),
+                "{} {loss} {intervals}: {sd}",
+                strategy.name()
+            );
         }
     }
 }
@@ -46,10 +88,22 @@ fn the_papers_forms_where_they_hold() {
         let all = lossy(loss, intervals);
         let (error_free, interval) = (all.error_free(64), all.interval);
         let full = all.moments(Strategy::Full).unwrap();
-        assert!(close(full.mean, expected::blast(64, error_free, interval, loss).unwrap(), 1e-12));
-        assert!(close(full.sd, deviation::full(64, error_free, interval, loss).unwrap(), 1e-12));
+        assert!(close(
+            full.mean,
+            expected::blast(64, error_free, interval, loss).unwrap(),
+            1e-12
+        ));
+        assert!(close(
+            full.sd,
+            deviation::full(64, error_free, interval, loss).unwrap(),
+            1e-12
+        ));
         let saw = all.stop_and_wait().unwrap();
-        assert!(close(saw.mean, expected::stop_and_wait(64, all.error_free(1), interval, loss).unwrap(), 1e-12));
+        assert!(close(
+            saw.mean,
+            expected::stop_and_wait(64, all.error_free(1), interval, loss).unwrap(),
+            1e-12
+        ));
     }
     for intervals in [0.0, 1.0, 10.0, 100.0] {
         let all = lossy(1e-6, intervals);
@@ -62,13 +116,31 @@ fn the_papers_forms_where_they_hold() {
 fn what_is_no_transfer_has_no_time() {
     let legal = lossy(0.1, 1.0);
     let illegal = [
-        Lossy { packets: 0, ..legal },
-        Lossy { packets: Lossy::MOST_PACKETS + 1, ..legal },
+        Lossy {
+            packets: 0,
+            ..legal
+        },
+        Lossy {
+            packets: Lossy::MOST_PACKETS + 1,
+            ..legal
+        },
         Lossy { loss: 1.0, ..legal },
-        Lossy { loss: -0.1, ..legal },
-        Lossy { loss: f64::NAN, ..legal },
-        Lossy { interval: -1.0, ..legal },
-        Lossy { interval: f64::INFINITY, ..legal },
+        Lossy {
+            loss: -0.1,
+            ..legal
+        },
+        Lossy {
+            loss: f64::NAN,
+            ..legal
+        },
+        Lossy {
+            interval: -1.0,
+            ..legal
+        },
+        Lossy {
+            interval: f64::INFINITY,
+            ..legal
+        },
     ];
     for strategy in Strategy::ALL {
         assert!(legal.moments(strategy).is_some());
@@ -78,7 +150,15 @@ fn what_is_no_transfer_has_no_time() {
     }
     assert_eq!(illegal[2].stop_and_wait(), None);
     // None of 4096 packets may be lost, and nearly all are.
-    assert_eq!(Lossy { packets: 4096, loss: 0.9, ..legal }.moments(Strategy::Full), None);
+    assert_eq!(
+        Lossy {
+            packets: 4096,
+            loss: 0.9,
+            ..legal
+        }
+        .moments(Strategy::Full),
+        None
+    );
 }
 
 /// A transfer packet by packet, as the strategies say, without any formula.
@@ -122,7 +202,9 @@ impl Drawn {
         while packets > 0 {
             time += self.of.error_free(packets) + self.until_answered();
             let lost: Vec<u32> = (0..packets - 1).filter(|_| self.lost()).collect();
-            packets = lost.first().map_or(0, |first| next(packets, *first, u32::try_from(lost.len()).unwrap()));
+            packets = lost.first().map_or(0, |first| {
+                next(packets, *first, u32::try_from(lost.len()).unwrap())
+            });
         }
         time
     }
@@ -141,21 +223,43 @@ impl Drawn {
 #[test]
 fn packet_by_packet_it_is_the_same() {
     const TRANSFERS: u32 = 40_000;
-    for (packets, loss, intervals) in
-        [(1, 0.2, 0.03), (2, 0.3, 0.01), (5, 0.1, 0.05), (16, 0.05, 0.02), (64, 0.01, 1.0)]
-    {
+    for (packets, loss, intervals) in [
+        (1, 0.2, 0.03),
+        (2, 0.3, 0.01),
+        (5, 0.1, 0.05),
+        (16, 0.05, 0.02),
+        (64, 0.01, 1.0),
+    ] {
         let strategies = Strategy::ALL.into_iter().map(Some).chain([None]);
         for (double_buffered, strategy) in strategies.flat_map(|s| [(false, s), (true, s)]) {
-            let of = Lossy { packets, double_buffered, ..lossy(loss, intervals) };
-            let mut drawn = Drawn { of, random: Seed::root(7).generator() };
+            let of = Lossy {
+                packets,
+                double_buffered,
+                ..lossy(loss, intervals)
+            };
+            let mut drawn = Drawn {
+                of,
+                random: Seed::root(7).generator(),
+            };
             let times: Vec<f64> = (0..TRANSFERS).map(|_| drawn.transfer(strategy)).collect();
             let n = f64::from(TRANSFERS);
             let mean = times.iter().sum::<f64>() / n;
             let sd = (times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / n).sqrt();
-            let exact = strategy.map_or_else(|| of.partial_keeping_last(), |strategy| of.moments(strategy)).unwrap();
+            let exact = strategy
+                .map_or_else(
+                    || of.partial_keeping_last(),
+                    |strategy| of.moments(strategy),
+                )
+                .unwrap();
             // Four standard errors of the mean; of the standard deviation 3 percent.
-            assert!((mean - exact.mean).abs() <= 4.0 * exact.sd / n.sqrt(), "{strategy:?} {of:?} {mean} {exact:?}");
-            assert!(close(sd, exact.sd, 3e-2), "{strategy:?} {of:?} {sd} {exact:?}");
+            assert!(
+                (mean - exact.mean).abs() <= 4.0 * exact.sd / n.sqrt(),
+                "{strategy:?} {of:?} {mean} {exact:?}"
+            );
+            assert!(
+                close(sd, exact.sd, 3e-2),
+                "{strategy:?} {of:?} {sd} {exact:?}"
+            );
         }
     }
 }

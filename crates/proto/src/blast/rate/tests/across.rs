@@ -64,20 +64,26 @@ impl Across {
     }
 
     pub(super) fn blasts(&self, flow: usize) -> &Blasts {
-        let Flow::Blasts(blasts) = &self.flows[flow] else { panic!("not of blasts") };
+        let Flow::Blasts(blasts) = &self.flows[flow] else {
+            panic!("not of blasts")
+        };
         blasts
     }
 
     /// The application of a flow has so many bytes more to send.
     pub(super) fn give(&mut self, flow: usize, bytes: u64) {
-        let Flow::Blasts(of) = &mut self.flows[flow] else { panic!("not of blasts") };
+        let Flow::Blasts(of) = &mut self.flows[flow] else {
+            panic!("not of blasts")
+        };
         of.left = bytes;
         self.step(flow, 0);
     }
 
     /// A TCP connection has nothing more to send.
     pub(super) fn stop(&mut self, flow: usize) {
-        let Flow::Tcp(tcp) = &mut self.flows[flow] else { panic!("not of TCP") };
+        let Flow::Tcp(tcp) = &mut self.flows[flow] else {
+            panic!("not of TCP")
+        };
         tcp.stopped = true;
     }
 
@@ -92,7 +98,9 @@ impl Across {
     }
 
     fn wake(&mut self, flow: usize, end: usize, at: Option<Instant>) {
-        let Some(at) = at.map(|at| at.max(self.now)) else { return };
+        let Some(at) = at.map(|at| at.max(self.now)) else {
+            return;
+        };
         let planned = &mut self.wakes[flow][end];
         if planned.is_none_or(|planned| at < planned) {
             *planned = Some(at);

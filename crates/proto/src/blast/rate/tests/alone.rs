@@ -31,7 +31,10 @@ fn steady(link: Link, warm: f64, seconds: f64) -> (f64, f64) {
 fn nine_tenths_of_a_long_path_with_random_loss_and_hardly_anything_twice() {
     for queue in [0.25, 1.0] {
         let (share, redundant) = steady(Link::new(500.0, 20.0, queue).losing(0.001), 1.0, 2.0);
-        assert!(share > 0.9 && redundant < 0.005, "queue {queue}: {share} {redundant}");
+        assert!(
+            share > 0.9 && redundant < 0.005,
+            "queue {queue}: {share} {redundant}"
+        );
     }
 }
 
@@ -50,7 +53,10 @@ fn random_loss_that_breaks_tcp_slows_it_little() {
     for (loss, least) in [(0.01, 0.85), (0.02, 0.75)] {
         let link = || Link::new(100.0, 20.0, 1.0).losing(loss);
         let (share, redundant) = steady(link(), 2.0, 8.0);
-        assert!(share > least && redundant < 1.5 * loss, "{share} {redundant}");
+        assert!(
+            share > least && redundant < 1.5 * loss,
+            "{share} {redundant}"
+        );
         let mut tcp = Across::new(link());
         tcp.add(theirs(tcp.now));
         tcp.run(2.0);
@@ -64,14 +70,21 @@ fn it_starts_within_some_round_trips_and_drains_the_excess() {
     across.run(0.3);
     assert!(shares(&mut across, 0.2)[0] > 0.7);
     across.run(0.3);
-    assert!(across.link.waiting(across.now) < 0.006, "{}", across.link.waiting(across.now));
+    assert!(
+        across.link.waiting(across.now) < 0.006,
+        "{}",
+        across.link.waiting(across.now)
+    );
 }
 
 #[test]
 fn a_narrow_link_holds_it_back_without_a_collapse() {
     for queue in [0.5, 1.0, 4.0] {
         let (share, redundant) = steady(Link::new(12.0, 20.0, queue), 1.0, 10.0);
-        assert!(share > 0.9 && redundant < 0.02, "queue {queue}: {share} {redundant}");
+        assert!(
+            share > 0.9 && redundant < 0.02,
+            "queue {queue}: {share} {redundant}"
+        );
     }
 }
 
@@ -107,7 +120,11 @@ fn a_local_network_with_a_slow_scheduler_does_not_collapse_it() {
         let mut link = Link::new(1000.0, 0.05, 40.0).losing(loss);
         link.noise = Duration(3 * MS);
         let mut across = Across::new(link);
-        across.add(Flow::Blasts(Box::new(Blasts::new(across.now, Pacing::Ceiling(2e9), u64::MAX / 2))));
+        across.add(Flow::Blasts(Box::new(Blasts::new(
+            across.now,
+            Pacing::Ceiling(2e9),
+            u64::MAX / 2,
+        ))));
         across.run(0.5);
         let share = shares(&mut across, 1.0)[0];
         assert!(share > 0.6, "{share}");
@@ -142,7 +159,11 @@ fn a_sender_with_little_to_send_learns_nothing_of_a_higher_rate() {
 #[test]
 fn the_users_rate_is_a_ceiling() {
     let mut across = Across::new(Link::new(100.0, 20.0, 1.0));
-    across.add(Flow::Blasts(Box::new(Blasts::new(across.now, Pacing::Ceiling(10e6), u64::MAX / 2))));
+    across.add(Flow::Blasts(Box::new(Blasts::new(
+        across.now,
+        Pacing::Ceiling(10e6),
+        u64::MAX / 2,
+    ))));
     across.run(1.0);
     let share = shares(&mut across, 2.0)[0];
     // Bytes of data are counted: 10 of the 96 Mbit/s that the link has for them.
@@ -161,7 +182,15 @@ fn silence_slows_it_down_and_one_lost_request_does_not() {
             now += Duration(2 * MS);
         }
         let sent = Instant(now.0 - 20 * MS);
-        rate.answered(now, Answered { sent, delivered: round * 15_000, packets: 10, lost: 0 });
+        rate.answered(
+            now,
+            Answered {
+                sent,
+                delivered: round * 15_000,
+                packets: 10,
+                lost: 0,
+            },
+        );
     }
     let fast = rate.rate();
     assert!(fast > 50e6, "{fast}");
@@ -172,5 +201,9 @@ fn silence_slows_it_down_and_one_lost_request_does_not() {
         assert!((rate.rate() / fast - share).abs() < 0.01, "{after}");
     }
     (2..100).for_each(|after| rate.silent(now + Duration(after * 100 * MS)));
-    assert!((rate.rate() / fast - 0.0625).abs() < 0.01, "{}", rate.rate());
+    assert!(
+        (rate.rate() / fast - 0.0625).abs() < 0.01,
+        "{}",
+        rate.rate()
+    );
 }

@@ -15,8 +15,15 @@ fn tcp_keeps_a_third_and_leaves_a_tenth() {
         across.add(if first { theirs(now) } else { ours(now) });
         across.run(15.0);
         let got = shares(&mut across, 20.0);
-        let (ours, tcp) = if first { (got[0], got[1]) } else { (got[1], got[0]) };
-        assert!(tcp > 0.4 && ours > 0.15 && tcp + ours > 0.95, "queue {queue}: {tcp} and {ours}");
+        let (ours, tcp) = if first {
+            (got[0], got[1])
+        } else {
+            (got[1], got[0])
+        };
+        assert!(
+            tcp > 0.4 && ours > 0.15 && tcp + ours > 0.95,
+            "queue {queue}: {tcp} and {ours}"
+        );
     }
 }
 
@@ -30,7 +37,10 @@ fn two_of_ours_share_within_a_factor_of_two() {
         across.run(4.0);
         let got = shares(&mut across, 8.0);
         let (more, less) = (got[0].max(got[1]), got[0].min(got[1]));
-        assert!(more < 2.0 * less && more + less > 0.9, "queue {queue}: {got:?}");
+        assert!(
+            more < 2.0 * less && more + less > 0.9,
+            "queue {queue}: {got:?}"
+        );
     }
 }
 

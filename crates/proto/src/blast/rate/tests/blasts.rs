@@ -34,9 +34,16 @@ pub(super) struct Blasts {
 impl Blasts {
     /// With as many blasts in flight and as much buffer as the stack has by default; `left` bytes are to be sent.
     pub(super) fn new(now: Instant, pacing: Pacing, left: u64) -> Self {
-        let options = Options { pacing, buffer: 4 << 20, ..Options::usual(Strategy::Selective, DATA) };
+        let options = Options {
+            pacing,
+            buffer: 4 << 20,
+            ..Options::usual(Strategy::Selective, DATA)
+        };
         let dialling = Connection::connect(now, &options, [5; 16], [1; 16], 77);
-        Self { ends: [dialling, Connection::listen(&options, [5; 16], [2; 16])], left }
+        Self {
+            ends: [dialling, Connection::listen(&options, [5; 16], [2; 16])],
+            left,
+        }
     }
 
     /// Bytes that arrived.
@@ -64,10 +71,18 @@ impl Blasts {
         let mut packets = Vec::new();
         while let Some(output) = connection.poll(now, 44) {
             match output {
-                Output::Control(header, body) => packets.push(Packet { header, body, data: 0 }),
+                Output::Control(header, body) => packets.push(Packet {
+                    header,
+                    body,
+                    data: 0,
+                }),
                 Output::Run(run) => packets.extend((0..run.count).map(|n| {
                     let (header, data) = (run.header(n, 0), run.span(n).1);
-                    Packet { header, body: Vec::new(), data }
+                    Packet {
+                        header,
+                        body: Vec::new(),
+                        data,
+                    }
                 })),
             }
         }
@@ -77,7 +92,12 @@ impl Blasts {
     /// A packet arrives at an end.
     pub(super) fn arrives(&mut self, now: Instant, end: usize, packet: &Packet) {
         let connection = &mut self.ends[end];
-        connection.handle(now, &packet.header, &packet.body, packet.data as usize + packet.body.len());
+        connection.handle(
+            now,
+            &packet.header,
+            &packet.body,
+            packet.data as usize + packet.body.len(),
+        );
         connection.consume(connection.receiver().delivered());
     }
 }

@@ -64,7 +64,8 @@ impl Link {
         if waiting + bytes as f64 > self.queue {
             return None;
         }
-        self.free_at = self.free_at.max(now) + Duration::from_seconds(bytes as f64 * 8.0 / self.rate);
+        self.free_at =
+            self.free_at.max(now) + Duration::from_seconds(bytes as f64 * 8.0 / self.rate);
         let lost = self.draw() < self.loss;
         (!lost).then(|| self.free_at + self.delay)
     }

@@ -14,9 +14,20 @@ pub(super) struct Tcp {
 
 impl Tcp {
     pub(super) fn new(now: Instant) -> Self {
-        let options = Options { send_buffer: Some(4 << 20), receive_buffer: Some(16 << 20), ..Options::default() };
-        let ends = [Connection::connect(now, options, (1, 2), 1000), Connection::listen(now, options, 2, 2000)];
-        Self { ends, got: 0, stopped: false }
+        let options = Options {
+            send_buffer: Some(4 << 20),
+            receive_buffer: Some(16 << 20),
+            ..Options::default()
+        };
+        let ends = [
+            Connection::connect(now, options, (1, 2), 1000),
+            Connection::listen(now, options, 2, 2000),
+        ];
+        Self {
+            ends,
+            got: 0,
+            stopped: false,
+        }
     }
 
     /// Segments that this end sends now, and its next deadline.
