@@ -537,7 +537,8 @@ impl Postgres {
 
     fn error(&mut self, body: &[u8], at: u64, end: u64, found: &mut Vec<Found>) {
         let status = error(body);
-        let Some(waiting) = self.waiting.front() else {
+        // One that had begun before anything was asked answers nothing.
+        let Some(waiting) = self.waiting.front().filter(|waiting| waiting.answered) else {
             return self.one_way(Direction::Back, status, at, end, found);
         };
         let (kind, until) = (waiting.kind, waiting.until);
