@@ -7,6 +7,7 @@ use crate::message_stream::address;
 use stackline_core::time::Instant as Moment;
 use stackline_proto::pup::packet::HEADER;
 use stackline_proto::pup::{Connection, Kind, Packet, Port};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -158,12 +159,7 @@ impl Office {
         // Whoever has not answered yet gives way to the next one; whoever has keeps its place.
         let answered = self.known.values().filter(|known| known.is_there).count();
         if self.known.len() - answered >= MOST {
-            let oldest = self
-                .known
-                .iter()
-                .filter(|(_, known)| !known.is_there)
-                .min_by_key(|(_, known)| known.since);
-            let oldest = oldest.map(|(key, _)| *key);
+            let oldest = self.oldest_stranger();
             oldest.map(|key| self.known.remove(&key));
         }
         if answered >= MOST {
@@ -192,6 +188,17 @@ impl Office {
                 due,
             },
         );
+    }
+
+    /// The oldest connection that has not answered, of the place that asked for most of them: who asks for one is not driven out by who
+    /// asks for thousands.
+    fn oldest_stranger(&self) -> Option<(SocketAddr, u32)> {
+        let strangers = || self.known.iter().filter(|(_, known)| !known.is_there);
+        let mut asked: HashMap<SocketAddr, usize> = HashMap::new();
+        strangers().for_each(|((from, _), _)| *asked.entry(*from).or_default() += 1);
+        let oldest =
+            strangers().max_by_key(|((from, _), known)| (asked[from], Reverse(known.since)));
+        oldest.map(|(key, _)| *key)
     }
 
     /// Answers a packet that is of no connection.
