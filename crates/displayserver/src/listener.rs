@@ -13,6 +13,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a service that was killed may take to end, and how often it is looked whether it has.
+const ENDS_WITHIN: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Where connections come.
 #[derive(Debug)]
@@ -62,7 +68,7 @@ impl Listener {
             Address::Terminal | Address::Pipe => {
                 Err(Error::input("nobody connects to this program's terminal or pipes").hint("listen at HOST:PORT or unix:PATH"))
             }
-            Address::Tcp(address) => TcpListener::bind(address.as_str()).map(Self::Tcp).map_err(failed),
+            Address::Tcp(address) => once_free(|| TcpListener::bind(address.as_str())).map(Self::Tcp).map_err(failed),
             Address::Pup(address) => PupListener::bind(address).map(Self::Pup).map_err(failed),
             Address::Blast(address) => BlastListener::bind(address).map(Self::Blast).map_err(failed),
             Address::Ngp(below, _, Changes::Newest) => {
@@ -71,8 +77,11 @@ impl Listener {
             }
             Address::Ngp(below, ..) => Ok(Self::Ngp(Box::new(Self::at(below)?), Kept::default())),
             Address::Unix(path) => {
-                remove_left_behind(path);
-                socket::listen(path).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
+                let listens = || {
+                    remove_left_behind(path);
+                    socket::listen(path)
+                };
+                once_free(listens).map(|listener| Self::Unix(listener, path.clone())).map_err(failed)
             }
         }
     }
@@ -141,6 +150,21 @@ impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
             let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Listens as soon as nobody else does: a service that was killed just now may still be ending.
+fn once_free<L>(listen: impl Fn() -> io::Result<L>) -> io::Result<L> {
+    let begun = Instant::now();
+    loop {
+        match listen() {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse && begun.elapsed() < ENDS_WITHIN =>
+            {
+                thread::sleep(LOOK);
+            }
+            ended => return ended,
         }
     }
 }
