@@ -36,6 +36,8 @@ pub const ROOM: u64 = 256 << 20;
 pub const PICTURES: usize = 4;
 /// After what time without taking a byte a client gives way where others wait for room.
 pub const IDLE: Duration = Duration::from_secs(1);
+/// After what time all such clients do.
+pub const LONG_IDLE: Duration = Duration::from_secs(5);
 
 /// How patient a gateway is.
 #[derive(Clone, Copy, Debug)]

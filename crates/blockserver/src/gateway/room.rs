@@ -156,19 +156,27 @@ impl Room {
         self.changed.notify_waiters();
     }
 
-    /// Somebody waits for room: the client that has taken nothing for longest gives way.
+    /// Somebody waits for room: the client that has taken nothing for longest gives way, and with it all that have taken nothing for
+    /// long. However many there are, others wait for seconds.
     pub(super) fn make_way(&self) {
         let clients = lock(&self.clients);
         let stalled = clients
             .all
             .values()
             .filter_map(|stall| Some(((*lock(&stall.since))?, stall)));
-        if let Some((since, stall)) = stalled.min_by_key(|(since, _)| *since)
-            && since.elapsed() >= limits::IDLE
-        {
-            *lock(&stall.since) = None;
-            self.closed.fetch_add(1, Ordering::Relaxed);
-            stall.end.notify_one();
+        let mut stalled: Vec<_> = stalled.collect();
+        stalled.sort_by_key(|(since, _)| *since);
+        for (place, (since, stall)) in stalled.into_iter().enumerate() {
+            let least = if place == 0 {
+                limits::IDLE
+            } else {
+                limits::LONG_IDLE
+            };
+            if since.elapsed() >= least {
+                *lock(&stall.since) = None;
+                self.closed.fetch_add(1, Ordering::Relaxed);
+                stall.end.notify_one();
+            }
         }
     }
 
@@ -259,5 +267,11 @@ mod tests {
         room.make_way();
         runtime.block_on(first.has_to_go());
         assert_eq!(room.closed(), 1);
+        // All that have stalled for long go at once.
+        for client in [&first, &second, &moving] {
+            *lock(&client.stall.since) = Instant::now().checked_sub(limits::LONG_IDLE);
+        }
+        room.make_way();
+        assert_eq!(room.closed(), 4);
     }
 }
