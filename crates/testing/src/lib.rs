@@ -6,6 +6,7 @@
 pub mod browser;
 
 use std::fmt::Display;
+use std::io::{self, Write as _};
 use std::process::{Command, Stdio};
 
 /// What `STACKLINE_REQUIRE` may be.
@@ -21,7 +22,9 @@ pub fn skip(reason: impl Display) {
         panic!("{refusal}");
     }
     let thread = std::thread::current();
-    eprintln!("skipped: {}: {reason}", thread.name().unwrap_or("a test"));
+    let name = thread.name().unwrap_or("a test");
+    // Not by a macro, whose text is shown of tests that fail alone; where standard error is closed, nobody reads it.
+    let _ = writeln!(io::stderr(), "skipped: {name}: {reason}");
 }
 
 /// Why a test that would be skipped fails instead.
