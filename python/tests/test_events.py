@@ -1,4 +1,4 @@
-"""The Python client by itself; that its files read back equal is tested beside the reader (crates/events/tests/clients)."""
+"""The Python client by itself; that its files read back equal is tested beside the reader (crates/record/events/tests/clients)."""
 
 import fcntl
 import logging

@@ -1,0 +1,105 @@
+// @ts-check
+// Durations between the passages that follow each other on lines, segment by segment; and one line's time, piece by piece.
+
+/**
+ * The durations of one segment.
+ * @typedef {{from: number, to: number, sorted: Float64Array, sum: number, share: number}} Segment
+ */
+
+/**
+ * Every segment of the chosen lines, in the order in which units meet them. Durations are ns, sorted.
+ * @param {import("./model.js").Model} model @param {Uint8Array} mask
+ * @returns {Segment[]}
+ */
+export function segments(model, mask) {
+  const { at, kind, first, count } = model;
+  const kinds = model.kinds.length;
+  /** @type {Map<number, number>} */
+  const counts = new Map();
+  each((key) => counts.set(key, (counts.get(key) ?? 0) + 1));
+  /** @type {Map<number, {values: Float64Array, filled: number, sum: number, place: number}>} */
+  const found = new Map();
+  for (const [key, size] of counts) found.set(key, { values: new Float64Array(size), filled: 0, sum: 0, place: 0 });
+  let total = 0;
+  each((key, event, start) => {
+    const segment = /** @type {any} */ (found.get(key));
+    const time = at[event] - at[event - 1];
+    segment.values[segment.filled++] = time;
+    segment.sum += time;
+    segment.place += event - start;
+    total += time;
+  });
+  const made = [...found].map(([key, { values, sum, place, filled }]) => ({
+    from: Math.floor(key / kinds), to: key % kinds, sorted: values.sort(), sum, share: total > 0 ? sum / total : 0,
+    place: place / filled,
+  }));
+  return made.sort((a, b) => a.place - b.place);
+
+  /** @param {(key: number, event: number, start: number) => void} visit */
+  function each(visit) {
+    for (let line = 0; line < model.lines; line++) {
+      if (!mask[line]) continue;
+      const start = first[line];
+      const end = start + count[line];
+      for (let event = start + 1; event < end; event++) visit(kind[event - 1] * kinds + kind[event], event, start);
+    }
+  }
+}
+
+/**
+ * A percentile of sorted values as crates/answer/analyze/src/percentiles.rs has it: the value at rank `share (n - 1)`, counted from 0,
+ * and between two ranks on the line between their values.
+ * @param {Float64Array} sorted @param {number} share
+ */
+export function percentile(sorted, share) {
+  const rank = share * (sorted.length - 1);
+  const low = Math.floor(rank);
+  const high = Math.min(sorted.length - 1, low + 1);
+  return sorted[low] + (sorted[high] - sorted[low]) * (rank - low);
+}
+
+/**
+ * One line's time in pieces, in the order it met them; pieces between the same two points are one.
+ * @param {import("./model.js").Model} model @param {number} line
+ * @returns {{from: number, to: number, time: number, times: number}[]}
+ */
+export function pieces(model, line) {
+  const made = new Map();
+  const end = model.first[line] + model.count[line];
+  for (let event = model.first[line] + 1; event < end; event++) {
+    const [from, to] = [model.kind[event - 1], model.kind[event]];
+    const key = `${from}>${to}`;
+    const piece = made.get(key) ?? { from, to, time: 0, times: 0 };
+    piece.time += model.at[event] - model.at[event - 1];
+    piece.times += 1;
+    made.set(key, piece);
+  }
+  return [...made.values()];
+}
+
+/**
+ * The lines whose whole time is the median and the 99th percentile of the chosen ones; -1 where there are none.
+ * @param {import("./model.js").Model} model @param {Uint8Array} mask
+ */
+export function typical(model, mask) {
+  /** @type {number[]} */
+  const lines = [];
+  for (let line = 0; line < model.lines; line++) if (mask[line] && model.count[line] > 1) lines.push(line);
+  const time = (/** @type {number} */ line) => model.end[line] - model.start[line];
+  lines.sort((a, b) => time(a) - time(b));
+  const at = (/** @type {number} */ share) => lines[Math.min(lines.length - 1, Math.max(0, Math.ceil(share * lines.length) - 1))] ?? -1;
+  return { median: at(0.5), p99: at(0.99), lines: lines.length };
+}
+
+/**
+ * A histogram over a logarithmic axis: `size` bins from the least to the largest.
+ * @param {Float64Array} sorted @param {number} size
+ */
+export function histogram(sorted, size) {
+  const low = Math.max(1, sorted[0]);
+  const high = Math.max(low * 1.001, sorted[sorted.length - 1]);
+  const bins = new Uint32Array(size);
+  const scale = size / Math.log(high / low);
+  for (const value of sorted) bins[Math.min(size - 1, Math.max(0, Math.floor(Math.log(Math.max(low, value) / low) * scale)))]++;
+  return { low, high, bins };
+}

@@ -1,0 +1,157 @@
+//! A run as one page: `report.html`, which needs nothing but a browser.
+//!
+//! The files in `crates/answer/report/page` are its markup, style and ES modules; [`join`] makes one script of these. What a run
+//! holds is in the page as one block of base64 ([`pack`]), which no name can break out of, and the page's script puts
+//! it in place as text. A Content-Security-Policy allows this one script and this one style, by their digests, and nothing
+//! else: no network, no other script.
+
+mod columns;
+mod content;
+mod join;
+mod pack;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ring::digest::{SHA256, digest};
+use serde_json::Value;
+use stackline_analyze::findings::Finding;
+use stackline_analyze::lifelines::Lifelines;
+use stackline_core::trace::Index;
+use stackline_events::Table;
+
+/// What a page shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'c> {
+    /// The run's name.
+    pub title: &'c str,
+    /// When it started, as people read it; empty where that is not known.
+    pub started: &'c str,
+    /// The run and its summaries, as of [`crate::json()`](fn@crate::json).
+    pub run: &'c Value,
+    /// Its summaries as of [`crate::table`](fn@crate::table).
+    pub printed: &'c str,
+    /// The specification as it was given.
+    pub specification: &'c str,
+    /// What the machines were like.
+    pub environment: &'c Value,
+    /// What limits it, the weightiest first.
+    pub findings: &'c [Finding],
+    /// What is known about the events.
+    pub index: &'c Index,
+    /// The events, each host's in its own time.
+    pub events: &'c Table,
+    /// Their lifelines.
+    pub lifelines: &'c Lifelines,
+    /// How many events on lifelines the page may hold, and how many others.
+    pub most_events: usize,
+}
+
+/// Events that are read at once for a page, and that it holds on lifelines, unless a flag sets another number; some ten bytes each.
+pub const MOST_EVENTS: usize = 750_000;
+
+const MARKUP: &str = include_str!("../page/page.html");
+const STYLE: &str = include_str!("../page/page.css");
+
+macro_rules! modules {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("../page/", $name)))),*] };
+}
+
+/// The modules, each behind those that it imports.
+const MODULES: &[join::Module] = modules![
+    "pack.js",
+    "format.js",
+    "dom.js",
+    "model.js",
+    "choice.js",
+    "segments.js",
+    "colours.js",
+    "view.js",
+    "visible.js",
+    "raster.js",
+    "lanes.js",
+    "layout.js",
+    "furniture.js",
+    "picture.js",
+    "controls.js",
+    "filters.js",
+    "breakdown.js",
+    "panels.js",
+    "main.js",
+];
+
+/// The page as HTML.
+///
+/// # Errors
+/// When a module of the page is not written as it has to be: a mistake in this crate, which its tests find.
+pub fn page(content: &Content<'_>) -> Result<String, String> {
+    let script = join::join(MODULES)?;
+    let policy = format!(
+        "default-src 'none'; script-src '{}'; style-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
+        source(&script),
+        source(STYLE)
+    );
+    let mut page = String::new();
+    // Split once and filled in, never searched again: what is put in is not parsed.
+    let mut rest = MARKUP;
+    for (place, text) in [
+        ("<!--policy-->", policy.as_str()),
+        ("<!--style-->", STYLE),
+        ("<!--data-->", &content::packed(content)),
+        ("<!--script-->", &script),
+    ] {
+        let (before, after) = rest
+            .split_once(place)
+            .ok_or_else(|| format!("page.html has no {place}"))?;
+        page.push_str(before);
+        page.push_str(text);
+        rest = after;
+    }
+    page.push_str(rest);
+    Ok(page)
+}
+
+/// The moment that times of a page and of pictures count from: the first event, reference time, ns.
+#[must_use]
+pub fn origin_ns(index: &Index, events: &Table, lifelines: &Lifelines) -> u64 {
+    let passages = lifelines.passages.iter().map(|passage| passage.at_ns).min();
+    let runs = index.runs.iter().map(|run| run.from_ns).min();
+    // Hosts stand one after the other: each is looked up once.
+    let mut last = None;
+    let all = (0..events.len()).map(|row| {
+        let at_ns = events.at_ns[row];
+        let host = match last {
+            Some((name, host)) if name == events.host[row] => host,
+            _ => index.hosts.get(events.host(row)),
+        };
+        last = Some((events.host[row], host));
+        host.map_or(at_ns, |host| host.clock.reference_ns(at_ns))
+    });
+    let all = all.min();
+    [passages, runs, all]
+        .into_iter()
+        .flatten()
+        .min()
+        .unwrap_or(0)
+}
+
+/// When an event was, in reference time, ns.
+fn reference_ns(index: &Index, events: &Table, row: usize) -> u64 {
+    let at_ns = events.at_ns[row];
+    index
+        .hosts
+        .get(events.host(row))
+        .map_or(at_ns, |host| host.clock.reference_ns(at_ns))
+}
+
+/// How a policy names a text that may stand in the page.
+fn source(text: &str) -> String {
+    format!(
+        "sha256-{}",
+        STANDARD.encode(digest(&SHA256, text.as_bytes()))
+    )
+}
+
+#[cfg(test)]
+mod browser_tests;
+#[cfg(test)]
+mod tests;

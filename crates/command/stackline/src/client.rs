@@ -1,0 +1,17 @@
+//! `stackline client`: the sources with which a program in C or Python emits events, and a whole program that uses them. It only
+//! prints what was built in.
+
+use crate::exit::{Exit, Result};
+use crate::flags::{Client, Language};
+use crate::output;
+
+/// Prints a client, or its example.
+pub(crate) fn client(flags: &Client) -> Result {
+    output::print_for_programs(match (flags.language, flags.example) {
+        (Language::C, false) => include_str!("../../../../clients/c/stackline_events.h"),
+        (Language::C, true) => include_str!("../../../../clients/c/example.c"),
+        (Language::Python, false) => include_str!("../../../../python/stackline_events.py"),
+        (Language::Python, true) => include_str!("../../../../python/example.py"),
+    })?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,388 @@
+//! `stackline run`: check, start agents, carry out, keep, show.
+
+use crate::clean;
+use crate::diagnose;
+use crate::exit::{Blame, Error, Exit, Result, already_shown};
+use crate::flags;
+use crate::flags::Seeds;
+use crate::output;
+use crate::progress::Bar;
+use crate::show::present;
+use crate::source::Source;
+use stackline_core::plan::{Plan, World};
+use stackline_core::record::{RunRecord, WakeUp};
+use stackline_live::launch::Launcher;
+use stackline_report::{Header, Note, Weight};
+use stackline_runner::{RunContext, RunWriter, Traces, make_runs, make_runs_of_seeds};
+use stackline_runs::{RunDirectory, runs_root};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// The main job.
+pub(crate) fn run(flags: &flags::Run) -> Result {
+    let source = Source::of(&flags.text)?;
+    let (plan, notes) = source.work(&flags.text)?;
+    let mut notes: Vec<Note> = notes
+        .into_iter()
+        .map(|text| Note::new(Weight::Always, text))
+        .collect();
+    only_simulated(flags, &plan)?;
+    traced_once(flags)?;
+    if flags.trace {
+        // Findings take memory when sorting has given its own back.
+        stackline_live::keep_large_blocks_apart();
+    }
+    // Before there is a directory: from then on a signal ends the runs and not the program.
+    let interrupted = Arc::new(AtomicBool::new(false));
+    // Worlds end a run by the first; only a signal raises the second.
+    let signalled = Arc::new(AtomicBool::new(false));
+    listen_for_ctrl_c([&interrupted, &signalled])?;
+    let directory = open(flags, &source, &plan)?;
+    let seeds = flags.seeds.as_ref().map_or(1, |Seeds(seeds)| {
+        (seeds.end() - seeds.start()).saturating_add(1)
+    });
+    let mut writer = RunWriter::new(
+        &plan,
+        directory,
+        Box::new(Bar::new(&plan, seeds)),
+        stackline_analyze::interval_reached,
+    );
+    let path = writer.path().display().to_string();
+    let (failed, known) = carry_out(flags, &plan, (&interrupted, &signalled), &mut writer);
+    if failed.is_some() {
+        // An agent that was killed leaves what it had switched on in the kernel.
+        clean::sweep();
+    }
+    // Who is refused has nothing to keep.
+    let refused = |fault: &Error| matches!(fault.blame, Blame::Input | Blame::Environment);
+    if writer.is_empty() && failed.as_ref().is_some_and(refused) {
+        writer.remove();
+        return failed.map_or(Ok(Exit::Done), Err);
+    }
+    let reason = failed.as_ref().map(|fault| fault.message.clone());
+    let (records, unkept) = writer.finish(failed.is_none(), reason.as_deref());
+    let reason = reason.or(unkept.as_ref().map(|error| error.message.clone()));
+    let header = Header {
+        stackline: env!("CARGO_PKG_VERSION").into(),
+        run: path,
+        seed: plan.seed,
+        world: plan
+            .measurements
+            .first()
+            .map_or(World::Live, |measurement| measurement.world),
+        wake_up: known.wake_up,
+        complete: failed.is_none() && unkept.is_none(),
+        running: false,
+        reason,
+    };
+    notes.extend(known.notes);
+    let incomplete = match failed {
+        Some(_) if records.is_empty() => "no run was done",
+        Some(_) => "only the runs above were done",
+        None => "not all of the runs above could be kept",
+    };
+    if !header.complete {
+        notes.push(Note::new(
+            Weight::Always,
+            format!("INCOMPLETE: {incomplete}"),
+        ));
+    }
+    if flags.seeds.is_some() && header.complete && are_equal(&records) {
+        let text =
+            "all runs are equal: nothing is drawn that makes a difference, so one of them says all";
+        notes.push(Note::new(Weight::Always, text));
+    }
+    // What may take long, or more memory than there is, comes when the results are out.
+    let findings = || {
+        if records.is_empty() {
+            Vec::new()
+        } else {
+            diagnosed(flags, &plan, &header.run, &signalled)
+        }
+    };
+    show(flags, &plan, &records, &header, || {
+        notes.into_iter().chain(findings()).collect()
+    })?;
+    // A table that was interrupted before its findings were made.
+    let undiagnosed = || {
+        (flags.trace && signalled.load(Ordering::Relaxed))
+            .then(|| already_shown(Blame::Interrupted))
+    };
+    failed
+        .or(unkept.map(Error::from))
+        .or_else(undiagnosed)
+        .map_or(Ok(Exit::Done), Err)
+}
+
+/// Whether all runs of each part have the same results; false where there is one of each.
+fn are_equal(records: &[RunRecord]) -> bool {
+    let mut firsts = BTreeMap::new();
+    let mut several = false;
+    records
+        .iter()
+        .filter(|record| !record.warmup)
+        .all(|record| {
+            let alike = RunRecord {
+                run: 0,
+                ..record.clone()
+            };
+            let mut same = true;
+            match firsts.entry((record.measurement, record.part)) {
+                Entry::Vacant(place) => {
+                    place.insert(alike);
+                }
+                Entry::Occupied(first) => (several, same) = (true, *first.get() == alike),
+            }
+            same
+        })
+        && several
+}
+
+/// What limits a run that was traced, in one line; its findings are kept in its directory. What cannot be read is reported,
+/// and an interruption is not kept waiting.
+fn diagnosed(flags: &flags::Run, plan: &Plan, run: &str, signalled: &AtomicBool) -> Vec<Note> {
+    if !flags.trace {
+        return Vec::new();
+    }
+    // One that was interrupted before begins nothing.
+    let diagnosing = (!signalled.load(Ordering::Relaxed)).then(|| {
+        let path = PathBuf::from(run);
+        thread::spawn(move || diagnose::after_a_run(&path))
+    });
+    while diagnosing
+        .as_ref()
+        .is_some_and(|thread| !thread.is_finished())
+        && !signalled.load(Ordering::Relaxed)
+    {
+        thread::sleep(Duration::from_millis(10));
+    }
+    let Some(diagnosing) = diagnosing.filter(|thread| thread.is_finished()) else {
+        let text =
+            format!("interrupted: nothing was diagnosed; `stackline diagnose {run}` does it");
+        return vec![Note::new(Weight::Always, text)];
+    };
+    let findings = diagnosing
+        .join()
+        .unwrap_or_else(|panic| resume_unwind(panic));
+    match findings {
+        Ok((findings, beyond)) => {
+            let first = stackline_report::first_finding(plan, &findings)
+                .map(|text| Note::new(Weight::Finding, text));
+            first
+                .into_iter()
+                .chain(beyond.map(|text| Note::new(Weight::Always, text)))
+                .collect()
+        }
+        Err(error) => {
+            output::say(&error);
+            Vec::new()
+        }
+    }
+}
+
+/// Events are of one making of each run.
+fn traced_once(flags: &flags::Run) -> Result<()> {
+    let what = match (flags.trace, &flags.seeds, flags.check_determinism) {
+        (true, Some(Seeds(seeds)), _) => {
+            let message = "--seeds makes the runs of many seeds side by side and keeps no events of them, --trace keeps events";
+            Error::input(message).hint(format!(
+                "`--seed {} --trace` traces the runs of one seed",
+                seeds.start()
+            ))
+        }
+        (true, None, true) => {
+            let message =
+                "--check-determinism makes every run twice, --trace keeps the events of one making";
+            Error::input(message).hint("leave one of them out")
+        }
+        _ => return Ok(()),
+    };
+    Err(what)
+}
+
+/// What only the simulated world can do is refused for the others.
+fn only_simulated(flags: &flags::Run, plan: &Plan) -> Result<()> {
+    let other = plan
+        .measurements
+        .iter()
+        .find(|measurement| measurement.world != World::Simulated);
+    let asked = [
+        (flags.seeds.is_some(), "--seeds"),
+        (flags.check_determinism, "--check-determinism"),
+    ];
+    if let (Some(measurement), Some((_, flag))) = (other, asked.iter().find(|(asked, _)| *asked)) {
+        let what = format!(
+            "line {}: {flag} is for the simulated world, this is {}",
+            measurement.line, measurement.world
+        );
+        return Err(Error::input(what).hint("add --in simulated"));
+    }
+    let until = plan
+        .measurements
+        .iter()
+        .find(|measurement| measurement.until.is_some());
+    if let (Some(measurement), Some(_)) = (until, &flags.seeds) {
+        let what = format!(
+            "line {}: `until` and --seeds both decide how many runs there are",
+            measurement.line
+        );
+        return Err(Error::input(what).hint("leave one of them out"));
+    }
+    let without = plan
+        .measurements
+        .iter()
+        .find(|measurement| measurement.across.is_none());
+    if let (Some(measurement), true) = (without, !flags.capture.is_empty()) {
+        let (line, world) = (measurement.line, measurement.world);
+        let what = format!("line {line}: the {world} world has no modelled network to capture");
+        return Err(Error::input(what).hint("`--in simulated` and `--in emulated` have one"));
+    }
+    Ok(())
+}
+
+fn open(flags: &flags::Run, source: &Source, plan: &Plan) -> Result<RunDirectory> {
+    let stem = Path::new(&source.name)
+        .file_stem()
+        .map_or_else(|| "run".into(), |s| s.to_string_lossy().into_owned());
+    let name = flags.name.clone().unwrap_or(stem);
+    let mut directory = RunDirectory::create(
+        &runs_root(),
+        &name,
+        SystemTime::now(),
+        flags.sharing.access(),
+    )?;
+    directory.write_specification(&source.text)?;
+    directory.write_plan(plan)?;
+    Ok(directory)
+}
+
+/// What is known beside the records.
+#[derive(Default)]
+struct Known {
+    wake_up: Option<WakeUp>,
+    notes: Vec<Note>,
+}
+
+/// Makes all runs; what went wrong, and what is known.
+fn carry_out(
+    flags: &flags::Run,
+    plan: &Plan,
+    (interrupted, signalled): (&Arc<AtomicBool>, &Arc<AtomicBool>),
+    writer: &mut RunWriter<'_>,
+) -> (Option<Error>, Known) {
+    if let Some(Seeds(seeds)) = &flags.seeds {
+        let note = format!(
+            "seeds {} to {}, each with its own runs",
+            seeds.start(),
+            seeds.end()
+        );
+        let failed = make_runs_of_seeds(plan, seeds.clone(), interrupted, writer).err();
+        return (
+            failed,
+            Known {
+                notes: vec![Note::new(Weight::Always, note)],
+                ..Known::default()
+            },
+        );
+    }
+    let outcome = match context(flags, plan, (interrupted, signalled), writer.path()) {
+        Ok(context) => make_runs(&context, writer),
+        Err(fault) => return (Some(fault), Known::default()),
+    };
+    let mut notes: Vec<Note> = outcome
+        .tracing_cost
+        .map(|text| Note::new(Weight::Detail, text))
+        .into_iter()
+        .collect();
+    notes.extend(
+        outcome
+            .notes
+            .into_iter()
+            .map(|text| Note::new(Weight::Always, text)),
+    );
+    if let Some((runs, digest)) = outcome
+        .digest
+        .filter(|_| flags.check_determinism && outcome.failed.is_none())
+    {
+        let which = if runs == 1 {
+            "1 run was".to_owned()
+        } else {
+            format!("{runs} runs were")
+        };
+        let text = format!("{which} made twice with equal results: digest {digest:016x}");
+        notes.push(Note::new(Weight::Always, text));
+    }
+    (
+        outcome.failed,
+        Known {
+            wake_up: outcome.wake_up,
+            notes,
+        },
+    )
+}
+
+/// The flags are up from the first Ctrl-C or SIGTERM on.
+pub(crate) fn listen_for_ctrl_c<const N: usize>(
+    flags: [&Arc<AtomicBool>; N],
+) -> std::result::Result<(), Error> {
+    let flags = flags.map(Arc::clone);
+    ctrlc::set_handler(move || {
+        flags
+            .iter()
+            .for_each(|flag| flag.store(true, Ordering::Relaxed))
+    })
+    .map_err(|e| Error::environment(format!("Ctrl-C cannot be handled: {e}")))
+}
+
+fn context<'p>(
+    flags: &flags::Run,
+    plan: &'p Plan,
+    (interrupted, signalled): (&'p Arc<AtomicBool>, &'p Arc<AtomicBool>),
+    directory: &Path,
+) -> std::result::Result<RunContext<'p>, Error> {
+    let program = std::env::current_exe()
+        .map_err(|e| Error::environment(format!("this program cannot find itself: {e}")))?;
+    Ok(RunContext {
+        plan,
+        launcher: Launcher {
+            say: |text| output::say(&text),
+            ..Launcher::new(program, flags.files.clone())
+        },
+        interrupted,
+        signalled,
+        traces: Traces {
+            directory: directory.to_path_buf(),
+            trace: flags.trace,
+            capture: flags.capture.clone(),
+        },
+        twice: flags.check_determinism,
+    })
+}
+
+fn show(
+    flags: &flags::Run,
+    plan: &Plan,
+    records: &[RunRecord],
+    header: &Header,
+    notes: impl FnOnce() -> Vec<Note>,
+) -> Result<()> {
+    let mut summaries = stackline_analyze::summarise(plan, records);
+    // What was not begun is no result.
+    summaries.retain(|summary| header.complete || summary.runs > 0);
+    if flags.text.json {
+        output::json(
+            &stackline_report::json(header, &summaries, &flags.shown.percentiles),
+            false,
+        )?;
+        // What comes of them is kept in the run's directory.
+        notes();
+        return Ok(());
+    }
+    present(&flags.shown, header, &summaries, notes)
+}

@@ -1,0 +1,249 @@
+//! Nothing is left out at a bound without a count: every constant that bounds what reads foreign traffic is a row of
+//! `stackline_dissect::left_out`, or stands here with the reason why nothing is lost at it; and each row has its case in a test that
+//! goes one beyond it.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
+
+mod tree;
+
+use stackline_requests::Bound;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What reads foreign traffic.
+const READERS: [&str; 5] = [
+    "dissect/src",
+    "requests/src",
+    "exchange/src",
+    "stackline/src/trace",
+    "stackline/src/import",
+];
+/// Words in names of constants that are bounds.
+const WORDS: [&str; 12] = [
+    "MOST", "LONGEST", "LARGEST", "DEEPEST", "KEEP", "WAITING", "SAMPLES", "ENOUGH", "REPORTED",
+    "BATCH", "LIMIT", "MAX",
+];
+/// Constants at which nothing is lost without a count, by file: why.
+const OTHERS: &[(&str, &str, &str)] = &[
+    (
+        "builder.rs",
+        "BATCH",
+        "connections that are looked up at a time; each that gives way is counted",
+    ),
+    (
+        "protocols.rs",
+        "ENOUGH",
+        "bytes after which a protocol is decided; all of them go to its dissector",
+    ),
+    (
+        "dns.rs",
+        "LONGEST",
+        "RFC 1035, 2.3.4: a longer name is no DNS",
+    ),
+    ("dns.rs", "KEEP", "a head and the longest question"),
+    ("answer.rs", "LONGEST_EOF", "the protocol's"),
+    (
+        "mysql.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    (
+        "mysql.rs",
+        "LONGEST",
+        "the protocol's: a longer packet goes on in the next",
+    ),
+    (
+        "postgres.rs",
+        "KEEP",
+        "what a name is made of; a name that fills its room is counted",
+    ),
+    ("postgres.rs", "LONGEST", "the protocol's"),
+    ("postgres.rs", "LONGEST_FIRST", "the protocol's"),
+    (
+        "secrets.rs",
+        "LONGEST",
+        "no secret is longer; the line is none",
+    ),
+    ("tls.rs", "LONGEST_RECORD", "RFC 5246, 6.2.3"),
+    (
+        "tls.rs",
+        "LONGEST_FLIGHT",
+        "records that may be a last flight; what is none is data",
+    ),
+    (
+        "value.rs",
+        "MOST_WORDS",
+        "names are made of the first words",
+    ),
+    ("value.rs", "MOST", "what announces more is no RESP"),
+    ("reading.rs", "BATCH", "events that are given at a time"),
+    ("reading.rs", "WAITING", "packets that are read ahead"),
+    ("reading.rs", "MOST_WAYS", "texts that are made anew"),
+    (
+        "survey.rs",
+        "MOST_MARKS",
+        "a sample: the clock's error is stated",
+    ),
+    ("accounts.rs", "WAITING", "a sample of round trips"),
+    (
+        "accounts.rs",
+        "SAMPLES",
+        "a sample of which the median is taken",
+    ),
+    ("lib.rs", "REPORTED", "mistakes in words; all are counted"),
+    (
+        "access.rs",
+        "REPORTED",
+        "mistakes in words; all are counted",
+    ),
+    (
+        "netlogger.rs",
+        "LONGEST",
+        "a longer line is counted among what could not be read",
+    ),
+    ("slices.rs", "MOST_LANES", "it writes, and merges lanes"),
+    (
+        "accesses.rs",
+        "LARGEST",
+        "a larger log is refused with words",
+    ),
+];
+/// Where cases are: what goes one beyond a bound.
+const CASES: [&str; 7] = [
+    "dissect/src/left_out/cases.rs",
+    "dissect/src/conversation/tls/deciphered/tests.rs",
+    "requests/src/builder/bounds.rs",
+    "requests/src/connection/tests.rs",
+    "exchange/src/capture/bounds.rs",
+    "stackline/src/trace/recorder.rs",
+    "stackline/src/trace/who.rs",
+];
+
+/// Files of a folder that are no tests.
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        match path.is_dir() {
+            true => sources(&path, into),
+            false if ["tests.rs", "testing.rs", "cases.rs", "bounds.rs"].contains(&name) => {}
+            false => into.push(path),
+        }
+    }
+}
+
+/// Each constant of a file that is a number: its name, and what it is.
+fn numbers(text: &str) -> Vec<(String, String)> {
+    let constant = |line: &str| {
+        let (_, rest) = line.split_once("const ")?;
+        let (name, rest) = rest.split_once(": ")?;
+        let (kind, value) = rest.split_once(" = ")?;
+        let is_number = ["usize", "u64", "u32", "u16", "i64"].contains(&kind);
+        is_number.then(|| (name.to_owned(), value.trim_end_matches(';').to_owned()))
+    };
+    text.lines().filter_map(constant).collect()
+}
+
+#[test]
+fn every_bound_is_a_row_of_the_table_or_loses_nothing() {
+    let mut files = Vec::new();
+    READERS
+        .iter()
+        .for_each(|folder| sources(&tree::in_crate(folder), &mut files));
+    assert!(files.len() > 60);
+    let (mut wrong, mut met) = (Vec::new(), vec![false; OTHERS.len()]);
+    for file in &files {
+        let text = fs::read_to_string(file).unwrap();
+        let own = file.file_name().unwrap().to_str().unwrap();
+        for (name, value) in numbers(&text) {
+            if !WORDS
+                .iter()
+                .any(|word| name.split('_').any(|part| part == *word))
+                || value.contains("Bound::")
+            {
+                continue;
+            }
+            match OTHERS
+                .iter()
+                .position(|(file, other, _)| (*file, *other) == (own, &name[..]))
+            {
+                Some(at) => met[at] = true,
+                None if value.contains("MOST_OPEN") => {}
+                None => wrong.push(format!("{}: {name} = {value}", file.display())),
+            }
+        }
+        // A bound without a name would be none of the table.
+        let literal = |line: &&str| {
+            let bare = |mark: &str| {
+                line.split(mark)
+                    .skip(1)
+                    .any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+            };
+            let is_large = |mark: &str| {
+                line.split(mark)
+                    .skip(1)
+                    .any(|rest| rest.chars().take_while(char::is_ascii_digit).count() > 2)
+            };
+            bare(".truncate(")
+                || is_large("len() < ")
+                || is_large("len() >= ")
+                || is_large("len() > ")
+        };
+        let bare = text
+            .split("#[cfg(test)]")
+            .next()
+            .unwrap()
+            .lines()
+            .filter(literal);
+        wrong.extend(bare.map(|line| format!("{}: {}", file.display(), line.trim())));
+    }
+    assert!(
+        wrong.is_empty(),
+        "bounds that are no row of `left_out`, nor in OTHERS here:\n{}",
+        wrong.join("\n")
+    );
+    let gone: Vec<_> = OTHERS
+        .iter()
+        .zip(met)
+        .filter(|(_, met)| !met)
+        .map(|(other, _)| other)
+        .collect();
+    assert!(gone.is_empty(), "no such constants: {gone:?}");
+}
+
+#[test]
+fn every_row_of_the_table_is_counted_somewhere_and_has_a_case() {
+    // However lines are broken.
+    let read = |file: &Path| {
+        fs::read_to_string(file)
+            .unwrap()
+            .split_whitespace()
+            .collect::<String>()
+    };
+    let cases: String = CASES
+        .iter()
+        .map(|file| read(&tree::in_crate(file)))
+        .collect();
+    let mut files = Vec::new();
+    READERS
+        .iter()
+        .for_each(|folder| sources(&tree::in_crate(folder), &mut files));
+    let texts: String = files.iter().map(|file| read(file)).collect();
+    for bound in Bound::ALL {
+        let word = format!("Bound::{bound:?}");
+        let uses = |text: &str, before: &str, behind: &str| {
+            text.contains(&format!("{before}{word}{behind}"))
+        };
+        assert!(uses(&texts, "", ".most()"), "{word} bounds nothing");
+        assert!(
+            uses(&texts, "add(", ",") || uses(&texts, "LeftOut(", ","),
+            "{word} is counted nowhere"
+        );
+        assert!(
+            uses(&cases, "", ".is_told(") || uses(&cases, ".of(", ")"),
+            "{word} has no case that goes one beyond"
+        );
+    }
+}

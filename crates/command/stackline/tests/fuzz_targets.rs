@@ -1,0 +1,468 @@
+//! What reads foreign bytes is fuzzed: a list of all readers of the workspace with their targets, held against the files of `fuzz`.
+#![allow(
+    clippy::unwrap_used,
+    reason = "what helpers of a test cannot do fails the test"
+)]
+
+mod tree;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Whose bytes are read; where, from `crates` on; the function; the target; what of it the target calls.
+const READERS: &[(&str, &str, &str, &str, &str)] = &[
+    (
+        "captures, first look",
+        "exchange/src/capture/survey.rs",
+        "of",
+        "importers",
+        "Survey::of",
+    ),
+    (
+        "captures",
+        "exchange/src/capture/reading.rs",
+        "open",
+        "importers",
+        "Reader::open",
+    ),
+    (
+        "pcapng and pcap",
+        "dissect/src/pcapng/reader.rs",
+        "step",
+        "importers",
+        "Survey::of",
+    ),
+    (
+        "OTLP",
+        "exchange/src/otlp.rs",
+        "read",
+        "importers",
+        "otlp::read",
+    ),
+    (
+        "Jaeger",
+        "exchange/src/jaeger.rs",
+        "read",
+        "importers",
+        "jaeger::read",
+    ),
+    (
+        "qlog",
+        "exchange/src/qlog.rs",
+        "read",
+        "importers",
+        "qlog::read",
+    ),
+    (
+        "NetLogger",
+        "exchange/src/netlogger.rs",
+        "read",
+        "importers",
+        "netlogger::read",
+    ),
+    (
+        "access logs",
+        "exchange/src/access.rs",
+        "read",
+        "importers",
+        "access::read",
+    ),
+    (
+        "packets of any link",
+        "dissect/src/segment.rs",
+        "of_ip",
+        "packets",
+        "builder.packet",
+    ),
+    (
+        "packets of known flows",
+        "dissect/src/frames.rs",
+        "range",
+        "packets",
+        "frames.range",
+    ),
+    (
+        "packets of learned flows",
+        "dissect/src/frames/learning.rs",
+        "range",
+        "packets",
+        "Frames::learning",
+    ),
+    (
+        "packets and sockets as requests",
+        "requests/src/builder.rs",
+        "socket",
+        "packets",
+        "builder.socket",
+    ),
+    (
+        "DNS of datagrams",
+        "dissect/src/conversation/dns.rs",
+        "read",
+        "packets",
+        "dns::read",
+    ),
+    (
+        "HTTP/1",
+        "dissect/src/conversation/http1.rs",
+        "bytes",
+        "conversation",
+        "fuzzing::play",
+    ),
+    (
+        "HTTP/2",
+        "dissect/src/conversation/http2.rs",
+        "bytes",
+        "conversation",
+        "fuzzing::play",
+    ),
+    (
+        "HPACK",
+        "dissect/src/conversation/http2/hpack.rs",
+        "block",
+        "conversation",
+        "fuzzing::play",
+    ),
+    (
+        "gRPC",
+        "dissect/src/conversation/http2/grpc.rs",
+        "bytes",
+        "conversation",
+        "fuzzing::play",
+    ),
+    (
+        "DNS of connections",
+        "dissect/src/conversation/dns.rs",
+        "bytes",
+        "conversation",
+        "fuzzing::play",
+    ),
+    (
+        "MySQL",
+        "dissect/src/conversation/mysql.rs",
+        "bytes",
+        "conversation",
+        "fuzzing::play",
+    ),
+    (
+        "PostgreSQL",
+        "dissect/src/conversation/postgres.rs",
+        "bytes",
+        "conversation",
+        "fuzzing::play",
+    ),
+    (
+        "RESP",
+        "dissect/src/conversation/resp.rs",
+        "bytes",
+        "conversation",
+        "fuzzing::play",
+    ),
+    (
+        "TLS by turns",
+        "dissect/src/conversation/tls.rs",
+        "bytes",
+        "conversation",
+        "fuzzing::play",
+    ),
+    (
+        "reassembly",
+        "dissect/src/conversation/reassembly.rs",
+        "segment",
+        "conversation",
+        "fuzzing::play",
+    ),
+    (
+        "records of TLS",
+        "dissect/src/conversation/tls/deciphered.rs",
+        "bytes",
+        "tls",
+        "with_secrets",
+    ),
+    (
+        "logs of keys",
+        "dissect/src/conversation/tls/secrets.rs",
+        "learn",
+        "tls",
+        "secrets.learn",
+    ),
+    (
+        "statements of SQL",
+        "redact/src/sql.rs",
+        "masked",
+        "redact",
+        "sql::masked",
+    ),
+    (
+        "targets of HTTP",
+        "redact/src/http.rs",
+        "target",
+        "redact",
+        "http::target",
+    ),
+    (
+        "commands of Redis",
+        "redact/src/redis.rs",
+        "command",
+        "redact",
+        "redis::command",
+    ),
+    (
+        "specifications",
+        "spec/src/lib.rs",
+        "check",
+        "language",
+        "check(",
+    ),
+    (
+        "events as text",
+        "events/src/text.rs",
+        "next",
+        "events",
+        "Events::new",
+    ),
+    (
+        "events as bytes",
+        "events/src/event_log.rs",
+        "from_bytes",
+        "events",
+        "EventLog::from_bytes",
+    ),
+    (
+        "traceparent",
+        "events/src/traceparent.rs",
+        "from_str",
+        "events",
+        "Traceparent",
+    ),
+    (
+        "events as Parquet",
+        "runs/src/events/parquet.rs",
+        "read_table",
+        "parquet",
+        "events::read_table",
+    ),
+    (
+        "results as Parquet",
+        "runs/src/results.rs",
+        "read",
+        "parquet",
+        "results::read",
+    ),
+    (
+        "the index of a run",
+        "runs/src/events/index.rs",
+        "read_index",
+        "parquet",
+        "events::read_index",
+    ),
+    (
+        "control lines of agents",
+        "live/src/control.rs",
+        "read",
+        "control",
+        "read::<ToAgent>",
+    ),
+    (
+        "datagrams of measurements",
+        "live/src/fuzzing.rs",
+        "control_datagram",
+        "datagrams",
+        "control_datagram",
+    ),
+    (
+        "streams of measurements",
+        "live/src/fuzzing.rs",
+        "stream",
+        "stream",
+        "fuzzing::stream",
+    ),
+    (
+        "frames of hosts",
+        "emu/src/engine/fuzzing.rs",
+        "frame",
+        "frames",
+        "fuzzing::frame",
+    ),
+    (
+        "blasts",
+        "proto/src/blast/wire.rs",
+        "read",
+        "blast",
+        "blast::fuzzing",
+    ),
+    (
+        "V's messages",
+        "proto/src/ikp/fuzzing.rs",
+        "packets",
+        "ikp",
+        "ikp::fuzzing",
+    ),
+    (
+        "V's block I/O",
+        "proto/src/vio.rs",
+        "read",
+        "vio",
+        "Request::read",
+    ),
+    (
+        "PUP",
+        "proto/src/pup/packet.rs",
+        "read",
+        "pup",
+        "Packet::read",
+    ),
+    (
+        "TELNET",
+        "proto/src/telnet.rs",
+        "receive",
+        "telnet",
+        "end.receive",
+    ),
+    (
+        "the block server's messages",
+        "blocks/src/wire/message.rs",
+        "read",
+        "blocks",
+        "Message::read",
+    ),
+    (
+        "blocks in datagrams",
+        "blockserver/src/reassembly.rs",
+        "datagram",
+        "blocks",
+        "reassembly.datagram",
+    ),
+    (
+        "paths at the gateway",
+        "blockserver/src/gateway/route.rs",
+        "of",
+        "gateway",
+        "gateway::fuzzing",
+    ),
+    (
+        "ranges at the gateway",
+        "blockserver/src/gateway/range.rs",
+        "asked",
+        "gateway",
+        "gateway::fuzzing",
+    ),
+    (
+        "requests of display clients",
+        "display/src/machine.rs",
+        "receive",
+        "display",
+        "display.receive",
+    ),
+    (
+        "answers of a display",
+        "display/src/protocol.rs",
+        "take",
+        "display",
+        "Answer::take",
+    ),
+    (
+        "the display's agent",
+        "display/src/agent.rs",
+        "from_client",
+        "ngp",
+        "agent.from_client",
+    ),
+    (
+        "the display's compact protocol",
+        "display/src/ngp.rs",
+        "receive",
+        "ngp",
+        "far.receive",
+    ),
+    (
+        "texts of /proc",
+        "monitor/src/parse/stat.rs",
+        "parse",
+        "kernel",
+        "fuzzing::text",
+    ),
+    (
+        "formats of tracefs",
+        "monitor/src/kernel_trace/format.rs",
+        "parse",
+        "kernel",
+        "fuzzing::text",
+    ),
+    (
+        "pages of the kernel's trace",
+        "monitor/src/kernel_trace/pages.rs",
+        "of",
+        "kernel",
+        "fuzzing::bytes",
+    ),
+    (
+        "tcp_info",
+        "monitor/src/tcp_info.rs",
+        "parse",
+        "kernel",
+        "fuzzing::bytes",
+    ),
+];
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn every_reader_of_foreign_bytes_has_a_target_that_calls_it() {
+    for (what, file, function, target, call) in READERS {
+        let source = text(&tree::in_crate(file));
+        let has = ["(", "<"]
+            .iter()
+            .any(|behind| source.contains(&format!("fn {function}{behind}")));
+        assert!(has, "{what}: {file} has no function {function}");
+        let target = text(&tree::root().join(format!("fuzz/fuzz_targets/{target}.rs")));
+        assert!(
+            target.contains(call),
+            "{what}: its target does not call {call}"
+        );
+    }
+}
+
+#[test]
+fn every_target_is_built_and_listed_and_has_a_small_corpus() {
+    let manifest = text(&tree::root().join("fuzz/Cargo.toml"));
+    let listed: BTreeSet<&str> = READERS.iter().map(|(.., target, _)| *target).collect();
+    let files = fs::read_dir(tree::root().join("fuzz/fuzz_targets")).unwrap();
+    let files: BTreeSet<String> = files
+        .map(|file| {
+            file.unwrap()
+                .path()
+                .file_stem()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned()
+        })
+        .collect();
+    assert_eq!(
+        files.iter().map(String::as_str).collect::<BTreeSet<_>>(),
+        listed
+    );
+    for target in &files {
+        assert!(
+            manifest.contains(&format!(
+                "name = \"{target}\"\npath = \"fuzz_targets/{target}.rs\""
+            )),
+            "{target}"
+        );
+        let corpus = fs::read_dir(tree::root().join("fuzz/corpus").join(target));
+        let corpus = corpus.unwrap_or_else(|error| panic!("fuzz/corpus/{target}: {error}"));
+        let sizes: Vec<u64> = corpus
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .collect();
+        assert!(!sizes.is_empty(), "{target}");
+        assert!(
+            sizes.len() <= 40 && sizes.iter().all(|size| *size <= 4096),
+            "the stored corpus of {target} is small"
+        );
+    }
+    assert_eq!(manifest.matches("[[bin]]").count(), files.len());
+}

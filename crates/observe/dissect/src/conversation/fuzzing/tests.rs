@@ -1,0 +1,106 @@
+//! Random walks over conversations, and over mutated ones.
+
+use super::super::http2::tests::{Spoken, conversations};
+use super::*;
+use proptest::prelude::*;
+
+/// The steps that say it.
+fn steps(spoken: &Spoken) -> Vec<u8> {
+    let mut steps = vec![0];
+    for (side, bytes) in spoken {
+        let side = u8::from(*side == '<');
+        for bytes in bytes.chunks(255) {
+            steps.extend([side, bytes.len() as u8]);
+            steps.extend(bytes);
+        }
+        if bytes.is_empty() {
+            steps.extend([side | 7 << 1, 0]);
+        }
+    }
+    steps
+}
+
+fn http1() -> Spoken {
+    [
+        ('>', "POST /1 HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET /2 HTTP/1.1\r\n\r\n"),
+        (
+            '<',
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        ),
+        ('<', "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\ndata: 2\n\n"),
+        ('<', ""),
+    ]
+    .map(|(side, text)| (side, text.as_bytes().to_vec()))
+    .to_vec()
+}
+
+/// All that are known to be right.
+fn all() -> Vec<Vec<u8>> {
+    conversations()
+        .iter()
+        .chain([&http1()])
+        .map(steps)
+        .collect()
+}
+
+#[test]
+fn messages_of_right_conversations_end() {
+    let ended: Vec<usize> = all().iter().map(|steps| play(steps)).collect();
+    assert_eq!(ended, [4, 4, 2, 2, 2, 3, 4, 4]);
+}
+
+/// What the fuzz target begins with, and what it found.
+#[test]
+fn the_stored_corpus_is_played() {
+    let corpus =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../fuzz/corpus/conversation");
+    let files: Vec<_> = std::fs::read_dir(corpus).unwrap().flatten().collect();
+    assert!(files.len() >= 9);
+    for file in files {
+        play(&std::fs::read(file.path()).unwrap());
+    }
+}
+
+/// At a place: a bit is another one, a byte is left out, one is put in, a step is put in.
+type Change = (usize, u8, u8, u8);
+
+fn change(steps: &mut Vec<u8>, (place, how, first, second): Change) {
+    let place = place % steps.len();
+    match how % 4 {
+        0 => steps[place] ^= 1 << (first & 7),
+        1 if steps.len() > 1 => drop(steps.remove(place)),
+        2 => steps.insert(place, first),
+        _ => drop(steps.splice(place..place, [first, second])),
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_conversation_is_harmless(bytes in prop::collection::vec(0_u8.., 0..2000)) {
+        play(&bytes);
+    }
+
+    #[test]
+    fn any_frames_are_harmless(
+        frames in prop::collection::vec((0_u8..2, 0_u8..10, 0_u8.., 0_u8..6, prop::collection::vec(0_u8.., 0..40)), 0..60),
+    ) {
+        let mut steps = vec![1];
+        for (side, kind, flags, stream, payload) in frames {
+            steps.extend([side, 9 + payload.len() as u8, 0, 0, payload.len() as u8, kind, flags & 0x2d, 0, 0, 0, stream]);
+            steps.extend(payload);
+        }
+        play(&steps);
+    }
+
+    #[test]
+    fn right_conversations_that_were_changed_are_harmless(
+        which in 0_usize..8,
+        changes in prop::collection::vec((0_usize..2000, 0_u8.., 0_u8.., 0_u8..), 1..6),
+    ) {
+        let mut steps = all().swap_remove(which);
+        for one in changes {
+            change(&mut steps, one);
+        }
+        play(&steps);
+    }
+}

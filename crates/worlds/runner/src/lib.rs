@@ -1,0 +1,31 @@
+//! A plan's runs in their worlds, into a run directory.
+//!
+//! It decides nothing of a network, a stack or a statistic: `core::course` says which run comes next, the worlds make it,
+//! `analyze` says when `until` is reached. It reads no flag and prints nothing.
+//!
+//! | module | one idea |
+//! | --- | --- |
+//! | `make` | all runs of a plan, in order |
+//! | `seeds` | the same under many seeds, simulated |
+//! | `backend` | what a world does for a run |
+//! | `worlds` | the three worlds |
+//! | `run_writer` | what a run yields, kept as it comes |
+//! | `tracing` | which events belong to which run |
+//! | `recording` | which runs are recorded, and where |
+//! | `tap` | what happens in a network, as events and packets |
+
+mod backend;
+mod make;
+mod recording;
+mod run_writer;
+mod seeds;
+mod tap;
+mod tracing;
+mod worlds;
+
+pub use backend::RunContext;
+pub use make::{Outcome, make_runs};
+pub use recording::Traces;
+pub use run_writer::{Progress, RunWriter, StopRule};
+pub use seeds::{make_runs_of_seeds, simulate};
+pub use worlds::{record_all, recorders};

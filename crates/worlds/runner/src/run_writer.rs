@@ -1,0 +1,164 @@
+//! Keeps what a run yields as it comes, reports progress, decides whether an interval is narrow enough.
+
+use serde_json::{Map, Value, json};
+use stackline_core::plan::{Measurement, Plan, Warmup, World};
+use stackline_core::record::RunRecord;
+use stackline_core::schedule::ScheduledRun;
+use stackline_runs::RunDirectory;
+use std::path::Path;
+
+/// Up to so many runs the interval is looked at after each; beyond, half as many times while their number doubles.
+const LOOKS: usize = 256;
+
+/// Who shows how far the runs are.
+pub trait Progress {
+    /// A run is about to begin.
+    fn begin(&mut self, scheduled: &ScheduledRun<'_>);
+    /// A run that counts is done.
+    fn advance(&mut self);
+    /// Something went wrong that does not end the runs.
+    fn warn(&mut self, words: &str);
+    /// All runs are made, or will not be.
+    fn finish(&mut self);
+}
+
+/// Whether the runs of a measurement that repeats `until` an interval are enough: statistics, which this crate has none of.
+pub type StopRule = fn(&Measurement, &[RunRecord]) -> bool;
+
+/// Writes one run directory.
+pub struct RunWriter<'p> {
+    plan: &'p Plan,
+    directory: RunDirectory,
+    records: Vec<RunRecord>,
+    progress: Box<dyn Progress>,
+    enough: StopRule,
+    /// The first thing that could not be kept.
+    trouble: Option<stackline_runs::Error>,
+}
+
+impl std::fmt::Debug for RunWriter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunWriter")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'p> RunWriter<'p> {
+    /// Of the runs of that plan.
+    #[must_use]
+    pub fn new(
+        plan: &'p Plan,
+        directory: RunDirectory,
+        progress: Box<dyn Progress>,
+        enough: StopRule,
+    ) -> Self {
+        Self {
+            plan,
+            directory,
+            records: Vec::new(),
+            progress,
+            enough,
+            trouble: None,
+        }
+    }
+
+    /// Writes what is known of each world.
+    pub(crate) fn environment(&mut self, worlds: Vec<(World, Value)>) {
+        let worlds: Map<String, Value> = worlds
+            .into_iter()
+            .map(|(world, known)| (world.to_string(), known))
+            .collect();
+        let environment = json!({"stackline": env!("CARGO_PKG_VERSION"), "worlds": worlds});
+        if let Err(error) = self.directory.write_environment(&environment) {
+            self.unkept(error);
+        }
+    }
+
+    /// Counted runs, or warm-up runs, that one seed makes of a measurement.
+    pub(crate) fn runs_of(&self, measurement: usize, warmup: bool) -> u32 {
+        self.plan
+            .measurements
+            .get(measurement)
+            .map_or(0, |plan| match plan.warmup {
+                Warmup::Runs(runs) if warmup => runs,
+                Warmup::Time(_) if warmup => 0,
+                _ => plan.runs,
+            })
+    }
+
+    /// The run directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Whether no run was done.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Takes the run directory away: no run was done, and none will be.
+    pub fn remove(mut self) {
+        self.progress.finish();
+        self.directory.remove();
+    }
+
+    /// Closes the run directory: all records, and the first thing that could not be kept.
+    pub fn finish(
+        mut self,
+        complete: bool,
+        reason: Option<&str>,
+    ) -> (Vec<RunRecord>, Option<stackline_runs::Error>) {
+        self.progress.finish();
+        let reason = reason.or(self.trouble.as_ref().map(|error| &error.message[..]));
+        let closed =
+            self.directory
+                .finish(&self.records, complete && self.trouble.is_none(), reason);
+        (self.records, self.trouble.or(closed.err()))
+    }
+
+    /// Something could not be kept: said at once, since the runs go on.
+    fn unkept(&mut self, error: stackline_runs::Error) {
+        if self.trouble.is_none() {
+            self.progress.warn(&format!(
+                "{error}; the runs go on, their figures are shown at the end"
+            ));
+            self.trouble = Some(error);
+        }
+    }
+
+    /// A run is about to begin.
+    pub(crate) fn begin(&mut self, scheduled: &ScheduledRun<'_>) {
+        self.progress.begin(scheduled);
+    }
+
+    /// A run is done: one record a part.
+    pub(crate) fn done(&mut self, records: &[RunRecord]) {
+        for record in records {
+            if let Err(error) = self.directory.append(record) {
+                self.unkept(error);
+            }
+        }
+        self.records.extend_from_slice(records);
+        if records.iter().any(|record| !record.warmup) {
+            self.progress.advance();
+        }
+    }
+
+    /// Whether a measurement that repeats `until` an interval has enough runs. It is the latest: its records are the last.
+    pub(crate) fn enough(&self, measurement: usize) -> bool {
+        self.plan.measurements.get(measurement).is_none_or(|plan| {
+            let others = self
+                .records
+                .iter()
+                .rposition(|record| record.measurement != measurement);
+            let records = &self.records[others.map_or(0, |last| last + 1)..];
+            // Of many runs not after each: the sum of all looks stays linear in the number of runs.
+            let runs = records.len() / plan.parts.len().max(1);
+            let looks = runs <= LOOKS || runs.is_multiple_of(runs.next_power_of_two() / LOOKS);
+            looks && (self.enough)(plan, records)
+        })
+    }
+}
