@@ -305,8 +305,12 @@ fn every_path_of_the_map_exists() {
             .chain(bases);
         bases.any(|base| base.join(&fixed).exists())
     };
-    let paths: Vec<&str> = marked.filter(is_path).collect();
-    assert!(paths.len() > 5, "{paths:?}");
+    let links = map
+        .split("](../")
+        .skip(1)
+        .filter_map(|rest| rest.split([')', '#']).next());
+    let paths: Vec<&str> = marked.filter(is_path).chain(links).collect();
+    assert!(paths.len() > 20, "{paths:?}");
     let missing: Vec<&str> = paths.into_iter().filter(|word| !is_there(word)).collect();
     assert!(
         missing.is_empty(),
